@@ -76,7 +76,7 @@ package final class BlockingConnection {
         return replies
     }
 
-    /// Sends requests, and passes their replies to `visit`, and then all lines or messages that follow.
+    /// Sends requests. Passes their replies, and then all lines or messages that follow, to `visit`.
     /// - Parameter visit: called with each reply, line or message.
     func stream<Failure: Error>(
         _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void

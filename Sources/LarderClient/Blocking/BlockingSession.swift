@@ -111,8 +111,8 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Sends requests on a connection of its own, and passes their replies to `visit`, and then all lines or messages
-    /// that follow.
+    /// Sends requests on a connection of its own. Passes their replies, and then all lines or messages that follow, to
+    /// `visit`.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
     func stream(_ requests: [[[UInt8]]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
         var bytes: [UInt8] = []

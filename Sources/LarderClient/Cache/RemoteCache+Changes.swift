@@ -13,9 +13,8 @@ extension RemoteCache {
     /// lost, `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. After `closed`, the
     /// sequence can be iterated again; it then reports `CacheChange.Kind.fellBehind`.
     ///
-    /// The daemon reports an expiry within about a second of the deadline if the entry was stored while it was
-    /// observed, for at most 65,536 entries with a deadline. It reports other expiries when it reclaims the space of
-    /// the entries.
+    /// If an entry was stored while it was observed, its expiry is reported within about a second of the deadline, for
+    /// at most 65,536 entries at a time. Other expiries are reported when the daemon reclaims the entries' space.
     ///
     /// A read after a reported change returns the state after that change or a newer one, also with a near cache.
     /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all

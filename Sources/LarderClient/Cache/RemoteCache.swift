@@ -9,15 +9,15 @@ import LarderRESP
 /// let reader = try await readers.value(forKey: "reader")
 /// ```
 ///
-/// - Models are stored as JSON, in the bytes that the library writes by default and other programs can read, or by
-///   another ``ModelCodec``; the library has the same codecs. Reads use the codec that is stored with the entry. Only a
-///   custom codec must be passed again to read its entries, and is then tried first for all entries.
+/// - Models are stored as JSON, which other programs can read, or with another ``ModelCodec``. The library has the same
+///   codecs, and writes the same bytes. Reads use the codec that is stored with the entry. Only a custom codec must be
+///   passed again to read its entries, and is then tried first for all entries.
 /// - Expired entries are never returned: an entry exists until its deadline.
 /// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` return models from the memory of
-///   this process if they can, without a round trip and without decoding. Such a model is never older than the last
-///   change that the daemon has reported to this process; a report takes as long as a message. After a write through a
-///   cache of this client, its caches return that value or a newer one. All readers share one decoded value, which is
-///   safe for `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
+///   this process if they can, without round trip and decoding. Such a model is never older than the last change that
+///   the daemon has reported to this process. A report takes about as long as a reply. After a write through a cache of
+///   this client, its caches return that value or a newer one. All readers share one decoded value, which is safe for
+///   `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
 ///   `cancelled`, `io`, `protocolViolation`; and those documented at the call.
 /// - A key has at most 65,536 bytes: larderd refuses longer ones with `server`.

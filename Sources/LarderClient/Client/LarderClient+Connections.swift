@@ -9,8 +9,8 @@ extension LarderClient {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// If ``ClientOptions/ownConnectionsMax`` such connections are in use, the call waits for a free one, for as long
-    /// as a call may take.
+    /// If ``ClientOptions/ownConnectionsMax`` such connections are in use, the call waits for a free one, for at most
+    /// ``ClientOptions/timeoutMilliseconds``.
     /// - Throws: errors of `body`; `noDaemon`, `timeout` and similar errors if no connection can be made.
     @discardableResult
     public func withConnection<Result>(

@@ -34,10 +34,10 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     ///   - options: see ``ClientOptions``.
-    /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user
-    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for an invalid path or option, `server` if the daemon
-    ///   refuses the connection or the database's name, or a near cache is requested and it does not support CLIENT
-    ///   TRACKING, `io` if the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process belongs to another user
+    ///   (``ClientOptions/trustedUsers``); `invalidArgument` for an invalid path or option; `server` if the daemon
+    ///   refuses the connection or the database's name, or does not support CLIENT TRACKING for a requested near cache;
+    ///   `io` if the system refuses (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {

@@ -42,7 +42,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
         case Array("removed".utf8): buffer.add(.removed, key: key)
         case Array("evicted".utf8): buffer.add(.evicted, key: key)
         case Array("expired".utf8): buffer.add(.expired, key: key)
-        // A kind of change that only a newer daemon reports.
+        // A newer daemon may report other kinds of changes. Treat them as lost changes.
         default: buffer.fallBehind()
         }
     }

@@ -117,8 +117,8 @@ public final class LarderFollower {
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
         if !reply.items.isEmpty, reply.time > mark.applied {
-            // Write the time before applying the changes. Then the applied entries count as replicated, even if an
-            // interruption prevents that their position is written.
+            // Write the time before applying the changes. Then the applied entries count as replicated, even if the
+            // follower is interrupted before it writes their position.
             var ahead = mark
             ahead.applied = reply.time
             try ahead.write(target.client, key)
@@ -190,7 +190,7 @@ public final class LarderFollower {
 
     /// Throws if the target's database has an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
-        // If this user has no permission to read the origin, the first change reports that.
+        // Ignore errors: a user may have no permission for ORIGIN. The daemon then refuses the first change.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
         throw LarderClientError(
             .invalidArgument,

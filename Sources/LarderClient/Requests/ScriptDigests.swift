@@ -6,8 +6,8 @@ import LarderPlatform
 final class ScriptDigests: @unchecked Sendable {
     static let shared = ScriptDigests()
 
-    /// The maximum number of digests; then all are dropped. A program has fewer scripts, unless it writes arguments
-    /// into their text.
+    /// The maximum number of digests. If there are more, all are dropped. A program has fewer scripts, unless it writes
+    /// arguments into their text.
     private static let most = 1_000
 
     private let lock = Lock()

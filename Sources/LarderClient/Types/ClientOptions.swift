@@ -17,7 +17,7 @@ public struct ClientOptions: Sendable {
     /// more connections help with large values.
     public var connections: Int
     /// The number of connections that transactions and ``LarderClient/withConnection(_:)`` may use concurrently, for
-    /// each database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.
+    /// each database, 1 to 1,024. The default is 8. Further callers wait for at most ``timeoutMilliseconds``.
     public var ownConnectionsMax: Int
     /// The limits of the near cache, which keeps entries that this process has read in its memory; nil, the default,
     /// for no near cache. With redis-server instead of larderd, the near cache may return wrong values after `SWAPDB`,

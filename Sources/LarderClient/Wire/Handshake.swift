@@ -17,7 +17,7 @@ struct Handshake {
     ///   - password: the daemon's password; nil if it has none.
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
-    ///   - tracking: whether the server must push a key that was read on this connection when the key changes.
+    ///   - tracking: whether the server must report changes of keys that were read on this connection.
     ///   - pushesFetchResults: whether the server must push a key when another caller's fetch of the key ends.
     init(
         password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false,

@@ -186,7 +186,7 @@ extension Link {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // If the first reply is such an error, the server has refused the connection and sends nothing more.
+                // Any error except that HELLO is not supported is a refusal: the server sends nothing more.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }

@@ -34,7 +34,7 @@ struct LinkSettings: Sendable {
     var timeoutMilliseconds: Int
     /// How long an exchange waits for a lost connection to be replaced, in milliseconds.
     var patienceMilliseconds: Int
-    /// Whether the server must push a key that was read when the key changes.
+    /// Whether the server must report changes of keys that were read on this connection.
     var tracks = false
     /// Whether the server must push a key when another caller's fetch of it ends, for callers here that wait for it.
     var pushesFetchResults = false
