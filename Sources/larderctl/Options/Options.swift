@@ -35,8 +35,8 @@ struct Options {
     var databases: [String] = []
     /// The daemon's password from `--password-file`; nil if the option was not given.
     var password: String?
-    /// Whether ``passwordVariable`` contains the daemon's password. False for imports from and exports to a Redis,
-    /// whose password it contains.
+    /// Whether ``passwordVariable`` contains the daemon's password. False for imports from a Redis and exports to one:
+    /// the variable then contains the password of the Redis.
     var readsPassword = true
     /// The users whose daemons are trusted, in addition to those that ``ClientOptions/trustedUsers`` describes.
     var trustedUsers: Set<UInt32> = []

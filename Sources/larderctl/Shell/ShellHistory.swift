@@ -10,7 +10,7 @@ struct ShellHistory {
     /// Lines longer than this, in bytes, are not stored.
     private static let lineBytesMax = 1 << 14
 
-    /// The path of the file; nil if neither variable has an absolute path.
+    /// The path of the file; nil if neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
     let path: String?
 
     /// Determines the path from `XDG_STATE_HOME`, or else from `HOME`.

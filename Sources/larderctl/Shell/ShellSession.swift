@@ -40,7 +40,7 @@ final class ShellSession {
     }
 
     /// Sends commands as a pipeline and returns their replies.
-    /// - Throws: if the connection is lost. A transaction is then lost too: check ``isInTransaction`` before.
+    /// - Throws: if the connection is lost. A transaction is then lost too: check ``isInTransaction`` before the call.
     func run(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         do throws(LarderClientError) {
             let replies = try client.pipeline(commands)

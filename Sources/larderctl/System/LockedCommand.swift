@@ -4,7 +4,8 @@ import LarderPlatform
 
 /// Runs a command while a lock is held. The command inherits standard input, output and error.
 ///
-/// While it runs, signals to terminate, SIGUSR1 and SIGUSR2 are sent to it. Before, they end the wait for the lock.
+/// While the command runs, it receives the signals to terminate, SIGUSR1 and SIGUSR2 that are sent to this program.
+/// Before that, these signals end the wait for the lock.
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
@@ -33,7 +34,7 @@ final class LockedCommand: @unchecked Sendable {
     /// The last signal that this program has received; 0 if there was none.
     var receivedSignal: Int32 { lock.withLock { signal } }
 
-    /// Calls `stop` when a signal arrives while no command runs; at once if one has arrived before.
+    /// Calls `stop` when a signal arrives while no command runs; at once if a signal has arrived before.
     func onSignal(_ stop: @escaping @Sendable () -> Void) {
         let isLate = lock.withLock {
             stopWaiting = stop

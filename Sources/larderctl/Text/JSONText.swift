@@ -64,7 +64,7 @@ indirect enum JSONText {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Writes UTF-8 text with escapes but without quotes. It must not end within a character.
+    /// Writes UTF-8 text with escapes but without quotes. The text must not end within a character.
     static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
         var index = 0
         while index < bytes.count {

@@ -215,7 +215,7 @@ private struct LineParser {
         throw LineDefect("its \"\(name)\" must be a string, or {\"base64\":\"…\"} for bytes that are not UTF-8")
     }
 
-    /// Returns the text of a member for messages, in which the value of an entry must not appear.
+    /// Returns up to 64 bytes of a member, escaped. Not for values of entries, which messages must not contain.
     private func shown(_ name: String) -> String {
         guard let place = members[name] else { return "missing" }
         return printableKey(text[place].prefix(64))

@@ -269,7 +269,7 @@ final class ReplicationWatch: @unchecked Sendable {
         }
     }
 
-    /// Reports that all replications have stopped, and terminates the program. The next call continues there.
+    /// Reports that all replications have stopped, and terminates the program. Its next start resumes the replications.
     func stop(by signal: Int32) -> Never {
         lock.withLock {
             isStopping = true

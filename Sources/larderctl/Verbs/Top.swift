@@ -34,7 +34,7 @@ extension Verb {
         return .done
     }
 
-    /// If the daemon does not reply for so long, in milliseconds, the screen says so.
+    /// The time without a reply, in milliseconds, after which the screen reports that the daemon does not reply.
     private static let silenceMilliseconds: Int64 = 1000
 
     /// Shows updates until the user presses q or a signal stops the program.

@@ -268,7 +268,7 @@ extension DoctorRule {
             remedy: "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
             needs: .settings
         ) { facts in
-            // If this user must not read the settings, whether the daemon is protected is unknown.
+            // If this user may not read the settings, it is unknown whether the daemon is protected.
             let guards = ["password-file", "allow-uid", "allow-gid", "rights"]
             return facts.isSocketOpenToAll == true && facts.settings["password-file"] != nil
                 && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }

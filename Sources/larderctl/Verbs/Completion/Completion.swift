@@ -13,7 +13,7 @@ extension Verb {
         argumentCount: 1...Int.max
     ) { arguments, context in
         let name = arguments.words.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        // The shell's script calls it with `--` and the words of a command line, at least an empty one.
+        // The shell's script calls this verb with `--` and the words of a command line, at least an empty one.
         if arguments.endsOptions {
             switch CommandLineCompletion(arguments.words).candidates {
             case .files: context.output.line(":files")

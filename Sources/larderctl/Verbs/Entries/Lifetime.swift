@@ -32,7 +32,7 @@ extension VerbArguments {
             }
             return policy
         case (nil, let seconds?):
-            // This option only accepts a number. `typed` accepts one, because a number is also a policy.
+            // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
                 throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds, verb)
             }
@@ -87,7 +87,7 @@ extension VerbArguments {
         func isNumber(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || byte == UInt8(ascii: ".") }
         guard let first = text.utf8.first, isNumber(first) else { return nil }
         if text.utf8.allSatisfy(isNumber), Double(text) == 0 { return 0 }
-        // Zero is not a policy.
+        // Zero is a valid time, but no policy, so `typed` would reject it.
         if TimeSpan.parse(text, unit: .milliseconds) == 0 { return 0 }
         return UpdatePolicy.typed(text)?.intervalMilliseconds
     }
