@@ -1,7 +1,7 @@
 // Bounded replacements for functions of Lua's libraries that take unbounded time or stack.
 //
 // The interpreter asks the host after a number of instructions whether to end the script, but not during an instruction
-// that runs in C. So a function that may take long in C refuses to, or asks the host itself.
+// that runs in C. So a function that may take long in C refuses the work, or asks the host itself.
 #include "state.h"
 
 #include <string.h>
@@ -185,8 +185,8 @@ void larder_script_bound_tables(lua_State *lua) {
 
 // MARK: Bits
 
-/// bit.tohex limits the number of digits to eight, but mishandles the smallest integer as that number, because it has
-/// no positive counterpart (CVE-2024-31449).
+/// bit.tohex limits the number of digits to eight, but not if that number is the smallest integer, which has no
+/// positive counterpart (CVE-2024-31449). So this limits the number first.
 static int to_hexadecimal(lua_State *lua) {
     if (lua_gettop(lua) >= 2) {
         lua_Number digits = luaL_checknumber(lua, 2);

@@ -109,7 +109,7 @@ static int new_module(lua_State *lua) {
 }
 
 void larder_script_bound_json(lua_State *lua) {
-    // Do not keep the buffer.
+    // Do not let cjson keep its buffer between calls, because Lua does not count it.
     lua_getfield(lua, -1, "encode_keep_buffer");
     lua_pushboolean(lua, 0);
     lua_call(lua, 1, 0);

@@ -147,8 +147,8 @@ static int protected_call(lua_State *lua) {
     return lua_gettop(lua);
 }
 
-/// Calls the handler in the first upvalue, but not for the forced end of a script: the hook raises that, and no hooks
-/// run while its error is handled, so a handler that does not end could never be stopped.
+/// Calls the handler in the first upvalue, except for the forced end of a script. The hook raises that end, and no
+/// hooks run while its error is handled, so a handler that does not return could never be stopped.
 static int handle_unless_ending(lua_State *lua) {
     if (larder_script_of(lua)->ending != 0) return 1;
     lua_settop(lua, 1);
@@ -454,7 +454,7 @@ void larder_script_open(lua_State *lua, const char *version, int version_number)
     add_libraries(lua);
     protect_strings(lua);
 
-    // All globals are seen through the same table, which shows different ones.
+    // Scripts see all globals through this one table. Its metatable selects the table of globals that it shows.
     lua_pushvalue(lua, -1);
     protect(lua);
     lua_getmetatable(lua, -1);

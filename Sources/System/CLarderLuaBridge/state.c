@@ -400,7 +400,7 @@ larder_script_state *larder_script_create(
         larder_script_destroy(state);
         return NULL;
     }
-    // One run leaves little garbage compared with the libraries, so collect only after more of it.
+    // Collect less often than by default, because one run leaves little garbage compared with the libraries.
     lua_gc(state->lua, LUA_GCSETPAUSE, 400);
     return state;
 }

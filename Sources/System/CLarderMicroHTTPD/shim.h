@@ -15,8 +15,8 @@ struct larder_http_limits {
   size_t stack_bytes;
 };
 
-// The caller checks the heads of requests itself: in strict mode, libmicrohttpd answers requests that it refuses, such
-// as those without Host, with a head within a body.
+// Strict mode is off, because in it libmicrohttpd answers a request that it refuses, such as one without Host, with a
+// head within a body. So the caller must check the heads of requests itself.
 //
 // Serves the connections of a listening socket, each on its own thread, and closes the socket when it is stopped.
 // Returns NULL on failure.

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/// Starts the thread that returns unused memory to the system. Returns false if there is none.
+/// Starts the thread that returns unused memory to the system. Returns false if that fails.
 bool larder_allocator_start_thread(void);
 
 /// The version of jemalloc that serves malloc in this process. A call of this function makes the linker keep jemalloc

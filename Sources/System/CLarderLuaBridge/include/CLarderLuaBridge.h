@@ -57,7 +57,7 @@ typedef struct {
     void (*log)(void *context, int level, const uint8_t *text, size_t count);
     /// Whether there is a command of this name.
     bool (*knows)(void *context, const uint8_t *name, size_t count);
-    /// 40 hexadecimal digits.
+    /// Writes the SHA-1 of `bytes` as 40 hexadecimal digits.
     void (*sha1)(const uint8_t *bytes, size_t count, char *digits);
 } larder_script_host;
 
