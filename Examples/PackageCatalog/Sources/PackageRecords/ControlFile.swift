@@ -6,7 +6,7 @@
 
 /// Reads the records of a file or a pipe.
 public enum ControlFile {
-    /// What the operating system answered.
+    /// The error that the operating system reported.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
     }

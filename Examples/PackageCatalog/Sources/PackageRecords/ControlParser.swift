@@ -2,7 +2,7 @@
 /// a space continues the previous field.
 ///
 /// Does no input itself: add bytes in pieces of any size, and request records. An invalid record is reported and
-/// skipped. Lines and records are limited in length, so that other kinds of input do not fill the memory. Single owner.
+/// skipped. Lines and records are limited in length, so that other input does not fill the memory. Not thread-safe.
 public struct ControlParser {
     public enum Step: Sendable {
         case stanza(Stanza)

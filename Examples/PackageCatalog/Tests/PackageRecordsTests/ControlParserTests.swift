@@ -38,7 +38,7 @@ import Testing
         #expect(Self.outcome([try Fixture.bytes("records.txt")]) == expected)
     }
 
-    @Test("the result does not depend on how the input is split") func whereTheInputIsCutDoesNotMatter() throws {
+    @Test("the result does not depend on how the input is split") func splittingTheInputChangesNothing() throws {
         let bytes = try Fixture.bytes("records.txt")
         #expect(Self.outcome(bytes.map { [$0] }) == expected)
         let badCuts = bytes.indices.filter { Self.outcome([bytes[..<$0], bytes[$0...]]) != expected }
@@ -54,7 +54,7 @@ import Testing
         #expect(Self.outcome([Array("\n\n \n\t\n".utf8)]) == [])
     }
 
-    @Test("lines and records that are too long are skipped") func whatIsTooLongIsPassedOver() {
+    @Test("lines and records that are too long are skipped") func tooLongLinesAndRecordsAreSkipped() {
         let long = [UInt8](repeating: UInt8(ascii: "x"), count: ControlParser.lineBytesMax + 1)
         let end = Array("\nVersion: 1\n\nPackage: after\n".utf8)
         for pieces in [[long + end], [long, end], [long, long, end]] {
@@ -71,7 +71,7 @@ import Testing
             ])
     }
 
-    @Test("bytes that are not UTF-8 do not stop the parser") func bytesThatAreNoTextDoNotStopIt() {
+    @Test("bytes that are not UTF-8 do not stop the parser") func invalidUTF8DoesNotStopTheParser() {
         #expect(Self.outcome([Array("Package: a\0b\nX: ".utf8) + [0xFF, 0xC3, 0x0A]]) == ["1 a\0b"])
         #expect(Self.outcome([[0xFF, 0xFE, 0x00, 0x3A, 0x0A]]).first?.hasPrefix("line 1: neither") == true)
     }

@@ -22,7 +22,7 @@ import Testing
         return (records, problems)
     }
 
-    @Test("all fields of a record are parsed") func everyFieldArrives() throws {
+    @Test("all fields of a record are parsed") func allFieldsAreParsed() throws {
         let record = try #require(try read("records.txt").records.first)
         #expect(record.name == "gruss" && record.version == "1.0-3+b1" && record.architecture == "amd64")
         #expect(record.installedKey == "gruss:amd64" && record.availableKey == "gruss:amd64=1.0-3+b1")
@@ -53,7 +53,7 @@ import Testing
         #expect(record.relations.count == 3)
     }
 
-    @Test("missing fields are nil or empty") func whatIsMissingIsLeftOut() throws {
+    @Test("missing fields are nil or empty") func missingFieldsAreNilOrEmpty() throws {
         let records = try read("records.txt").records
         #expect(records.map(\.name) == ["gruss", "lowercase", "sparse"])
         let lowercase = try #require(records.dropFirst().first)
@@ -65,7 +65,7 @@ import Testing
         #expect(sparse.descriptions["ja"] == .init(summary: "一行", text: "\n二行目"))
     }
 
-    @Test("invalid records are reported with line and reason") func whatIsWrongIsSaid() throws {
+    @Test("invalid records are reported with line and reason") func invalidRecordsAreReported() throws {
         #expect(
             try read("records.txt").problems == [
                 "line 34: there is no Version",
@@ -78,7 +78,7 @@ import Testing
             ])
     }
 
-    @Test("translations are added to their record") func translationsFindTheirRecord() throws {
+    @Test("translations are added to their record") func translationsAreAddedToTheirRecord() throws {
         var translations = Translations()
         var problems: [String] = []
         try ControlFile.read(try Fixture.path("translations.txt")) { step in
@@ -102,7 +102,7 @@ import Testing
         #expect(String(decoding: json, as: UTF8.self).contains("\"Pre-Depends\":[{"))
     }
 
-    @Test func aFileThatIsNotThereIsAnError() {
+    @Test func aMissingFileIsAnError() {
         #expect(throws: ControlFile.Failure.self) { try ControlFile.read("/nowhere/at/all") { _ in } }
     }
 
@@ -110,7 +110,7 @@ import Testing
         "| a", "a |", "a b", "a (1.0)", "a (>= )", "a (>= 1 2)", "a (>= 1) x", "a:", "ä", "(>= 1)", "a (>=1",
         "a [amd64]",
     ])
-    func relationsThatMakeNoSense(_ text: String) throws {
+    func malformedRelationsAreErrors(_ text: String) throws {
         var parser = ControlParser()
         parser.append("Package: p\nVersion: 1\nArchitecture: all\nDepends: \(text)\n".utf8)
         parser.finish()
