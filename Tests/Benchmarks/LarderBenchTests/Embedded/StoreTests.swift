@@ -50,8 +50,8 @@ import class LarderTestSupport.TemporaryDirectory
         }
     }
 
-    /// If all keys of a trace fit into the memory tier, the second half of the trace is served from it. The hit ratio
-    /// of a small tier is close to that of the policy that it implements.
+    /// If all keys of a trace fit into the memory tier, the second half of the trace is served from it. A tier without
+    /// memory serves nothing.
     @Test func theProbeMeasuresTheMemoryTierOfTheEngine() throws {
         let directory = try TemporaryDirectory()
         let keys = (0..<4000).map { Int32($0 % 2000) }

@@ -21,7 +21,7 @@ final class FetchingSuite: Suite {
 
     static let warmedTable = "Embedded: 1000 keys stored together for 4 s, read by 200 tasks; the origin takes 1 s"
 
-    /// How the keys are kept.
+    /// The options with which the keys are stored and fetched.
     enum Warmed: String, CaseIterable {
         case plain = "without grace"
         case grace = "grace"
@@ -112,7 +112,7 @@ final class FetchingSuite: Suite {
                         for _ in 0..<20 { try await Self.read(keys, cache, fetches: kind == Self.fetch) }
                     }
                 }
-                // The first of each warms up.
+                // The first slice of each kind only warms up.
                 if slice > 0 { results.add(Self.hotTable, kind, figures) }
             }
         }

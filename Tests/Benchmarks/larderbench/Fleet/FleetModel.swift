@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// Computes the hit ratios and the load of larders in front of an origin: the tables of docs/Origins.md.
 ///
-/// Reads and writes of each key are independent Poisson processes: a machine reads it with the rate λ, the fleet writes
-/// it with the rate μ. There are N machines. The key of rank k has the share k^−α / Σ j^−α of all operations. A tier
-/// evicts the entry that was not read for the longest time.
+/// Reads and writes of each key are independent Poisson processes: a machine reads the key with the rate λ, the fleet
+/// writes the key with the rate μ. There are N machines. The key of rank k has the share k^−α / Σ j^−α of all
+/// operations. A tier evicts the entry that was not read for the longest time.
 ///
 /// - Hit ratio with invalidation by writes: λ / (λ + μ).
 /// - Hit ratio with the lifetime T: λL / (1 + λL), where L = (1 − e^−μT) / μ (Jung, Berger, Balakrishnan, INFOCOM
@@ -108,7 +108,7 @@ struct FleetModel {
                     &figures, clients: clients, reads: { rack * reads($0) }, ends: ends,
                     fleetReads: { count * reads($0) })
             }
-            // A relay notifies a machine only of changes of keys that the machine has read since.
+            // A relay notifies a machine of a change only if the machine has read the key since its previous change.
             figures.pushesPerMachine = popularity.sum { ends($0) * Self.share(reads($0), ends($0)) }
         }
         if mode.isBroadcast { figures.pushes = clients * writes }
@@ -116,13 +116,13 @@ struct FleetModel {
         return figures
     }
 
-    /// The share of time for which a state lasts that starts at one rate and ends at another.
+    /// The share of time in a state that begins at one rate and ends at another.
     private static func share(_ begins: Double, _ ends: Double) -> Double {
         begins > 0 ? begins / (begins + ends) : 0
     }
 
     /// The origin's tracked keys and invalidations. A client that has read a key is notified of the key's next write or
-    /// removal, even if its entry was evicted since.
+    /// removal, even if the client has evicted the entry in the meantime.
     private func track(
         _ figures: inout FleetFigures, clients: Double, reads: (Popularity.Group) -> Double,
         ends: (Popularity.Group) -> Double, fleetReads: (Popularity.Group) -> Double

@@ -6,7 +6,7 @@ import LarderPlatform
 final class DiskProbe {
     /// The results of a run.
     struct Outcome {
-        /// Of the counted requests.
+        /// The hit ratio of the counted requests.
         let hitRatio: Double
         let entries: Int
         /// The maximum size of all files, as far as it was measured.

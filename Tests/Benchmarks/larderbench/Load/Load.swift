@@ -23,7 +23,7 @@ struct Load: Hashable {
 
     /// The percentage of SETs; the other requests are GETs.
     var setPercent = 0
-    /// Whether FETCH reads instead of GET. For larderd only.
+    /// Whether keys are read with FETCH instead of GET. For larderd only.
     var readsWithFetch = false
     /// The script that is called instead of GET. For RESP only.
     var script: BenchScript?

@@ -26,7 +26,7 @@ final class Results {
         let title: String
         var rows: [Row] = []
 
-        /// The figures of its rows.
+        /// The metrics for which at least one row has samples: the columns of the table.
         var metrics: [Metric] {
             Metric.allCases.filter { metric in rows.contains { $0.samples[metric] != nil } }
         }

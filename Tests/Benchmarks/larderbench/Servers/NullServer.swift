@@ -31,7 +31,7 @@ final class NullServer {
         }
     }
 
-    /// A client's first message: the length of each request, and that of its value; with nil, the reply is `+OK`.
+    /// A client's first message: the length of each request, and that of the value in a reply; nil for the reply `+OK`.
     static func greeting(requestBytes: Int, valueBytes: Int?) -> [UInt8] {
         func field(_ number: Int) -> String {
             let digits = String(number)
