@@ -25,18 +25,18 @@ public struct FetchOptions: Hashable, Sendable {
     public var source = FetchSource.cacheElseOrigin
     /// The maximum age of a cached value. An older one is ignored, even if it is fresh. Nil, the default, for any age.
     public var maximumAge: Duration?
-    /// The lifetime and the grace of a fetched value. The default is the database's policy. ``EntryPolicy/keep`` keeps
-    /// those of the existing entry, fresh or stale: the same lifetime restarts, with the same grace and, if there are
-    /// no ``tags``, the same tags.
+    /// The lifetime and the grace of a fetched value. The default is the database's policy. With ``EntryPolicy/keep``,
+    /// the value gets the lifetime and the grace of the existing entry, fresh or stale, and the lifetime starts again.
+    /// Without ``tags``, it also gets that entry's tags.
     public var policy = EntryPolicy.database
     /// The tags with which a fetched value is stored. The default is no tags. If one of them is purged while the value
     /// is being fetched, the value is not stored.
     public var tags: [String] = []
     /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)
-    /// How long a call waits for the origin before it returns a stale value, if the entry has a grace. With zero, the
-    /// default, it returns the stale value at once; with nil, only if the origin fails. In each case the fetch
-    /// continues in the background.
+    /// How long a call waits for the origin before it returns a stale value, if the entry has a grace; the fetch then
+    /// continues in the background. With zero, the default, the call returns the stale value at once. With nil, it
+    /// returns the stale value only if the origin fails.
     public var softTimeout: Duration? = .zero
     /// The longest time that a call waits for a fetch. Then it returns a stale value, or throws
     /// ``FetchError/Code/timeout``, and the closure's task is cancelled unless other callers wait for it. Nil, the
