@@ -5,7 +5,7 @@ package enum BackupError: Error, CustomStringConvertible, Equatable {
     /// The backup, or the larder that is backed up, is damaged.
     case damaged(String)
     case newerFormat(String)
-    /// The target directory cannot be used, for example because it is locked or not empty.
+    /// The directory of the backup or of the restored larder cannot be used, for example because it is locked.
     case place(String)
     /// The operating system reported an error.
     case io(String)

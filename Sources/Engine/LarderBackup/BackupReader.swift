@@ -41,8 +41,8 @@ package struct BackupReader {
         return problems
     }
 
-    /// Describes why a file of the backup cannot be read.
-    /// - Returns: nil if the error is not a problem of the backup, but for example a lack of permission.
+    /// Describes the problem of a file of the backup that cannot be read.
+    /// - Returns: nil if the backup is not to blame, for example after a lack of permission.
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"

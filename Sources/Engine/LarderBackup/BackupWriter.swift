@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// Makes a backup from an image (a consistent copy of a larder's files).
 ///
-/// Tables that the previous backup has with the same content become hard links to its files. New tables become hard
-/// links to the image's files if these are on the same file system; otherwise, and for all other files, the content is
+/// A table that the previous backup has with the same content becomes a hard link to that backup's file. Any other
+/// table becomes a hard link to the image's file, or a copy if the image is on another file system. All other files are
 /// copied. The backup has a temporary name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
@@ -20,7 +20,7 @@ package struct BackupWriter {
         package var path = ""
         package var files = 0
         package var bytes = 0
-        /// The total size in bytes of the files that are not hard links to the previous backup.
+        /// The total size in bytes of the backup's files, without hard links to the previous backup.
         package var newBytes = 0
         /// Problems of previous backups, one line each. They do not affect the new backup.
         package var warnings: [String] = []
@@ -37,8 +37,8 @@ package struct BackupWriter {
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
         var number = 1
-        // If the previous backup was made in the same second, or the clock was set back since, add a number, so that
-        // the newest backup is still the last one in the order of names.
+        // Add a number if the previous backup was made in the same second, or if the clock was set back since then. So
+        // the newest backup is always the last one in the order of names.
         while let last, name <= last {
             number += 1
             name =
@@ -125,7 +125,7 @@ package struct BackupWriter {
         guard differing > 0, let previous else { return }
         result.warnings.append(
             "\(previous.path) and the larder have different tables with the same names (\(differing)), which were not "
-                + "linked: that backup is of another larder, or older than a restore, or one of them is damaged")
+                + "linked: that backup is of another larder, the larder was restored since, or one of them is damaged")
     }
 
     /// Removes unfinished backups of earlier, interrupted attempts.

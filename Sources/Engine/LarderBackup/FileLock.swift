@@ -6,7 +6,7 @@ struct FileLock: ~Copyable {
     private let path: String
     private let descriptor: Int32
 
-    /// Locks a file, which it creates if necessary, and writes `note`, a text about the lock's owner, into the file.
+    /// Locks a file, creating it if necessary, and writes `note`, a text about the lock's owner, to it.
     /// - Returns: nil if another owner has the lock.
     static func file(_ path: String, note: String) throws(FileError) -> FileLock? {
         guard let lock = try take(path, O_RDWR | O_CREAT | O_NONBLOCK) else { return nil }
