@@ -106,12 +106,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far a version from another larder may move the versions of later changes here ahead of the clock, in
-    /// milliseconds: a day. A version further ahead comes from a wrong clock or is forged, and counts as a day ahead.
+    /// The most by which a version from another larder may put later versions here ahead of the clock, in milliseconds:
+    /// a day. A version further ahead comes from a wrong clock or is forged, and counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
-    /// Records the version of a change made in another larder before it is applied here, so that later changes here get
-    /// higher versions.
+    /// Records the version of a change that was made in another larder, so that later changes here get higher versions.
+    /// Called before the change is applied here.
     func observe(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         let bound = now() + Self.aheadMilliseconds
         lock.withLock { log(of: database)?.observe(min(version.time, bound)) }
@@ -203,8 +203,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    /// True: followers also need the changes that no reader notices, because their copies of the entries expire by the
-    /// same rules.
+    /// True: followers also need changes that readers do not notice. An example is an entry that becomes permanent and
+    /// would not have expired under the current policy either: the policy may change later.
     package var wantsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
@@ -230,8 +230,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// Returns the version of a change: the one that it was given before or in another larder, otherwise a new one,
-    /// higher than all previous ones in the log. Called in the order of the commits, with `lock` held.
+    /// Returns the version of a change. A change from another larder, or with a complete version, keeps it. Others get
+    /// a new version, higher than all previous ones in the log. Called in the order of the commits, with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }
@@ -341,7 +341,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     /// Restores the logs from the files of an earlier process, if these are valid. Called before anything is committed,
     /// and before more sequence numbers are reserved.
-    /// - Parameter circumstances: nil if the journal or the file `SEQUENCES` is damaged, which makes the files invalid.
+    /// - Parameter circumstances: nil if the journal or the file `SEQUENCES` is damaged, which makes the log's files
+    ///   invalid.
     func load(_ circumstances: ChangeLogLoader.Circumstances?, find: @escaping (String) -> (any DatabaseIdentity)?) {
         do {
             let found = try files.read()
@@ -459,8 +460,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Handles a failed write, after which the files were removed: all logs are to be written to new files. Called with
-    /// `lock` held.
+    /// Handles a failed write to the files. The failure has removed them, so all logs must be written to new files.
+    /// Called with `lock` held.
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,

@@ -1,4 +1,4 @@
-/// The origin of a write: its client and kind of command, which the engine only passes to observers, and its version.
+/// Where a write comes from, and its version. The engine only passes the client and the kind of command to observers.
 package struct WriteOrigin: Hashable, Sendable {
     /// The kind of command.
     package var tag: UInt16
@@ -63,8 +63,8 @@ package protocol ChangeObserver: AnyObject, Sendable {
     /// Whether the observer is notified of changes that make no difference to readers.
     var wantsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
-    /// Called when a purge has emptied a database, before ``emptied(_:)``, which is called whatever has emptied the
-    /// database.
+    /// Called when a purge has emptied a database. A call of ``emptied(_:)`` follows, as after every other way of
+    /// emptying a database.
     func purged(_ database: any DatabaseIdentity)
     /// Called when a database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
@@ -75,11 +75,11 @@ package protocol ChangeObserver: AnyObject, Sendable {
     /// Called when the fetch of a key has ended without a stored value, so that one of the callers waiting for the key
     /// may fetch it.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
-    /// Called when the policy of a database has changed, and with it the expiry of the entries that follow the policy.
+    /// Called when a database's policy has changed, and with it the deadlines of the entries that follow the policy.
     func policyChanged(_ database: any DatabaseIdentity)
     /// Called when entries with at least one of these tags were removed or became stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// Called when any tags may have been purged, so that entries with tags may have been removed or become stale.
+    /// Called if any tag may have been purged, so that entries with tags may have been removed or become stale.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

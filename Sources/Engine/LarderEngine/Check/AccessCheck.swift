@@ -4,7 +4,7 @@ import LarderPlatform
 struct AccessCheck {
     let directory: String
 
-    /// LevelDB's files that contain no data of the larder. They are not checked.
+    /// Files of LevelDB that have no data of the larder. They are not checked.
     private static let unimportant: Set<String> = ["LOG", "LOG.old", "LOCK"]
     private static let files: Set<String> = [
         "LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS", ReserveFile.name,

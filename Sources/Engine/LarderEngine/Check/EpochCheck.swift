@@ -20,8 +20,8 @@ struct EpochCheck {
 
     struct Stopped: Error {}
 
-    /// The maximum number of times that the files are read, a part of the keys each time, if not all keys fit into
-    /// memory at once.
+    /// The maximum number of passes over the files. If not all keys fit into memory at once, each pass compares a part
+    /// of them.
     private static let partsMax: UInt64 = 8
     /// The maximum number of keys that one message names.
     static let namesMax = 3

@@ -1,5 +1,5 @@
-/// Finds records that lack their key in the expiry index, in bounded memory. The caller adds all records first, and
-/// then all index keys, which is also the order in LevelDB.
+/// Finds records that lack their key in the expiry index, in bounded memory. The caller must first add all records, and
+/// then all index keys. LevelDB has them in the same order.
 ///
 /// It keeps a hash of every key. If these become too many, it continues with only a part of the keys, ``part``. The
 /// caller must then repeat the comparison for each of the other parts.

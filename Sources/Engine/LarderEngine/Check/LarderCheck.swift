@@ -124,7 +124,7 @@ package struct LarderCheck {
         throw LarderError(.invalidArgument, "\(directory) is not a larder" + hint, operation: "check")
     }
 
-    /// Adds a note for each of these databases that has no directory. It is no problem, because the journal keeps the
+    /// Adds a note for each of these databases that has no directory. This is not a problem: the journal keeps the
     /// operations of a deleted database for a while.
     private mutating func noteMissing(_ names: Set<String>) {
         for name in names.sorted() where !FileSystem.exists(directory + "/" + name) {

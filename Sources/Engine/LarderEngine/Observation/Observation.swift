@@ -4,9 +4,10 @@ import Synchronization
 /// Notifies observers of commits and expiries.
 ///
 /// - Without observers, this object does not receive commits, and costs nothing.
-/// - An expiry is reported after the deadline: by the next round of maintenance if the deadline is known, because the
-///   entry was stored while it was observed, or because its key was passed to ``add(_:_:in:)`` or ``watch(_:in:)``. At
-///   most ``namesMax`` deadlines are known. Other expiries are reported when the sweep removes the entry from LevelDB.
+/// - If the deadline of an entry is known, its expiry is reported by the next round of maintenance after the deadline.
+///   A deadline is known if the entry was stored while it was observed, or if its key was passed to ``add(_:_:in:)`` or
+///   ``watch(_:in:)``. At most ``namesMax`` are known. Other expiries are reported when the sweep removes the entry
+///   from LevelDB.
 /// - Before an expiry is reported, the entry is read again. If it was stored again, or has another deadline now,
 ///   nothing is reported.
 ///
