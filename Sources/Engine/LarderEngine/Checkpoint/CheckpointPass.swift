@@ -22,7 +22,7 @@ final class CheckpointPass: CheckpointWork {
     /// The number of bytes that may still be added to LevelDB.
     private(set) var room: Int
     private var run: SortedRun
-    /// The keys of records so long that LevelDB is to merge their old versions at the end of the pass.
+    /// The keys of long records, whose old versions LevelDB is to merge at the end of the pass.
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
 
@@ -85,8 +85,7 @@ final class CheckpointPass: CheckpointWork {
             return run.add(removal: entry)
         }
         guard !removal.isGone(header, now: now) else {
-            // The expired entry is not written, but it is removed from LevelDB, so that an older record of the key does
-            // not reappear.
+            // Do not write the expired entry, but remove it from LevelDB: an older record of the key could reappear.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
@@ -174,7 +173,7 @@ private struct SortedRun {
     private struct Item {
         /// The first eight bytes of the key, big-endian: most comparisons need no more.
         var prefix: UInt64
-        /// The offset in `bytes` of the key's kind (1 byte), which the key and the record follow.
+        /// The offset in `bytes` of the item: the key's kind (1 byte), the key, and the record.
         var offset: Int
         var keyCount: Int32
         /// The record's length in bytes; 0 for a removal, ``pinnedCount`` for a pinned record.

@@ -15,9 +15,9 @@ protocol CheckpointWork: AnyObject {
 }
 
 extension CheckpointWork {
-    /// Records in LevelDB that it needs the journal up to ``newest``. Called before the old segments are removed, and
-    /// after the newer ones are synced. Creates LevelDB's files if there are none, because only this record can show
-    /// later that a damaged journal has lost entries.
+    /// Records in LevelDB that it needs the journal up to ``newest``. Only this record can show later that a damaged
+    /// journal has lost entries, so LevelDB's files are created if there are none. Called after the newer segments are
+    /// synced, and before the old ones are removed.
     func noteNewest() throws(LarderError) {
         // A store that accepts no writes still needs the same part of the journal as before.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
@@ -48,8 +48,8 @@ extension Database {
     /// that readers do not notice the wait.
     static let sliceCount = 64
 
-    /// Processes all shards in slices: calls `body` for each shard in turn, until no shard has more. The shards
-    /// alternate, because a thread that takes the same lock again at once does not let waiting threads have it.
+    /// Processes all shards in slices: calls `body` for each shard in turn, until no shard has more. It alternates
+    /// between shards: a thread that takes the same lock again at once does not let waiting threads have it.
     /// - Parameters:
     ///   - body: locks the shard, processes one slice of it, and returns whether the shard has more.
     ///   - afterRound: called after each round through the shards, without a lock held.

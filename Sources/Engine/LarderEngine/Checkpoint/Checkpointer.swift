@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Writes entries to LevelDB that are only in the journal and in memory, so that the journal's oldest segments can be
-/// removed.
+/// Writes to LevelDB the entries that are only in the journal and in memory. After that, the journal's oldest segments
+/// can be removed.
 ///
 /// A checkpoint begins a new segment, writes every earlier entry to LevelDB, synced, and then removes the old segments.
 /// An entry that was written again in the meantime is left to the next checkpoint: the segment with its newer state
@@ -64,8 +64,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Stops the thread, after waiting for the running checkpoint.
     func stop() { loop.stop() }
 
-    /// Runs a checkpoint if there is enough to write, or if the last checkpoint was long ago, so that entries that
-    /// expired in memory release their space.
+    /// Runs a checkpoint if there is enough to write, or if the last checkpoint was long ago. The second condition
+    /// limits how long entries that expired in memory keep their space.
     /// - Returns: false if it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
@@ -130,10 +130,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     ///   no longer full.
     func assist() -> Bool { attempt { trigger.isFull } }
 
-    /// Whether writers of long records should assist: with fewer waiting changes than for ``isFull``.
+    /// Whether writers of long records should assist. The limit for waiting changes is lower than that of ``isFull``.
     var isFullForLong: Bool { trigger.isFullForLong }
 
-    /// Whether to assist before a long value is built: with even fewer waiting changes than for ``isFullForLong``.
+    /// Whether to assist before a long value is built. The limit is lower than that of ``isFullForLong``.
     var isFullForBuilding: Bool { trigger.isFullForBuilding }
 
     /// Like ``assist()``, for ``isFullForBuilding``.
@@ -187,7 +187,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // Pause before the next checkpoint: it would be due at once, and have the same result.
+        // Pause: otherwise the next checkpoint would be due at once, and have the same result.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
@@ -263,8 +263,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Removes the segments up to the cut. Before that, `passes` have stored all still needed entries of these segments
-    /// in LevelDB or in newer segments.
+    /// Removes the segments up to the cut. `passes` must have stored all entries of these segments that are still
+    /// needed, in LevelDB or in newer segments.
     /// - Returns: false if the segments must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
@@ -312,8 +312,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Records how much of each LevelDB is synced, so that a later loss is detected. The journal's segments from which
-    /// the lost part could be restored will be removed.
+    /// Records how much of each LevelDB is synced, so that a later loss is detected. Necessary before segments are
+    /// removed, because the lost part could be restored only from them.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
             // Skip stores that accept no writes, because the journal keeps everything that was written to them.
@@ -347,7 +347,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// of the journal than was found, and this cannot be detected after the segments are removed. Called with `turn`
     /// held.
     /// - Returns: false if another thread is working on one of the databases.
-    /// - Throws: the damage of a database that needs more. The journal stays until that database is set aside.
+    /// - Throws: the damage of a database that needs a lost part. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
         if isJournalEnough || context.journalEnd == .max { return true }
         for database in table.all where database.isUnopened {
@@ -398,8 +398,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Like ``flush(_:)``, but does nothing if another checkpoint or flush is running, because large values of other
-    /// databases may keep it busy for seconds.
+    /// Like ``flush(_:)``, but does nothing if another checkpoint or flush is running. That one may take seconds if
+    /// other databases have large values.
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
@@ -449,8 +449,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     var rollbackCount: UInt64 { journal.rollbackCount }
 
     /// Writes a database's entries up to `sequence` to LevelDB.
-    /// - Returns: nil if there is nothing to write, or if another thread is working on the database, which sets
-    ///   `metBusy`.
+    /// - Returns: nil if there is nothing to write, or if another thread is working on the database. In the second
+    ///   case, `metBusy` is set.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {

@@ -46,7 +46,7 @@ final class RewritePass: CheckpointWork {
 
     /// Commits the next entries of a shard again, and returns whether it has more. Called with the shard's lock held.
     private func rewriteSlice(_ shard: Shard) -> Bool {
-        // The database was purged in the meantime: its table was emptied, and new entries belong to another epoch.
+        // After a purge, the table is empty, and new entries belong to another epoch.
         guard database.epochOfEntries == epoch, epoch != 0 else { return false }
         slice.removeAll(keepingCapacity: true)
         let hasMore = shard.table.passFrozen(most: Database.sliceCount) { entry in

@@ -14,9 +14,8 @@ struct CommitFailures {
         forgottenUpTo = ranges.removeFirst().range.upperBound
     }
 
-    /// Returns the error of a unit that was decided (committed or failed); nil if it was committed. A unit whose range
-    /// may have been dropped gets an error too, even if it was committed: reporting an error for a committed write is
-    /// allowed, but acknowledging a lost one is not.
+    /// Returns the error of a decided unit (committed or failed); nil if it was committed. A unit gets an error even if
+    /// it was committed when its range may have been dropped. That is allowed: only acknowledging a lost write is not.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

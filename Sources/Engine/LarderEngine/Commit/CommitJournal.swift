@@ -92,7 +92,7 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Appends a batch at the requested durability. Called by one thread at a time.
     /// - Parameter mayBlock: whether the call may block to free space on a full file system, or to reserve sequences.
-    /// - Returns: false, without appending, if that is necessary and `mayBlock` is false.
+    /// - Returns: false, without appending, if the call would have to block and `mayBlock` is false.
     func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
         try context.options.beforeCommit?()
         var attempts = 0
@@ -136,8 +136,8 @@ final class CommitJournal: @unchecked Sendable {
     }
 
     /// Appends a batch once, without retries.
-    /// - Returns: nil after success; otherwise the error, and, as `doubt`, why the batch may survive nevertheless;
-    ///   empty if it cannot.
+    /// - Returns: nil after success, otherwise the error. `doubt` explains why the batch may survive nevertheless; it
+    ///   is empty if the batch cannot survive.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
@@ -285,8 +285,8 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
     ///
-    /// Until then nothing is committed, because the rollback would drop that too. Nothing is written to LevelDB,
-    /// because memory differs from the acknowledged state.
+    /// Until it is rolled back, nothing is committed: the rollback would drop later commits too. Nothing is written to
+    /// LevelDB either, because memory differs from the acknowledged state.
     var isRollbackPending: Bool { owes.load(ordering: .acquiring) }
 
     /// - Throws: while a failed commit could not be rolled back.
@@ -311,7 +311,7 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Records that the entries of the failed commit were removed from memory, or are kept there.
+    /// Records that the rollback is done: the failed commit's entries were removed from memory, or are to stay there.
     func noteRolledBack() { owes.store(false, ordering: .releasing) }
 
     /// Records that a rollback is owed: the entries of the failed commit are still in memory.

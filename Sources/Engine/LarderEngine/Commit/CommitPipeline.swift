@@ -4,8 +4,8 @@ import Synchronization
 /// An observer that is notified when commits are decided. Its functions are called on the committing thread, must
 /// return quickly and must not block.
 package protocol CommitObserver: AnyObject, Sendable {
-    /// Called when all units up to `sequence` have been committed or, if `failure` is not nil, have failed, except for
-    /// those that were decided before.
+    /// Called when units have been decided: those after the `sequence` of the previous call, up to this `sequence`.
+    /// They have been committed if `failure` is nil, otherwise they have failed.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
     /// Called when writers that wait because of ``CommitPipeline/isCongested`` may continue, or would now get an error.
     func congestionMayBeOver()
@@ -37,8 +37,8 @@ protocol CommitOwner: AnyObject, Sendable {
 
 /// Takes applied units in order and makes them durable in groups.
 ///
-/// - A unit is queued with the locks of all shards that it changes held, so the order of sequences is the order of
-///   application.
+/// - A unit is queued while the locks of all shards that it changes are held, so units are applied in the order of
+///   their sequences.
 /// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
 ///   the journal. A waiting caller becomes the leader if there is none. For callers that do not wait, ``wake()`` starts
 ///   the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.

@@ -233,7 +233,7 @@ final class Journal: @unchecked Sendable {
 
     /// Makes a segment the active one. Called with `lock` held.
     func add(_ segment: JournalSegment) {
-        // The segment has no frames yet, so it begins with the last sequence of the previous one.
+        // The segment has no frames yet, so its last sequence is that of the previous segment.
         segment.lastSequence = lastSequence
         segments.append(segment)
         active = segment

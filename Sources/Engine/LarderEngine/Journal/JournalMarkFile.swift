@@ -4,9 +4,9 @@ import LarderPlatform
 /// whether the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without
 /// this file.
 ///
-/// A mark never records more than the journal contains. It is written after the fsync that it records, and needs no
-/// fsync itself: after a machine failure, an earlier mark is valid, which records less. But before segments are
-/// removed, that is recorded at both offsets and with an fsync, so that no valid mark counts on removed segments.
+/// A mark never records more than the journal contains. It is written after the fsync that it records. It needs no
+/// fsync itself: if a machine failure loses it, an earlier mark is valid, which records less. But the removal of
+/// segments is recorded first, at both offsets and with an fsync, so that no valid mark counts on removed segments.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Replays the journal into memory: when the larder is opened, where it also handles damage to the journal, and after a
-/// failed commit. As the pipeline's ``CommitOwner`` it also notifies observers of commits.
+/// Replays the journal into memory when the larder is opened, and after a failed commit. At the opening it also handles
+/// damage to the journal. As the pipeline's ``CommitOwner`` it notifies observers of commits.
 ///
 /// Thread-safe: immutable.
 final class JournalRecovery: CommitOwner {
