@@ -88,8 +88,8 @@ package final class DiskBudget: @unchecked Sendable {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
         // Even without a limit, the journal is kept so small that a checkpoint has the space to write all its entries.
         let room = boundBytes ?? max(DiskThresholds.larderBytesMin, reach.load(ordering: .relaxed))
-        // All entries of a checkpoint may belong to one database, so it is at most a quarter of the lowest database
-        // limit.
+        // All entries of a checkpoint may belong to one database, so a checkpoint is at most a quarter of the lowest
+        // database limit.
         checkpoint.store(
             min(DiskThresholds.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)),
             ordering: .relaxed)

@@ -161,9 +161,9 @@ final class Sequences: @unchecked Sendable {
     /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether it is proven that the journal has lost a part after its last sequence `end`, because a database needs
-    /// the journal up to the sequence `needed`. A sequence above the recorded bound proves nothing: it was taken before
-    /// the current numbering began.
+    /// Whether the journal, whose last sequence is `end`, has certainly lost a part after that: a database needs the
+    /// journal up to the sequence `needed`. If `needed` is above the recorded bound, nothing is proven, because that
+    /// sequence was taken before the current numbering began.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }

@@ -110,9 +110,9 @@ final class TimeKeeper: @unchecked Sendable {
                 + "clock, so that expired entries stay expired")
     }
 
-    /// Advances the time to the one when an entry was stored, if that is later and an earlier process left a mark: the
-    /// entry was then stored after that mark. Does nothing without a mark, because an older version may have stored the
-    /// entry while the clock was ahead.
+    /// Advances the time to `storedAt`, when an entry was stored, if that is later than the time and an earlier process
+    /// left a mark. The entry was then stored after the mark. Without a mark, an older version may have stored the
+    /// entry while the clock was ahead, so the call does nothing.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }
@@ -132,8 +132,8 @@ final class TimeKeeper: @unchecked Sendable {
         let reached = time.reached
         // Write a mark also after the clock was set: a mark has both times, and the next process uses their difference.
         guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
-        // Call this even if writing fails, so that the next attempt is made after a while, and not at every use of the
-        // time.
+        // Also after a failed write: otherwise every later use of the time would retry at once, instead of after
+        // `EngineTime.unmarkedMilliseconds`.
         defer { time.noteMark(reached) }
         do throws(FileError) {
             try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))

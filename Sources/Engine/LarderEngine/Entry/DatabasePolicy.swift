@@ -1,6 +1,6 @@
 /// The settings of a database for the lifetime of its entries.
 package struct DatabasePolicy: Hashable, Sendable {
-    /// The interval after which governed entries expire, which are the entries without a rule of their own.
+    /// The interval after which governed entries expire. Governed entries have no rule of their own.
     package var policy: UpdatePolicy
     /// How long entries without their own grace are kept as stale after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.

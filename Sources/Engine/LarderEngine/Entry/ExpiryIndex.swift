@@ -1,10 +1,10 @@
 /// The index of expiry times, with which the sweep, a background task, finds the expired entries to remove.
 ///
 /// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time. This is
-///   the entry's own deadline or, if the policy governs the entry, `storedAt`, plus the entry's own grace, if it has
-///   one. It is rounded up to a multiple of a power of two of milliseconds, about a 64th of the entry's lifetime, so
-///   that an entry that is overwritten often keeps its index key most of the time. To find out when an entry expires,
-///   the sweep adds the database's grace and, if the policy governs the entry, the policy's interval.
+///   the entry's own deadline; for an entry that the policy governs, it is `storedAt`. The entry's own grace is added
+///   if it has one. The sum is rounded up to a multiple of about a 64th of the entry's lifetime (a power of two in
+///   milliseconds). So an entry that is overwritten often usually keeps its index key. To find out when an entry
+///   expires, the sweep adds the database's grace and, if the policy governs the entry, the policy's interval.
 /// - Entries that live longer, or forever, have no index key, because writing it would cost as much as writing the
 ///   entry. A periodic scan of all entries finds them.
 /// - The index may have keys of entries that were overwritten or removed; the sweep deletes them. A checkpoint writes

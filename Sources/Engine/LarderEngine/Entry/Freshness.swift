@@ -111,12 +111,13 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// Returns the header for storing an entry of another database in this one. The entry is fresh there, and only its
-    /// age may make it expire here: ``deadBefore`` of this database does not apply to it.
+    /// Returns the header with which to store an entry from another larder, database or key in this database. It
+    /// prevents ``deadBefore`` of this database from expiring the entry at once.
     ///
-    /// An entry that was stored after ``deadBefore`` keeps its header. An earlier entry gets its own deadline,
-    /// calculated by this policy. If the policy has no interval, the entry stays governed, and counts as stored right
-    /// after ``deadBefore``, so that it can still expire under a later policy.
+    /// A header with an own deadline, or with a storage time after ``deadBefore``, is returned unchanged. For any other
+    /// header, the deadline by this policy becomes the entry's own deadline. If the policy has no interval, the storage
+    /// time becomes the time just after ``deadBefore``: the entry stays governed, and a later policy can still expire
+    /// it.
     package func taking(_ header: RecordHeader) -> RecordHeader {
         guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
         var header = header

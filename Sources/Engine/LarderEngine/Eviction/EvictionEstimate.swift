@@ -46,7 +46,7 @@ package struct EvictionEstimate: Sendable {
     }
 
     /// Returns the worth up to which entries must be evicted to free a share of the bytes. The entries of the sample
-    /// that are worth at most this have at least `share` of its bytes.
+    /// with at most this worth have at least `share` of the sample's bytes.
     /// - Parameter sample: a sample of entries. If it is empty, the result is 0.
     package static func threshold(_ sample: [(worth: Double, bytes: Int)], share: Double) -> Double {
         let sorted = sample.sorted { $0.worth < $1.worth }

@@ -46,8 +46,8 @@ struct EvictionRounds {
     init(context: EngineContext) { self.context = context }
 
     /// Runs one step of the eviction for a disk limit that is exceeded by `bytes`.
-    /// - Parameter isUrgent: whether a caller waits for space. Then the step invalidates snapshots that keep LevelDB
-    ///   from freeing space, if it cannot evict from any other store.
+    /// - Parameter isUrgent: whether a caller waits for space. If so, and no other store has anything to evict, the
+    ///   step invalidates snapshots that keep LevelDB from freeing space.
     mutating func step(
         _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
     ) throws(LarderError) -> Progress {

@@ -34,7 +34,7 @@ final class Evictor: @unchecked Sendable {
     /// The most eviction steps, each for one key range, that run for a caller that waits for space.
     private static let reliefSteps = 64
     /// The least bytes of tables to remove, but not more than a quarter of the larder. The freed space must suffice for
-    /// merges: without merges, LevelDB's level 0 grows, and no table can be removed from that level.
+    /// merges. Without merges, LevelDB's level 0 grows: its tables overlap the others, so they can seldom be removed.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {

@@ -1,9 +1,8 @@
 extension Engine {
     /// Exchanges the fresh entries of two databases in one commit unit. The databases keep their policies. Governed
     /// entries (entries whose deadline follows from the policy) follow the policy of their new database: see
-    /// ``FreshnessRules/taking(_:)``. Stale entries are removed, because they could be served in place of the other
-    /// database's entries. For the same reason, all leases end, and remembered negative results of origins are dropped.
-    /// May block.
+    /// ``FreshnessRules/taking(_:)``. Everything else that belongs to the previous contents ends, because it could be
+    /// used for the new entries: stale entries, leases, and remembered negative results of origins. May block.
     ///
     /// The exchange reads and writes all entries of both databases, so it is limited to small databases. Other writers
     /// wait only during the last step, and cannot delay the exchange without limit.
@@ -103,7 +102,7 @@ private final class Exchange {
     }
 
     /// Runs the last step of the exchange. Called with all shards of both databases locked.
-    /// - Returns: nil if too many of the entries that were read before the shards were locked have changed since.
+    /// - Returns: nil if the files of a database must be opened first.
     private func exchange(
         _ update: Update, _ other: Update, _ known: Set<Key>, _ loaded: UInt64
     ) throws(LarderError) -> CommitTicket? {

@@ -85,14 +85,14 @@ struct Sweeper {
         var unfound = 0
     }
 
-    /// Returns the store if its tables should be merged now, otherwise nil. This is so if a caller has requested it, or
-    /// in two other cases if the files have at least ``leastBytes(sharedBy:_:)``:
+    /// Returns the store if its tables should be merged now, otherwise nil. They should be merged if a caller has
+    /// requested it, and in two other cases:
     ///
-    /// - The sweep has deleted at least half of the store's size on the disk, or a fifth if the store is idle. With
-    ///   half, a merge writes no more than was deleted.
-    /// - A scan of all entries has just ended, and the entries left in place take at most half of the files, or the
-    ///   files are larger than 1.25 times these entries plus twice ``leastBytes(sharedBy:_:)``. This finds entries that
-    ///   were overwritten, or deleted by checkpoints.
+    /// - The sweep has deleted at least ``leastBytes(sharedBy:_:)``, and at least half of the store's size on the disk,
+    ///   or a fifth if the store is idle. With half, a merge writes no more than was deleted.
+    /// - A scan of all entries has just ended, the files have at least ``leastBytes(sharedBy:_:)``, and the entries
+    ///   left in place take at most half of them, or the files are larger than 1.25 times these entries plus twice that
+    ///   number. This finds entries that were overwritten, or deleted by checkpoints.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }

@@ -245,7 +245,7 @@ final class EntryTable {
         return entry
     }
 
-    /// Makes an entry that changes dirty.
+    /// Makes an entry dirty, because it is about to change.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
         // Leave a dirty entry at its place. The checkpoint compares versions, and so detects that the entry has

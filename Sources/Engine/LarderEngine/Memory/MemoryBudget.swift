@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// The limit for the total size of a larder's entries in memory, and the shards that contain them. Dirty entries count
-/// too, unless they have 1 MiB or more, and cannot be evicted.
+/// The limit for the total size of a larder's entries in memory, and the shards that contain them. Dirty entries cannot
+/// be evicted. They count towards the limit, except those of 1 MiB or more.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the list of shards. The caller of ``makeRoom(_:)`` holds a shard's
 /// lock, so the call never waits for the lock of another shard: it skips a shard whose lock is not free.

@@ -33,7 +33,7 @@ package final class Shard: @unchecked Sendable {
         /// its tags was purged.
         package var missesExpired = 0
         package var missesPurged = 0
-        /// Misses because the entry was evicted because of a disk limit. A lower bound.
+        /// Misses of entries that were evicted because of a disk limit. A lower bound.
         package var missesEvicted = 0
         package var writes = 0
         package var removals = 0

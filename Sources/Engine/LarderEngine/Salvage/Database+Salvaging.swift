@@ -60,8 +60,8 @@ extension Database {
         }
     }
 
-    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, and so only for
-    /// small databases; for others see ``salvageUnopened(_:shouldStop:)``.
+    /// Salvages a database that cannot be opened because it is damaged. Only for small databases, because all users of
+    /// the database wait for `openLock`, which is held. For others see ``salvageUnopened(_:shouldStop:)``.
     @discardableResult
     func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
         let damagedEpoch = try unopenedEpoch(damage)
@@ -223,7 +223,7 @@ extension Database {
                 epoch: damagedEpoch.epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
         if let written = damagedEpoch.pointer, (try? files.readPointer()) != written { throw gone() }
-        // If the old epoch is unknown (0), only operations of the new epoch in the journal are valid.
+        // If the old epoch is unknown (0), the only valid operations in the journal are those of the new epoch.
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false

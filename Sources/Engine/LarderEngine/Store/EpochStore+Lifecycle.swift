@@ -79,8 +79,8 @@ extension EpochStore {
         }
     }
 
-    /// Announces that the files are about to be moved away, so that operations which fail meanwhile report this reason.
-    /// ``end(_:)`` or ``cancelEnd()`` must follow.
+    /// Announces that the files are about to be moved away. Operations that fail because of this then report `reason`.
+    /// A call of ``end(_:)`` or ``cancelEnd()`` must follow.
     func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
 
     func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }

@@ -281,7 +281,7 @@ final class EpochStore: @unchecked Sendable {
             // If this throws, nothing was written, so the store need not be suspended.
             try make()
             for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
-            // Incremented after the write: a count that runs at the same time, and misses this write, is then not
+            // Incremented after the write, so that the result of a concurrent count, which may miss this write, is not
             // reused.
             defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {

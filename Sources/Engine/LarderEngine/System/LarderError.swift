@@ -31,7 +31,7 @@ public struct LarderError: Error, Sendable {
         public static let deleted = Code("deleted")
         /// The database was reopened after a failed write. Earlier snapshots and cursors are no longer valid.
         public static let invalidated = Code("invalidated")
-        /// The handle was closed.
+        /// The handle or the larder was closed.
         public static let closed = Code("closed")
         /// The larder already has the maximum number of databases.
         public static let tooManyDatabases = Code("tooManyDatabases")

@@ -245,7 +245,7 @@ extension Database {
     }
 
     /// Writes all entries that are only in memory to LevelDB. May block. Only needed before LevelDB's files are read
-    /// without the engine, which itself reads memory too.
+    /// without the engine: the engine reads memory too.
     package func flush() throws(LarderError) {
         guard try readableStore(appliedState, "flush") != nil else { return }
         try checkpointer.flush(self)

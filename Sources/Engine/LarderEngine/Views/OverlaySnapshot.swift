@@ -104,7 +104,7 @@ extension Database {
     /// The maximum number of entries that are copied with all shards locked. If there are more, they are flushed to
     /// LevelDB first, and copied only if that fails.
     static let copiedMax = 4096
-    /// The maximum number of bytes that are copied with all shards locked, with the same exception: 16 MiB.
+    /// The corresponding limit in bytes: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
     /// Whether so many entries are only in memory that they should be flushed to LevelDB before a view is created.

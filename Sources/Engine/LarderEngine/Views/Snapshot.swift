@@ -124,8 +124,8 @@ final class StoreSnapshot: StoreChild, @unchecked Sendable {
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
     var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
-    /// Closes the snapshot after running reads have finished. Holds the lock until then. So if another thread then
-    /// closes the store, the snapshot is already released.
+    /// Releases LevelDB's snapshot after running reads have finished. Holds the lock until then: if another thread
+    /// closes the store, it waits in this function, and LevelDB is closed only after the release.
     func invalidate() {
         lock.withLock {
             value?.close()
