@@ -2,7 +2,7 @@ import LarderEngine
 
 /// A pending write, as stored in the companion database under its key.
 ///
-/// The format begins with one byte for the kind: 1 for a stored value, 2 for a removed key, and 3 and 4 for the same
+/// The format begins with one byte for the kind: 1 for a stored value, 2 for a removed key; 3 and 4 for the same kinds
 /// with a token. Then follow, in eight big-endian bytes each: the write's number, the time when it was accepted, and
 /// the time when the value expires (0: never), both in milliseconds since 1970. If there is a token, its 16 bytes and
 /// one byte for the value's codec follow. The rest is the value.

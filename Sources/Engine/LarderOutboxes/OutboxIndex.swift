@@ -8,7 +8,7 @@ import Synchronization
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded by `lock`". No other lock is taken
 /// while it is held.
 package final class OutboxIndex: @unchecked Sendable {
-    /// Whether an earlier delivery attempt of a write, whose outcome is unknown, may have reached the origin.
+    /// Whether a write may have reached the origin in an earlier delivery attempt whose outcome is unknown.
     package enum Doubt: Equatable, Sendable {
         case none
         /// The origin may have executed the write. `over` identifies the state that the key had in the origin before
@@ -268,7 +268,7 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Removes a pending write, unless its key was written again, so that the pending write has another number.
+    /// Removes the pending write with this number. Does nothing if the key was written again, with another number.
     package func remove(_ key: [UInt8], _ number: UInt64) {
         lock.withLock {
             guard let item = items[key], item.number == number else { return }

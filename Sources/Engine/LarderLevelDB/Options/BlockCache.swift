@@ -11,8 +11,8 @@ package final class BlockCache: @unchecked Sendable {
     package let bytes: Int
     let handle: OpaquePointer
 
-    /// - Parameter bytes: the capacity in bytes, at least 0. LevelDB counts only the blocks, not its own overhead. If
-    ///   it is negative, opening a database with this cache throws `.invalidArgument`.
+    /// - Parameter bytes: the capacity in bytes, at least 0. LevelDB counts only the blocks, not its own overhead. With
+    ///   a negative capacity, opening a database with this cache throws `.invalidArgument`.
     package init(bytes: Int) {
         self.bytes = bytes
         handle = larder_leveldb_cache(max(0, bytes))

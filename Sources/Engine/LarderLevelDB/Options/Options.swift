@@ -4,8 +4,8 @@ package struct Options: Sendable {
     /// Whether to create a database if there are no LevelDB files. The default is false: opening a missing database
     /// throws `.notFound`, and nothing is written.
     ///
-    /// If the directory has LevelDB files but no `CURRENT`, opening throws `.corruption` in both cases. LevelDB itself
-    /// would treat the database as missing, and delete the tables.
+    /// If the directory has LevelDB files but no `CURRENT`, opening throws `.corruption`, whether this is true or
+    /// false. LevelDB itself would treat the database as missing, and delete the tables.
     package var createIfMissing = false
 
     /// Whether opening throws `.invalidArgument` if the database exists. The default is false.

@@ -57,8 +57,8 @@ struct LogPieces {
         /// A valid fragment. The bytes of its payload are valid only during the call.
         case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
         case bad(LogHole)
-        /// A fragment with one wrong bit: its payload; `flip`, the bit of the payload that must be flipped back, or nil
-        /// if the wrong bit is not in the payload; and the hole to report if the fragment is not used.
+        /// A fragment with one wrong bit. `flip` is the bit of the payload to flip back; nil if the wrong bit is not in
+        /// the payload. The hole must be reported if the fragment is not used.
         case repaired(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 

@@ -37,7 +37,7 @@ struct LogRecord {
 /// A part of a log: a record, or bytes that belong to no known record.
 enum LogUnit {
     case record(LogRecord)
-    /// A hole that is not within a record of which other parts are readable.
+    /// A hole that is not inside a partly readable record.
     case lost(LogHole)
 }
 
@@ -137,8 +137,8 @@ struct LogAssembler {
         current = nil
     }
 
-    /// Ends the current record without its end, because another record begins. It is unknown where in the file the
-    /// missing end was.
+    /// Completes the current record, whose end is missing, because another record begins. It is unknown where in the
+    /// file the missing end was.
     private mutating func endUnfinished(_ offset: Int) {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {

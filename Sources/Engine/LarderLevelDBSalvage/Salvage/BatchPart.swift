@@ -39,12 +39,12 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether the missing parts themselves show that no other record is missing with them. For this, each missing part
-    /// must consist of complete fragments from the middle of a record. If the record's end is missing, that part must
-    /// be one fragment of the kind *last*.
+    /// Whether it is certain that the missing parts belong to this record only, so that no other record is lost. This
+    /// is so in two cases. Either each missing part consists only of fragments from the middle of a record; if the
+    /// record's end is missing, the last part is one fragment of the kind *last*. Or the length of the cut entry shows
+    /// that the missing part is within that entry.
     var provesNoOtherRecordIsMissing: Bool {
         guard let last = record.holes.last else { return false }
-        // If the length of the cut entry shows that the missing part is within this entry, no other record is missing.
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
         let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
         return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)

@@ -123,8 +123,8 @@ package final class SalvageReader {
 
     private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
 
-    /// Whether a lost version of the current key may be newer than all versions that were read. For each gap it is
-    /// enough that one of the read versions is newer than the lost ones.
+    /// Whether a lost version of the current key may be newer than all versions that were read. It cannot be if,
+    /// in every gap, all lost versions are older than one of the read versions.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }

@@ -49,8 +49,8 @@ package struct SalvageReport: Sendable {
     /// The number of lost bytes, as far as known.
     package internal(set) var bytesLost = 0
     /// Whether it is certain which files are current. If false, removed keys may have been returned, unless
-    /// ``SalvageOptions/unknownIsLost`` is true. Undetected files may also be missing, so that outdated values were
-    /// returned. ``notes`` contains the reason.
+    /// ``SalvageOptions/unknownIsLost`` is true. In addition, files may be missing undetected, so that outdated values
+    /// were returned. ``notes`` contains the reason.
     package internal(set) var isComplete = true
     /// Messages about facts that are not damage, such as which manifest was used, or which log ends within a record.
     package internal(set) var notes: [String] = []
