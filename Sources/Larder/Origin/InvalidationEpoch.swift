@@ -131,7 +131,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Notes that keys have changed that cannot be listed: no reply to an earlier request is cached.
+    /// Notes that an unknown set of keys has changed: no reply to a request from before this call is cached.
     func changedMany() {
         lock.withLock {
             sequence = OriginMoment.next().number
@@ -265,7 +265,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// Drops running fetches of the keys, and makes their entries stale. May block.
     static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
-        // End the leases first, so that no value is stored later that was requested before.
+        // End the leases first, so that no value that was requested before this call is stored later.
         database.endLeases(keys)
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {

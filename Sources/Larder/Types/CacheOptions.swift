@@ -115,7 +115,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
     /// A description of the event in one line. Never contains values.
     public let message: String
 
-    /// Whether it is about damage of the larder's files, which is salvaged or set aside.
+    /// Whether the event is about damage of the larder's files, which is salvaged or set aside.
     package let isDamage: Bool
 
     /// The level and the message.
