@@ -7,7 +7,7 @@ enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
-        // Take the socket passed by the service manager before any file is opened.
+        // Take the passed socket before any file is opened: a wrong number could otherwise refer to that file.
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()

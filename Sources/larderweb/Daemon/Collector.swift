@@ -7,7 +7,7 @@ import LarderPlatform
 final class Collector: Sendable {
     /// The connections for requests from browsers. Their commands are logged like those of any client.
     let link: DaemonLink
-    /// The connections for periodic requests.
+    /// The connections for periodic requests. Their commands are not logged, if the daemon permits that.
     let polling: DaemonLink
     private let infos: Remembered<DaemonFigures>
     private let lists: Remembered<[DatabaseInfo]>

@@ -7,7 +7,7 @@ enum ListenAddress: Equatable, Sendable {
 
     static let rule = "an address with a port, such as 127.0.0.1:8377 or [::1]:8377, or unix:/path"
 
-    /// Parses an address. Returns nil for any other text. Except for `localhost`, host names are not accepted.
+    /// Parses an address with a numeric host or `localhost`. Returns nil for any other text, such as another host name.
     init?(_ text: String) {
         if let path = UnixSocket.path(inURL: text) {
             guard path.hasPrefix("/"), !path.utf8.contains(0) else { return nil }

@@ -63,7 +63,7 @@ enum WebProgram {
     // MARK: Serving
 
     private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
-        // Block the signals before other threads start, which must not receive them.
+        // Block the signals before other threads start, so that only this thread receives them.
         let signals = EndSignals()
         let log = Log(least: options.logLevel, format: options.logFormat)
         defer { log.flush() }

@@ -12,7 +12,7 @@ enum Precautions {
         return ["other users can write to the larder's directory \(directory), and could replace its files: chmod go-w"]
     }
 
-    /// Warns about rights of users who cannot connect, because of the mode of the socket.
+    /// Warns if users have rights, but cannot connect because of the mode of the socket.
     private static func accessWarnings(_ configuration: ServerConfiguration) -> [String] {
         // If a service manager has passed the socket, the service manager sets its mode.
         guard configuration.passedSocket == nil, configuration.socketAccess.isPrivate else { return [] }

@@ -247,7 +247,7 @@ package enum Server {
         }
     }
 
-    /// Stops all event loops once, whatever the reason is.
+    /// Stops all event loops. Only the first call has an effect; there may be several reasons to stop.
     ///
     /// `@unchecked Sendable`: all variables are guarded by `lock`.
     private final class Stopper: @unchecked Sendable {

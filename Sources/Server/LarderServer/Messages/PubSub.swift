@@ -9,8 +9,8 @@ struct Publication: Sendable {
     let payload: [UInt8]
 }
 
-/// Publishes messages to the subscribers of channels, patterns and sharded channels. Sharded channels have separate
-/// names.
+/// Publishes messages to the subscribers of channels, patterns and sharded channels. A sharded channel is not the
+/// channel of the same name.
 ///
 /// `@unchecked Sendable`: the patterns are guarded by `patternLock`; the rest is thread-safe.
 final class PubSub: @unchecked Sendable {

@@ -70,8 +70,8 @@ final class PendingBytes: Sendable {
     let bytes = Atomic<Int>(0)
 }
 
-/// The connections of one event loop whose clients have sent MONITOR. When one begins or ends, a new group replaces
-/// this one.
+/// The connections of one event loop whose clients have sent MONITOR. When a client begins or ends MONITOR, a new group
+/// replaces this one.
 ///
 /// Thread-safe: immutable.
 final class MonitorGroup: Sendable {

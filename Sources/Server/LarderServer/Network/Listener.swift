@@ -14,8 +14,8 @@ final class Listener {
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
-    /// When accepting resumes, in milliseconds of the engine's monotonic clock, after the process had no descriptors
-    /// left; 0 while connections are accepted.
+    /// When accepting resumes after the process ran out of descriptors, in milliseconds of the engine's monotonic
+    /// clock; 0 while connections are accepted.
     private var resumeAt: Int64 = 0
 
     private var lines = LineRate(milliseconds: 1000)

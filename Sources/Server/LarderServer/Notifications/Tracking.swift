@@ -287,7 +287,7 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Records when an entry expires that a client has read. The client is notified at that time.
+    /// Records when an entry that a client has read expires. The client is notified at that time.
     func didRead(_ key: [UInt8], deadline: Int64) {
         let part = part(key)
         part.lock.withLock {

@@ -167,7 +167,7 @@ package struct DaemonCommandLine: Sendable {
         }
     }
 
-    /// Returns the text of an option. For a repeatable option, it follows the earlier texts and a comma.
+    /// Returns the text of an option. For a repeatable option, returns all its texts so far, separated by commas.
     func joined(_ option: DaemonOption, _ text: String) -> String {
         guard option.isRepeatable, let previous = texts[option.name] else { return text }
         return previous + "," + text

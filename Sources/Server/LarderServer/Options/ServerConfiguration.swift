@@ -59,7 +59,7 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// The smallest size of the journal for a checkpoint, in bytes. At this size, every few writes already cause a
+    /// The smallest valid journal size for a checkpoint to start, in bytes. With it, every few writes cause a
     /// checkpoint.
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10

@@ -15,7 +15,7 @@ final class OriginCounts: Sendable {
     let replicasServed = Atomic<Int>(0)
     /// Write commands that the origin has executed, or that were queued in the outbox.
     let written = Atomic<Int>(0)
-    /// `invalidated`: keys invalidated by the origin. `lost`: how often a lost connection left all entries unconfirmed.
+    /// `invalidated`: keys invalidated by the origin. `lost`: lost connections, after which no entry counts as current.
     let invalidated = Atomic<Int>(0)
     let lost = Atomic<Int>(0)
 }

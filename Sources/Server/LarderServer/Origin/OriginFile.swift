@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The origins of all databases, in the format in which they are stored: one line of text per database, then the
-/// checksum of the preceding text. They are one fact in the ledger, which stores the larder's durable facts. Earlier
-/// versions stored them in the file `ORIGINS`.
+/// The origins of all databases in their stored format: one line of text per database, then the checksum of the
+/// preceding text. The text is stored in the ledger, the larder's internal database, under the name `factName`. Earlier
+/// versions stored it in the file `ORIGINS`.
 struct OriginFile {
     static let factName = "origins"
     static let fileName = "ORIGINS"

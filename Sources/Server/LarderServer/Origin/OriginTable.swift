@@ -114,7 +114,7 @@ package final class OriginTable: @unchecked Sendable {
         return OriginFile()
     }
 
-    /// Whether any database has an origin, or may have one that cannot be used.
+    /// Whether any database has an origin, or may have one. Also true while origins are unusable or unknown.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
 

@@ -107,7 +107,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// What the daemon knows about a key without a request to the origin.
     enum Knowledge {
-        /// An entry cached for this key is current. If there is none, it was evicted, and the key must be read again.
+        /// If an entry of this key is cached, it is current. Otherwise it was evicted, and the key must be read again.
         case kept
         /// The origin has no value for this key.
         case absent

@@ -4,7 +4,7 @@ import LarderVocabulary
 
 /// A Lua interpreter, and the scripts that it has compiled. A script leaves no state in it for the next script.
 ///
-/// Only one thread uses it at a time; ``ScriptCache`` lends it to the threads. `@unchecked Sendable`: for this reason.
+/// `@unchecked Sendable`: only one thread uses it at a time, because ``ScriptCache`` lends it to one thread.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
     /// The compiled scripts, by the number of their code.

@@ -66,7 +66,7 @@ struct ScriptDigest: Hashable, Sendable {
 
 /// The flags of a script, from its first line (`#!lua flags=no-writes`); or those of a function, from its registration.
 struct ScriptFlags: Sendable, Equatable {
-    /// Whether the source declares flags. EVAL_RO also runs a script that declares none.
+    /// Whether the source declares flags. If it does, EVAL_RO refuses the script, unless `no-writes` is one of them.
     var isDeclared = false
     var noWrites = false
 }

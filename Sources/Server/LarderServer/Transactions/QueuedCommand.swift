@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command whose words are not those of the parser. Either it is queued for EXEC, and owns a copy of its words; or a
+/// A command that is not the parser's current one. Either it is queued for EXEC, and owns a copy of its words; or a
 /// script has called it, and it refers to the script's words.
 ///
 /// Used only by the owner of its session.

@@ -43,7 +43,7 @@ final class ScriptProgress {
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// The time that the script's commands use. It is fixed during a replay; nil otherwise.
+    /// During a replay, the time that the recorded commands have used; the replayed ones use the same. Nil otherwise.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now

@@ -160,8 +160,8 @@ final class TransactionRun {
     private(set) var needsScriptThread = false
     /// Whether entries have changed since a script has read them without locks. Then nothing is applied.
     private(set) var isOutdated = false
-    /// The longest record that may be read while a script runs without locks, in bytes. Nil with locks: then all
-    /// entries must have been read before.
+    /// The longest record, in bytes, that a script may read while it runs without locks. Nil with locks: only the keys
+    /// of the plan can then be read.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while a script ran without locks, by the index of their part.
     private var loaded: [Int: [Key: Int]] = [:]

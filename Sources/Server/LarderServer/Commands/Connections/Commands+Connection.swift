@@ -70,11 +70,11 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// Checks a user name and a password. The only user is `default`. Without a configured password, any is accepted.
+    /// Checks a user name and a password. The only user is `default`. If no password is set, any password is accepted.
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
-            // Shorten the name, as other refusals in ACL LOG do.
+            // Shorten the name, as in the other lines of ACL LOG.
             let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
             call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")

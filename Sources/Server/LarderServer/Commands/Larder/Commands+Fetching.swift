@@ -51,8 +51,7 @@ enum FetchingCommands {
         switch end {
         case .queued(let leaseEnds):
             session.fetching.waiting = waiting
-            // Several commands may be woken for one lease. The first one to check gets the lease, or leaves it to the
-            // next one.
+            // The command may have been woken although another waiting command got the lease: wait again.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): reply(call.session, "wait", left: left)
         case .answered: break
