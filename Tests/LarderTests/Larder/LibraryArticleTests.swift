@@ -13,7 +13,7 @@ import Testing
         // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
-        // Reads, changes and stores. A deadline of its own stays; a lifetime by policy starts again.
+        // Reads, changes and stores. An own deadline stays; a lifetime by the policy starts again.
         try cache.update([String].self, forKey: "basket") { basket in
             basket = (basket ?? []) + ["apple"]
         }
@@ -380,7 +380,7 @@ import Testing
         options.durability = .always
         let ledger = try Cache(named: "ledger", directory: directory, options: options)
 
-        // A write that may be lost with the machine, in a database whose other writes may not.
+        // This write may be lost if the machine fails; other writes of the database may not.
         try ledger.set("a guess", forKey: "guess", durability: .os)
         #expect(try ledger.value(String.self, forKey: "guess") == "a guess")
         var careful = CacheOptions()
