@@ -117,7 +117,7 @@ extension BlockingLarderClient {
     // MARK: Writing
 
     /// Stores a model under a key, and replaces an existing entry. The client's codec encodes the model: by default as
-    /// JSON, in the same bytes as the Larder library, which other programs can read.
+    /// JSON, which other programs can read, in the same bytes as the Larder library.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.

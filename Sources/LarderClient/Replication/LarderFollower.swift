@@ -190,7 +190,7 @@ public final class LarderFollower {
 
     /// Throws if the target's database has an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
-        // Ignore errors: a user may have no permission for ORIGIN. The daemon then refuses the first change.
+        // Ignore errors: a user may have no permission for ORIGIN. If there is an origin, the first change is refused.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
         throw LarderClientError(
             .invalidArgument,

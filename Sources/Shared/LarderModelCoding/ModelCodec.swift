@@ -34,7 +34,7 @@ public struct ModelCodec: Sendable {
     /// has the same bytes whichever program stores it, and a client rarely needs to ask the daemon for the codec.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for all values, including bytes and text, which other programs can read. A `Date` is stored as seconds
+    /// JSON for all values, including bytes and text. Other programs can read it. A `Date` is stored as seconds
     /// since 2001, without loss of precision, and `Data` as base64. Infinite numbers, NaN, and more than 511 nested
     /// objects and arrays cannot be encoded. Fields are in the order in which the model encodes them. For other formats
     /// see ``json(encoder:decoder:)``.

@@ -61,7 +61,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private var isLastCall = false
     /// The number of consecutive successful heartbeats.
     private var goodBeats = 0
-    /// Whether the server was trusted before, and has not been trusted again since it lost the trust.
+    /// Whether the server was trusted before, but is not trusted now.
     private var wasLost = false
     private(set) var isTrusted = false
     private(set) var heartbeatMicroseconds: Int64 = 0
@@ -84,7 +84,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var usedAt: Int64
     private var breaker: Breaker
 
-    /// In clusters with fewer servers, each heartbeat requests a cluster report; in larger ones, fewer heartbeats do.
+    /// In clusters with fewer servers than this, each heartbeat requests a cluster report; in others, only some do.
     private static let smallCluster = 64
     /// If more bytes than this wait to be sent, further tasks fail.
     private static let unsentBytesMax = 256 << 20

@@ -8,7 +8,7 @@ enum ProgramPaths {
         return own[...slash] + name
     }
 
-    /// This program.
+    /// The path of this program.
     static var own: String {
         #if os(Linux)
             var buffer = [CChar](repeating: 0, count: 4096)
