@@ -247,7 +247,7 @@ import Testing
         try missing.expectRepair()
     }
 
-    @Test("a check reports a ledger without POINTER") func theNotesOfPurgedTags() throws {
+    @Test("a check reports a ledger without POINTER") func aLedgerWithoutPointerIsReported() throws {
         let larder = try Self.filled()
         try larder.database().purge(tags: [Array("t".utf8)], soft: false)
         larder.close()

@@ -42,8 +42,8 @@ import Testing
         #expect(try larder.database().contents() == ["b": "new"])
     }
 
-    /// The files of a purged database are created by the first write. Data in LevelDB's log after the synced part is
-    /// also in the journal, so its loss costs nothing.
+    /// After a purge, the first write to LevelDB creates the database's new files. Here a power failure damages that
+    /// write, which was not synced. The journal also has the entry, so nothing is lost or reported as damage.
     @Test func aPowerFailureAfterAPurgeLosesOnlyUnsyncedData() throws {
         let larder = try TestLarder()
         let database = try larder.database()

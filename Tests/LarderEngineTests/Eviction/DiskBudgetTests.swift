@@ -77,7 +77,7 @@ import Testing
         let kept = try keys(database)
         let before = statistics.evicted.read()
         larder.close()
-        // A restart keeps the remaining entries, except those that the checkpoint at shutdown evicts, and counts.
+        // A restart keeps the remaining entries. The checkpoint at shutdown may evict some, and counts them.
         let found = try keys(try larder.database())
         let reopened = try larder.engine().statistics.evicted.read()
         let evicted = statistics.evicted.read() - before + reopened

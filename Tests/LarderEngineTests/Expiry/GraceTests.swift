@@ -81,7 +81,7 @@ import Testing
         larder.time.advance(milliseconds: 603_000)
         try larder.maintain()
         #expect(try keys() == ["governed, longer", "own, longer"])
-        // An entry with its own grace may be swept later than its grace ends, by up to the database's grace.
+        // An entry with its own grace may be swept after its grace has ended, at most the database's grace later.
         larder.time.advance(milliseconds: 3_700_000)
         try larder.maintain()
         #expect(try database.rawKeys().count == 1, "no entry and no index key is left")

@@ -285,7 +285,8 @@ import Testing
         #expect(try database.purgeExpired() == PurgeReport())
     }
 
-    /// A checkpoint with large values of other databases can take seconds; `purgeExpired` must not wait for it.
+    /// A checkpoint with large values of other databases can take seconds. `purgeExpired` must not wait for it; it
+    /// leaves the compaction of the tables to the maintenance.
     @Test(.timeLimit(.minutes(10))) func purgeExpiredWithoutMergeDoesNotWaitForACheckpoint() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)

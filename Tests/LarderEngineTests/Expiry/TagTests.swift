@@ -58,8 +58,8 @@ import Testing
         }
     }
 
-    /// An entry that a soft purge has made stale stays stale for a reader whose time is before a second purge of the
-    /// same tag.
+    /// Entries stored before a soft purge are stale at any time, even before the time of the purge, as if the clock was
+    /// set back. A second purge of the same tag does not change that.
     @Test func softPurgedEntriesAreNeverFresh() throws {
         let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let purges = TagPurges().adding([hash], 50, softAt: 2_000).adding([hash], 60, softAt: 3_000)

@@ -61,7 +61,7 @@ import Testing
             bytes[0] = version
             #expect(parse(bytes) == .failure(.newerVersion(version)))
         }
-        // Version 2 without a grace is invalid: such headers are written as version 1.
+        // Version 2 without grace and tags is invalid: such headers are written as version 1.
         bytes[0] = 2
         for flags in UInt8.min...UInt8.max where flags & 12 == 0 && flags > 2 || flags >= 16 || flags & 3 == 3 {
             bytes[1] = flags

@@ -29,7 +29,7 @@ extension TestLarder {
 }
 
 extension Checkpointing {
-    /// Runs a checkpoint if one is due. Only tests need this and the following method.
+    /// Runs a checkpoint if one is due. Only tests call this method and `rewrite()`.
     @discardableResult
     func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
 

@@ -16,7 +16,7 @@ import Testing
         // One invalid setting makes CONFIG SET fail without changing any.
         #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
-        // An option must not be named twice, also not by its two names.
+        // One call may not set an option twice, not even by two of its names.
         for twice in ["timeout 6 TIMEOUT", "maxclients 8 max-clients"] {
             let second = twice.split(separator: " ")[2]
             #expect(

@@ -354,7 +354,7 @@ extension TestClient {
         #expect(three.session.fetching.waiting?.isWoken.isSet == false)
     }
 
-    @Test("a waiter checks again if the client that got the lease next also lets it expire")
+    @Test("a waiter gets the lease if the client that got it before the waiter lets it expire")
     func aWaiterIsNotifiedIfTheNextLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
@@ -371,7 +371,8 @@ extension TestClient {
         #expect(three.takeFetched()?.state == "lead")
     }
 
-    /// The time before a refused store does not count as the duration of a refresh.
+    /// A refresh whose store is refused does not count as a refresh, so its duration does not make later refreshes
+    /// begin earlier.
     @Test func aRefusedStoreDoesNotMakeRefreshesEarlier() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())

@@ -76,7 +76,7 @@ import Testing
         #expect(call("LIMIT").contains(":\(20 << 20)\r\n"))
     }
 
-    @Test("POLICY sets the grace and the jitter of a database, and keeps them if not given")
+    @Test("POLICY sets the grace and the jitter of a database, and keeps those that are not given")
     func policySetsGraceAndJitterOfADatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -188,10 +188,10 @@ import Testing
         #expect(call("INFO persistence").contains("rdb_changes_since_last_save:3\r\n"))
     }
 
-    @Test("as in Redis, all reads count once, of entries in memory and on the disk, in transactions and in scripts")
+    @Test("keyspace_hits and keyspace_misses count each read once, in memory, on disk, in transactions and in scripts")
     func infoCountsHitsAndMisses() throws {
         let script = "return{redis.call('mget',KEYS[1],KEYS[2]),redis.call('get',KEYS[1])}"
-        // Begins again for each key that it does not declare.
+        // This script restarts for each key that it does not declare.
         let undeclared = "redis.call('get','c')redis.call('get','d')return{redis.call('get','a')}"
         let cases: [(lines: String, hits: Int, misses: Int)] = [
             ("GETDEL a", 1, 0), ("GETDEL c", 0, 1), ("GETSET a x", 1, 0), ("SET c x GET", 0, 1), ("SET a x", 0, 0),
