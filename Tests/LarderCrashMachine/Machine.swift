@@ -139,7 +139,9 @@ package struct Machine {
         }
     }
 
-    /// - Returns: the defect; nil if all promises are kept.
+    /// Simulates one accident: writes the disk image, opens the larder on it with a shifted clock, and checks what
+    /// survived.
+    /// - Returns: a description of the first broken durability promise; nil if all are kept.
     private func point(
         _ driver: Driver, _ disk: RecordedDisk, _ last: FileTrace.Record, _ next: Int64,
         _ accident: RecordedDisk.Accident, _ path: String, _ dice: inout SeededGenerator

@@ -58,7 +58,7 @@ import Testing
             let result = try larderctl.run(["origin", "0", "path"] + option)
             #expect(result.exitCode == 2 && result.errors.contains("\(option[0]) needs the URL"), "\(result)")
         }
-        // Here the file has the daemon's password, and larderctl reads it, as in calls without further words.
+        // Without a URL, --password-file is the file with the daemon's password, which larderctl reads.
         for words in [["origin", "0"], ["origin", "0", "path"]] {
             let result = try larderctl.run(words + ["--password-file", "/nowhere/password"])
             #expect(result.exitCode != 0 && result.errors.contains("/nowhere/password"), "\(result)")

@@ -99,7 +99,7 @@ import Testing
         let (end, output, errors) = try ChildProcess.run(
             promtool, ["check", "metrics"], input: Array(reply.body.utf8))
         #expect(end == .exited(0) && output.isEmpty && errors.isEmpty, "\(output)\(errors)")
-        // promtool does find errors.
+        // Check that promtool detects errors at all.
         let wrong = try ChildProcess.run(promtool, ["check", "metrics"], input: Array("x{ 1\n".utf8))
         #expect(wrong.end != .exited(0))
     }

@@ -34,7 +34,7 @@ struct ConformancePair {
         String(decoding: bytes.prefix(300), as: UTF8.self).debugDescription
     }
 
-    /// An array's length and its elements in order.
+    /// Returns an array's length and its sorted elements. A reply that is not an array is returned unchanged.
     static func sorted(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = reply.firstIndex(of: 0x0A) else { return [reply] }
         let elements = RawReply.split(Array(reply[(end + 1)...]))
@@ -50,7 +50,7 @@ struct ConformancePair {
         return abs(first - second) <= (isMilliseconds ? 5000 : 5)
     }
 
-    /// An integer that is not negative, because negative ones have meanings of their own.
+    /// Returns the integer in a reply; nil if it is negative, because negative integers have special meanings.
     private static func magnitude(_ reply: [UInt8]) -> Int? {
         guard reply.first == UInt8(ascii: ":") else { return nil }
         return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self)).flatMap { $0 >= 0 ? $0 : nil }

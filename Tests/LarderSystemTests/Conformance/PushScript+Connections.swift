@@ -144,7 +144,7 @@ extension PushScript {
         m RESET
         """#
 
-    /// The number of notifications that all keys have changed: `a` tracks its reads, `b` uses BCAST.
+    /// Counts the notifications that report that all keys have changed. `a` tracks its reads, `b` uses BCAST.
     static let flushes = #"""
         a HELLO 3
         a CLIENT TRACKING on

@@ -5,8 +5,8 @@ import LarderTestSupport
 /// directly, as can the messages that other clients get about them.
 struct RandomRequests {
     private var generator: SeededGenerator
-    /// Whether other connections observe the writes. If so, the requests avoid everything that Redis reports
-    /// differently, ends the transaction, or selects another database unnoticed.
+    /// Whether other connections observe the writes. If so, the requests avoid commands that Redis reports differently,
+    /// commands that end the transaction, and commands that select another database unnoticed.
     private let areObserved: Bool
 
     init(seed: UInt64, areObserved: Bool = false) {

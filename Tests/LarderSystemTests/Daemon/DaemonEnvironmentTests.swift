@@ -58,7 +58,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// In `/tmp` another user may have created the directory first.
+    /// A default directory below `/tmp` would be unsafe, because another user may have created it first.
     @Test(.enabled(if: geteuid() == 0)) func withoutHOMEThereIsNoDefaultDirectory() throws {
         let place = try TemporaryDirectory()
         let program = place.path + "/larderd"
@@ -122,7 +122,7 @@ import Testing
         #expect(daemon.process.errors.contains("info stopped"))
     }
 
-    /// The daemon is started like by nohup.
+    /// The daemon is started with SIGHUP ignored, as nohup does.
     @Test func sighupIsIgnoredUnderNohup() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("trap '' HUP; exec $larderd", in: place)

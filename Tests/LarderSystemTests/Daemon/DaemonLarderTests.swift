@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests that a larder has one process at a time, and of purges from the command line.
+/// Tests that only one process at a time can open a larder, and tests of purges from the command line.
 @Suite struct DaemonLarderTests {
     @Test("a second daemon fails, and reports which process holds the larder")
     func aSecondDaemonReportsWhichProcessHoldsTheLarder() throws {

@@ -106,16 +106,16 @@ import Testing
                              With any rule, other users have no rights; root and the daemon's user have all rights
                              (default: no rules: any user who can connect has all rights)
           --allow-gid GROUP=LEVEL[@DATABASE]
-                             the same for a group: users with it as primary or supplementary group
+                             rights of a group: users with it as primary or supplementary group
           --rights KIND:NAME=LEVEL[@DATABASE]
-                             the same for both: user:alice=write@shop group:staff=read
+                             rights of users and groups: user:alice=write@shop group:staff=read
           --timeout TIME     close connections that send nothing for this long: seconds, or 5m; 0 for never (default: 0)
           --slowlog-log-slower-than TIME
-                             commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)
+                             record slower commands: microseconds, or 10ms; -1 for none (default: 10000)
           --slowlog-max-len N
                              commands that SLOWLOG keeps (default: 128)
           --latency-monitor-threshold TIME
-                             events for LATENCY: milliseconds, or 1s; 0 for none (default: 0)
+                             record longer events: milliseconds, or 1s; 0 for none (default: 0)
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
           --log-format FORMAT
@@ -132,7 +132,7 @@ import Testing
           --check            check all files of a larder that no daemon has open, print one line per problem, and
                              exit without changes. With --log-format json: one JSON object. For a running daemon:
                              larderctl check
-          --check=NAME       the same for one database, or the LEDGER, and the common files
+          --check=NAME       check one database, or LEDGER, and the files that all databases share
           --repair           with --check: also salvage damaged databases and the journal, as at a start, complete
                              indexes, and check again; the damaged files are kept below DAMAGED
 

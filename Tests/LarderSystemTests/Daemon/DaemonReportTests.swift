@@ -20,8 +20,8 @@ import Testing
         #expect(try client.call("MEMORY PURGE") == "+OK\r\n")
     }
 
-    /// One line is logged, for the first deadline that is not watched.
-    @Test("the first deadline above the limit is logged once") func theFirstDeadlineAboveTheLimitIsLogged() throws {
+    /// The line is logged for the first deadline that is not watched.
+    @Test("exceeding --max-watched-deadlines is logged once") func exceedingMaxWatchedDeadlinesIsLoggedOnce() throws {
         let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
         let client = try daemon.connect()
         for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }

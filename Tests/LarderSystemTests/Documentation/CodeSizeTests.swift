@@ -2,12 +2,12 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Tests that the code does not grow back: prints its size, and fails if a figure that was reached is exceeded.
+/// Tests that the code does not grow again: prints its size, and fails if a figure exceeds its limit.
 @Suite struct CodeSizeTests {
     private struct Figure {
         let name: String
         let value: Int
-        /// Lower it when the code shrinks.
+        /// The limit. Lower it when the code shrinks.
         let most: Int
     }
 

@@ -29,7 +29,7 @@ import Testing
         /// The commands before the operation.
         var preparation: [String] { self == .purgeAnotherTag ? ["PURGE TAG other"] : [] }
 
-        /// On which database.
+        /// The database on which the operation runs.
         var database: String { self == .create || self == .createWithPolicy ? "new" : "books" }
     }
 

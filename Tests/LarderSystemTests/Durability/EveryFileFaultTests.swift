@@ -115,8 +115,8 @@ import Testing
         print("\(combinations.count) combinations, \(hits) with calls that were hit")
     }
 
-    /// If a mark in the journal can be neither synced, removed nor reopened, the segments that it refers to are kept:
-    /// after a crash, it would require them.
+    /// A mark in the file SYNCED records which segments must exist. If the file can be neither synced, removed nor
+    /// reopened, these segments are kept: after a crash, the mark would require them.
     @Test(
         "journal segments are kept while a mark that refers to them cannot be replaced",
         arguments: ["os", "everysecond", "always"]) func journalSegmentsStayIfTheirMarkCannotBeReplaced(

@@ -56,7 +56,7 @@ import Testing
             _ = try daemon.process.waitForErrorLine(
                 containing: "cached entries are revalidated: the origin cannot be used: a cycle")
         }
-        // It is dissolved.
+        // End the cycle.
         #expect(try clients[0].call("ORIGIN NONE") == "+OK\r\n")
         #expect(try clients[0].call("SET a v") == "+OK\r\n")
         for client in clients { try client.eventually("GET a", bulkReply("v")) }
@@ -135,8 +135,8 @@ import Testing
         #expect(try front.call("GET a") == bulkReply("v"))
     }
 
-    /// A listener to one database's changes does not get the changes of another database. Here it would notify itself,
-    /// forever.
+    /// A database of the same larder can be the origin. The daemon then listens to its own changes, but only to those
+    /// of the origin's database: otherwise it would notify itself forever.
     @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarderCanBeTheOrigin(options: String) throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))

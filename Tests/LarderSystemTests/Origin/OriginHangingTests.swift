@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of an origin that accepts connections but never replies, and of the commands that request its own origins.
+/// Tests of an origin that accepts connections but never replies, and of ORIGIN and ORIGIN PATH, which wait for it.
 @Suite struct OriginHangingTests {
     /// Commands for another database that run on threads that may block.
     private static let others = ["DBSIZE", "KEYS *", "SCAN 0", "CHANGES SINCE 0", "POLICY", "INFO", "ORIGIN"]
@@ -35,7 +35,7 @@ import Testing
         let asking = try Self.ask(same + different + changes, daemon)
         for line in Self.others { #expect(!(try client.call(line)).hasPrefix("-"), "\(line)") }
         #expect(try client.call("GET k") == bulkReply("v"))
-        // Requests above the limit get a reply as if the chain ended here.
+        // Above the limit of pending requests, ORIGIN PATH replies at once, as if the chain ended here.
         let ends = try daemon.connect()
         #expect(try ends.call("SELECT hanging") == "+OK\r\n")
         #expect(try ends.call("ORIGIN PATH one-more").hasPrefix("*1\r\n"))

@@ -217,7 +217,7 @@ import Testing
         origin.hold()
         options.softTimeout = .milliseconds(5)
         #expect(try await fetch("k", options) == 2)
-        // It goes on in the background. On a busy machine, it has not begun yet.
+        // The fetch continues in the background. On a busy machine, it may not have begun yet.
         await eventually { origin.running == 1 }
         origin.letGo()
         try await eventually { try cache.value(Int.self, forKey: "k") == origin.calls }
@@ -606,7 +606,7 @@ import Testing
         becomeStale()
         origin.hold()
         #expect(try await find(["a", "b"], soft: .milliseconds(5)) == ["a": 200, "b": 200])
-        // It goes on in the background. On a busy machine, it has not begun yet.
+        // The fetch continues in the background. On a busy machine, it may not have begun yet.
         await eventually { origin.running == 1 }
         origin.letGo()
         try await eventually { try cache.value(Int.self, forKey: "b") == 300 }
