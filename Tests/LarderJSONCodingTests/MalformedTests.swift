@@ -99,7 +99,7 @@ import Testing
             expectSameReading(String.self, quoted)
             expectSameReading([String].self, [0x5B] + quoted + [0x5D])
             expectSameReading([String: Int].self, [0x7B] + quoted + Array(":1}".utf8))
-            // The field is not decoded.
+            // Here the string is in a field or a name that the model lacks, so it is not decoded.
             expectSameReading(One.self, Array("{\"a\":1,\"b\":".utf8) + quoted + [0x7D])
             expectSameReading(One.self, [0x7B] + quoted + Array(":2,\"a\":1}".utf8))
         }

@@ -74,7 +74,7 @@ import Testing
             note(outcome { try list.decode(UInt8.self) })
             note(outcome { try list.decodeNil() })
             note(outcome { try list.decodeNil() })
-            // Not at the end, where Foundation's index would still advance.
+            // Skip this at the end of the list, where Foundation's index would still advance.
             if !list.isAtEnd { note(outcome { try list.decodeIfPresent(Int.self) }) }
             note(outcome { try list.decode(String.self) })
             note(

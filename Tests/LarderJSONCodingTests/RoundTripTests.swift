@@ -73,10 +73,10 @@ import Testing
         expectSameWriting(Date(timeIntervalSinceReferenceDate: .nan))
     }
 
-    /// Foundation writes `NaN` for a Decimal that is not a number, which no decoder reads.
+    /// For a Decimal that is not a number, Foundation writes `NaN`, which no decoder can read.
     @Test func aDecimalThatIsNotANumberIsNotEncoded() throws {
         struct Price: Codable { var amounts: [Decimal] = [1, .nan] }
-        /// Goes back to a nested container that it had left, so that Foundation writes it.
+        /// Encodes into a nested container after a later field, so Larder leaves the encoding to Foundation.
         struct Irregular: Encodable {
             enum Key: CodingKey { case a, b, c }
             let number: Decimal

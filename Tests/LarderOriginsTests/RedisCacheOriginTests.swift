@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Something else changes what the server has.
+    /// Changes the server's data as another client.
     private func change(_ redis: RedisProcess, _ line: String) throws { _ = try redis.connect().call(line) }
 
     @Test func readsReturnChangesReportedByTheServer() async throws {
@@ -54,7 +54,7 @@ import Testing
         #expect(!calls.contains("cmdstat_get:"))
     }
 
-    /// Keys of all slots, of servers that know nothing of each other.
+    /// The keys belong to several servers of the cluster.
     @Test(.enabled(if: RedisCluster.isAvailable)) func cachedEntriesAreNotRequestedAgainInACluster() async throws {
         let cluster = try RedisCluster(primaries: 3)
         let cache = try await front(RedisCacheOrigin(try OriginAddress(cluster.url)))
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    /// In several questions, each within its limit.
+    /// The keys are requested in several calls, each with its own time limit.
     @Test func moreKeysThanFitIntoOneRequestCanBeRead() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))

@@ -46,8 +46,8 @@ struct ReplyFixture: CustomStringConvertible, Sendable {
 private func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
 
 @Suite struct ReplyFixtureTests {
-    // Computed, because LeakSanitizer does not recognize the pointers in an enum's payload, and would call what a
-    // global value holds at exit a leak.
+    // Computed, because LeakSanitizer does not recognize pointers in an enum's payload. It would report the memory of a
+    // global value as a leak at exit.
 
     static var scalars: [ReplyFixture] {
         [

@@ -56,7 +56,7 @@ import Testing
         #expect(parser.capacity < 30_000)
     }
 
-    /// Not only with the next request, which may never come.
+    /// The parser does not wait for the next request, which may never arrive.
     @Test func theMemoryOfALargeRequestIsReleasedAtOnce() throws {
         var parser = RequestParser()
         parser.append(Array("*2\r\n$4\r\nPING\r\n$3000000\r\n".utf8))

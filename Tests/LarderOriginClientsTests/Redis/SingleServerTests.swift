@@ -51,7 +51,8 @@ import Testing
         }
     }
 
-    /// The server does not track a key after the client's own SET, but after the read that follows it.
+    /// After a client's own SET, the server does not track the key. The client therefore reads the key after its write,
+    /// which makes the server track it again.
     @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aWriteByAnotherClientAfterAnOwnWriteIsReported(
         _ isReadBefore: Bool
     ) async throws {
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    /// A long value is not read back to be compared; the next reader requests it.
+    /// A written value of more than 16 KiB is not read back to confirm the write. The next reader requests it.
     @Test(.timeLimit(.minutes(10))) func aLongValueIsNotReadBackAfterItsWrite() async throws {
         try await Self.live { origin, _, _ in
             let long = String(repeating: "x", count: 16 << 10)
@@ -80,7 +81,7 @@ import Testing
         }
     }
 
-    /// A write whose value the caller does not keep is not read back, and so is not confirmed.
+    /// If the caller does not cache the written value, the client does not read it back, so the write is not confirmed.
     @Test(.timeLimit(.minutes(10))) func aWriteThatIsNotToBeCachedIsNotReadBack() async throws {
         try await Self.live { origin, _, other in
             let write = OriginWrite(key: Array("a".utf8), value: Array("1".utf8), lifetime: .unlimited, isKept: false)
