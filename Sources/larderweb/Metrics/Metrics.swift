@@ -79,7 +79,7 @@ enum Metrics {
                 })
         }
         gauge("larder_database_entries", "Fresh entries.") { $0.entries.map(Double.init) }
-        gauge("larder_database_stale_entries", "Expired entries within their grace.") {
+        gauge("larder_database_stale_entries", "Expired entries within their grace period.") {
             $0.staleEntries.map(Double.init)
         }
         gauge("larder_database_expiring_entries", "Fresh entries with a deadline.") { figures.expiring[$0.name] }

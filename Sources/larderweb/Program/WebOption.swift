@@ -18,8 +18,8 @@ struct WebOption: Sendable {
         WebOption(
             name: "--listen", value: "ADDRESS",
             help: [
-                "the address for browsers and scrapers: an address with a port, or unix:/path, for this user",
-                "only, with missing directories created; other machines need --token-file",
+                "the address for browsers and scrapers: an address with a port; or unix:/path, which only",
+                "this user can use (creates missing directories); other machines need --token-file",
                 "(default: 127.0.0.1:8377; port 0: any)",
             ]
         ) { options, text in

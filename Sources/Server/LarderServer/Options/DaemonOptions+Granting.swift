@@ -15,12 +15,12 @@ extension DaemonOption {
         ) { try $0.grant(\.users, try $1.rules(.user), by: "--allow-uid") }.repeatable(),
         DaemonOption(
             "--allow-gid", "GROUP=LEVEL[@DATABASE]",
-            ["the same for a group: users with it as primary or supplementary group"],
+            ["rights of a group: users with it as primary or supplementary group"],
             settings: [.own { $0.access.rules.groups.map(\.shortText).joined(separator: ",") }], live: live
         ) { try $0.grant(\.groups, try $1.rules(.group), by: "--allow-gid") }.repeatable(),
         DaemonOption(
             "--rights", "KIND:NAME=LEVEL[@DATABASE]",
-            ["the same for both: user:alice=write@shop group:staff=read"],
+            ["rights of users and groups: user:alice=write@shop group:staff=read"],
             settings: [.own { $0.access.rules.others.map(\.text).joined(separator: ",") }], live: live
         ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") }.repeatable(),
     ]

@@ -38,7 +38,7 @@ extension DaemonOption {
         ) { $0.configuration.limits.idleSeconds = Int(try $1.time(.seconds, 0...Int64(Int32.max))) },
         DaemonOption(
             "--slowlog-log-slower-than", "TIME",
-            ["commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)"],
+            ["record slower commands: microseconds, or 10ms; -1 for none (default: 10000)"],
             settings: [
                 .number(
                     "slowlog-log-slower-than", -1...Int64.max, unit: .microseconds,
@@ -60,7 +60,7 @@ extension DaemonOption {
         ) { $0.configuration.limits.slowCommandsMax = try $1.number(0...1_000_000) },
         DaemonOption(
             "--latency-monitor-threshold", "TIME",
-            ["events for LATENCY: milliseconds, or 1s; 0 for none (default: 0)"],
+            ["record longer events: milliseconds, or 1s; 0 for none (default: 0)"],
             settings: [
                 .number(
                     "latency-monitor-threshold", 0...Int64.max, unit: .milliseconds,

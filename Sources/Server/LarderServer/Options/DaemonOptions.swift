@@ -343,7 +343,7 @@ extension DaemonOption {
             ]
         ) { try $0.set(.check(nil)) },
         DaemonOption(
-            attached: "--check", "NAME", ["the same for one database, or the LEDGER, and the common files"]
+            attached: "--check", "NAME", ["check one database, or LEDGER, and the files that all databases share"]
         ) { try $0.set(.check(try $1.databaseName(orLedger: true))) },
         DaemonOption(
             flag: "--repair",
