@@ -34,7 +34,7 @@ struct Setting: Sendable {
         self.change = change
     }
 
-    /// Creates the setting that has the name of the option it belongs to. It accepts the values of the command line.
+    /// Creates the setting of an option. ``DaemonOption`` gives it the option's name, and decides what CONFIG SET does.
     static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
 
     var isOwn: Bool { name.isEmpty }

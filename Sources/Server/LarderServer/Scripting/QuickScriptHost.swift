@@ -25,7 +25,7 @@ final class QuickScriptHost {
 
     /// Prepares this object for the next script.
     /// - Parameters:
-    ///   - generation: the ``AccessControl/generation`` in which the user may run all commands of this type.
+    ///   - generation: the ``AccessControl/generation`` in which the user may run all ``QuickCommands``.
     ///   - client: the client that is recorded with the script's changes.
     func begin(_ access: AccessControl, generation: Int, client: Int64) {
         self.access = access

@@ -61,8 +61,8 @@ enum TrackingCommands {
                 // Add the new prefixes to those that the client already tracks. The right to read all databases was
                 // checked before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
-                // Without PREFIX, the empty prefix is added, which matches all keys. But if the client tracks prefixes
-                // already, a call with only DATABASE just limits these to one database.
+                // Without PREFIX, all keys are tracked: add the empty prefix. But if the client tracks prefixes
+                // already, a call with only DATABASE limits these to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
