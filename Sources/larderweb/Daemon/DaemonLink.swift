@@ -91,8 +91,7 @@ final class DaemonLink: @unchecked Sendable {
                     keep(previous)
                     throw error
                 }
-                // The connection may be lost because the daemon was restarted. If the commands may be repeated,
-                // reconnect below.
+                // The daemon may have been restarted. If the commands may be repeated, reconnect below.
                 previous.close()
                 if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
             }

@@ -1,8 +1,7 @@
 import LarderPlatform
 import LarderServices
 
-/// Logs wrong tokens, with at most one line in 10 seconds. A line contains the number of wrong tokens since the
-/// previous one.
+/// Logs wrong tokens: at most one line in 10 seconds, with the number of wrong tokens since the previous line.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class WrongTokens: @unchecked Sendable {

@@ -3,8 +3,7 @@ import LarderPlatform
 
 /// Requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
 ///
-/// Merging equal requests cannot deadlock in a cycle of larders: a request that comes back lists more larders than the
-/// original one, so the two are not equal.
+/// Merging equal requests cannot deadlock in a cycle of larders: a request that comes back lists more larders.
 ///
 /// `@unchecked Sendable`: `waiting` is guarded by `lock`.
 final class HopQueries: @unchecked Sendable {

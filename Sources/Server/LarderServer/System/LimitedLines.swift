@@ -1,7 +1,6 @@
 import LarderPlatform
 
-/// Rate limit for log lines that clients can cause: a burst of 100 lines, then one line per second. Without it, clients
-/// could fill the disk.
+/// Limits log lines that clients can cause, to protect the disk: a burst of 100 lines, then one line per second.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LimitedLines: @unchecked Sendable {
