@@ -42,7 +42,7 @@ package struct BackupReader {
     }
 
     /// Describes the problem of a file of the backup that cannot be read.
-    /// - Returns: nil if the backup is not to blame, for example after a lack of permission.
+    /// - Returns: nil if the backup is not to blame, for example if this process has no permission to read it.
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"

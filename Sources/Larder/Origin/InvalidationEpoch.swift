@@ -39,7 +39,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private let originEpoch: @Sendable () -> UInt64?
     let isNotified: Bool
     private let lock = Lock()
-    /// Held by `settle` while it updates the database, so that only one caller does so at a time.
+    /// Held by `applyNotifications` while it updates the database, so that only one caller does so at a time.
     private let settling = Lock()
     private var notified: UInt64?
     private var epochs: UInt64 = 0
@@ -118,7 +118,7 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     /// Notes that keys have changed and their entries must become stale.
     /// - Parameter isNotified: whether the notification is from the origin, not from the program.
-    /// - Returns: whether no keys were due before, so that the caller must start `settle`.
+    /// - Returns: whether no keys were due before, so that the caller must start `applyNotifications`.
     func changed(_ keys: [[UInt8]], isNotified isOrigins: Bool = false) -> Bool {
         lock.withLock {
             note(keys, isDemanded: !isOrigins)

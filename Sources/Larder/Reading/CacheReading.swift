@@ -144,8 +144,8 @@ extension CacheReading {
         try source.sharedModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// Returns the number of fresh entries. Reads the headers of all of them, unless LevelDB was not written to since
-    /// the last count.
+    /// Returns the number of fresh entries. Reads the headers of all entries if LevelDB was written to since the last
+    /// count.
     public func count() throws(LarderError) -> Int {
         let source = source
         return try source.whileOpen("count") { (_) throws(LarderError) in

@@ -19,7 +19,7 @@ public struct CacheOptions: Sendable {
         case throwError
         /// The larder calls `Cache.salvage(named:directory:)` itself: at once if the damage prevents opening a
         /// database, otherwise on a background thread. Until it has finished, reads that meet the damage throw.
-        /// ``CacheOptions/onEvent`` reports it.
+        /// ``CacheOptions/onEvent`` reports the salvage.
         case salvage
     }
 

@@ -1,8 +1,7 @@
 import LarderPlatform
 
-/// The latest changes of the databases that have followers, which are clients and other larders that copy every change.
-/// The log contains the changed keys in the order of their changes, without values, and only the last change of each
-/// key.
+/// The latest changes of the databases that have followers (clients and other larders that copy every change). The log
+/// contains the changed keys in the order of their changes, without values, and only the last change of each key.
 ///
 /// A database has a log from its first follower on, until nobody has read the log for a week. If the logs reach the
 /// memory limit, the oldest changes of the largest log are dropped. A follower that has not read them does a full pass:

@@ -3,7 +3,7 @@ import LarderPlatform
 /// Writes to LevelDB the entries that are only in the journal and in memory. After that, the journal's oldest segments
 /// can be removed.
 ///
-/// A checkpoint begins a new segment, writes every earlier entry to LevelDB, synced, and then removes the old segments.
+/// A checkpoint begins a new segment, writes and syncs all earlier entries to LevelDB, and then removes old segments.
 /// An entry that was written again in the meantime is left to the next checkpoint: the segment with its newer state
 /// stays, and is synced before the older ones are removed.
 ///
@@ -409,8 +409,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     }
 
     /// Determines which entries to write, and then syncs the journal, because LevelDB must not contain commits that the
-    /// journal loses if the machine fails. In this order, because a sync does not cover frames that are appended after
-    /// it began.
+    /// journal loses if the machine fails. The order matters: a sync does not cover frames that are appended later.
     /// - Returns: the last sequence to write.
     private func syncForFlush() throws(LarderError) -> UInt64 {
         pipeline.drain()

@@ -14,8 +14,8 @@ struct CommitFailures {
         forgottenUpTo = ranges.removeFirst().range.upperBound
     }
 
-    /// Returns the error of a decided unit (committed or failed); nil if it was committed. A unit gets an error even if
-    /// it was committed when its range may have been dropped. That is allowed: only acknowledging a lost write is not.
+    /// Returns the error of a decided unit (committed or failed); nil if it was committed. If the unit's range may have
+    /// been dropped, returns an error even if it was committed: unlike acknowledging a lost write, that is allowed.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

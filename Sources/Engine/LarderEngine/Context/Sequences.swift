@@ -180,8 +180,8 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// Returns a new number for an epoch, which no epoch of this larder, and no other file named by such a number, has
-    /// had.
+    /// Returns an unused number for an epoch: no epoch of this larder, and no other file named by such a number, has
+    /// had it.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue

@@ -86,13 +86,13 @@ struct Sweeper {
     }
 
     /// Returns the store if its tables should be merged now, otherwise nil. They should be merged if a caller has
-    /// requested it, and in two other cases:
+    /// requested it, and in two other cases. (*least* is ``leastBytes(sharedBy:_:)``.)
     ///
-    /// - The sweep has deleted at least ``leastBytes(sharedBy:_:)``, and at least half of the store's size on the disk,
-    ///   or a fifth if the store is idle. With half, a merge writes no more than was deleted.
-    /// - A scan of all entries has just ended, the files have at least ``leastBytes(sharedBy:_:)``, and the entries
-    ///   left in place take at most half of them, or the files are larger than 1.25 times these entries plus twice that
-    ///   number. This finds entries that were overwritten, or deleted by checkpoints.
+    /// - The sweep has deleted at least *least* bytes, and at least half of the store's size on the disk, or a fifth if
+    ///   the store is idle. With half, a merge writes no more than was deleted.
+    /// - A scan of all entries has just ended, the files have at least *least* bytes, and the entries left in place
+    ///   take at most half of them, or the files are larger than 1.25 times these entries plus twice *least*. This
+    ///   finds entries that were overwritten, or deleted by checkpoints.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }

@@ -108,8 +108,8 @@ struct EpochSalvage {
         }
     }
 
-    /// Copies clean entries, whose copies in memory are equal to those in LevelDB, for the keys that could not be read
-    /// from the disk.
+    /// Copies the clean entries in memory with keys that could not be read from the disk. They are equal to those in
+    /// LevelDB.
     private func copyFromMemory(
         _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
