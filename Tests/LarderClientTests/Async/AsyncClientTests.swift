@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderClient
 
-/// The asynchronous client with a scripted server: which caller gets which reply, and the handling of requests after
-/// failures of replies, connections and time limits.
+/// Tests of the asynchronous client with a scripted server: each caller gets its own reply or an error, also after
+/// malformed replies, lost connections and timeouts.
 @Suite(.timeLimit(.minutes(10))) struct AsyncClientTests {
     static func connect(_ server: FakeServer, _ options: ClientOptions = .init()) async throws -> LarderClient {
         try await LarderClient.connect(socketPath: server.path, options: options)
@@ -136,7 +136,7 @@ import Testing
         #expect(server.requests == [["POLICY"]])
     }
 
-    /// State that a transaction sets on a connection would outlive it and affect the other callers of the connection.
+    /// State that a transaction sets on a shared connection would outlive the transaction and affect other callers.
     @Test func transactionsLeaveNoStateOnSharedConnections() async throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -164,7 +164,8 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
-    /// If the time limit was shorter than the patience, the error used to lack the reason for the missing connection.
+    /// Regression test: if the time limit of a call was shorter than the time to wait for a connection, the error did
+    /// not say that there was no daemon.
     @Test(arguments: [100, 200])
     func aStoppedDaemonIsReportedWhateverTheTimeLimit(limit: Int) async throws {
         let server = try Self.server()
@@ -210,7 +211,7 @@ import Testing
             try await Self.connect(server, .init(database: "Bad Name"))
         }
         #expect(error?.serverText == "ERR invalid database name")
-        // No other database may be changed, so the command is never sent.
+        // The command is never sent, because it would run in another database.
         let client = try await Self.connect(server)
         let other = await #expect(throws: LarderClientError.self) {
             try await client.cache("Bad Name", of: Int.self).value(forKey: "k")
@@ -241,8 +242,8 @@ import Testing
         #expect(error?.code == .invalidArgument)
     }
 
-    /// Redis without HELLO accepts SUBSCRIBE, but then rejects the ECHO that ends its replies. The client used to wait
-    /// for the ECHO until the time limit, and did not send the password.
+    /// Regression test: the client sends ECHO after SUBSCRIBE, to detect the end of its replies. Redis without HELLO
+    /// accepts SUBSCRIBE, but then rejects ECHO, so the client waited until its time limit. It also sent no password.
     @Test("a Redis server without HELLO can be used, but subscribing is refused")
     func subscribingWithoutHELLOIsRefused() async throws {
         let redis = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])

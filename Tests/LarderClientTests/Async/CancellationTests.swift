@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Tasks that stop waiting, by cancellation or timeout, do not affect others.
+/// Tests that a task that stops waiting, because of a cancellation or a timeout, does not affect other tasks.
 @Suite(.timeLimit(.minutes(10))) struct CancellationTests {
     /// A server that answers `HANG` and later requests only when the gate is opened.
     private static func server(_ gate: Gate) throws -> FakeServer {

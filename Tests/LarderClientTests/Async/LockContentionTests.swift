@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Many tasks and processes on one lock: never two of them hold it.
+/// Tests that at most one of many tasks and processes holds a lock.
 @Suite(.timeLimit(.minutes(10))) struct LockContentionTests {
     /// The resource protected by the lock: a directory that one holder creates and removes, and a list of tokens.
     private final class Protected: Sendable {
@@ -29,7 +29,7 @@ import Testing
             close(file)
         }
 
-        /// The same in a shell.
+        /// A shell command that does the same as ``use(_:)``.
         var command: String {
             "mkdir '\(place)' || exit 99; echo $LARDER_LOCK_TOKEN >> '\(log)'; rmdir '\(place)' || exit 99"
         }
@@ -45,7 +45,7 @@ import Testing
         let protected = Protected(directory)
         let rounds = TestSetting.rounds.number() ?? 1
         for _ in 0..<rounds {
-            // Every fourth holder is killed while it holds the lock, which then lasts until its time has passed.
+            // Every fourth holder is killed while it holds the lock. The lock then lasts until it expires.
             let processes = try (0..<16).map { number in
                 // The other holders do not lose the lock, however long they wait for a CPU.
                 let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
@@ -68,7 +68,7 @@ import Testing
                 let end = try process.waitForExit()
                 #expect(end == (number.isMultiple(of: 4) ? .killed(signal: SIGKILL) : .exited(0)), "\(process.errors)")
             }
-            // The last holders may have been killed; their locks end too.
+            // The last holders may have been killed. Their locks expire too.
             try await clients[0].lock("l", for: .seconds(20)) { await protected.use($0.token) }
             #expect(try await clients[0].command("EXISTS", "l", "l:queue") == .integer(0))
             for client in clients { client.close() }

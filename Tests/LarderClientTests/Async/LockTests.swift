@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Locks among processes, each represented by a client.
+/// Tests of locks between processes. Each client represents a process.
 @Suite(.timeLimit(.minutes(10))) struct LockTests {
     let daemon: DaemonProcess
     let directory: TemporaryDirectory
@@ -189,8 +189,8 @@ import Testing
         #expect(try await last.value > 0)
     }
 
-    /// Closing the client ends the wait at any point, not only the release of the lock. Each step is slow while all
-    /// tests run; set LARDER_ROUNDS=60 for a long run.
+    /// Closing a client ends its wait for a lock, whatever point the wait has reached. The default number of rounds is
+    /// low, because a round is slow while all tests run. Set LARDER_ROUNDS=60 for a long run.
     @Test func closingAClientEndsItsWaitForALock() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
@@ -206,7 +206,8 @@ import Testing
         }
     }
 
-    /// A waiter without a limit keeps waiting while the daemon is down for longer than its calls wait for it.
+    /// A waiter without a time limit keeps waiting, even if the daemon is down for longer than a call waits for a
+    /// connection.
     @Test func aWaiterSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon: DaemonProcess? = try DaemonProcess(in: place)
@@ -239,7 +240,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    /// Other clients' locks are one entry with a random value, and maybe a deadline.
+    /// The lock of another client library is one entry with a random value, with or without a deadline.
     @Test("locks that other clients take with SET NX are respected, and exclude them")
     func locksOfOtherLibrariesAreRespected() async throws {
         let client = try await connect()
@@ -273,8 +274,8 @@ import Testing
         #expect(origin.cancellations == 1)
     }
 
-    /// A place in the queue lasts half a minute. If a suspended holder kept one, others would wait for longer than its
-    /// lock lasts.
+    /// A place in the queue lasts half a minute. If a holder kept its place, others would wait that long for a
+    /// suspended holder, although its lock expires sooner.
     @Test func theLockOfASuspendedHolderExpires() async throws {
         let client = try await connect()
         let holder = try ChildProcess(
@@ -394,7 +395,7 @@ import Testing
         }
     }
 
-    /// A daemon that comes back in time has kept the lock.
+    /// If the daemon restarts before the lock has expired, the holder keeps the lock.
     @Test func aLockSurvivesAShortDaemonOutage() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = Guarded(try DaemonProcess(in: place))

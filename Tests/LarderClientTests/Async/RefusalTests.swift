@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Calls that the client refuses, if possible before it sends anything, and the error messages.
+/// Tests of calls that the client refuses, if possible before it sends anything, and of the error messages.
 @Suite(.timeLimit(.minutes(10))) struct RefusalTests {
     @discardableResult
     private func expect(
@@ -25,7 +25,7 @@ import Testing
 
     // MARK: Finished transactions
 
-    /// For a transaction that is kept after its body, and for one of a previous attempt.
+    /// The transactions are used after their closure has returned or thrown, or in a later attempt.
     @Test func aFinishedTransactionRefusesFurtherCalls() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Changes by any client, as observed by a client.
+/// Tests of sequences of changes in the client, with changes by this and other clients.
 @Suite(.timeLimit(.minutes(10))) struct RemoteChangesTests {
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Change feeds of a client, with changes by any client.
+/// Tests of the client's change feeds, which can continue from the position of any change.
 @Suite(.timeLimit(.minutes(10))) struct RemoteFeedTests {
     private func notified(_ changes: PositionedChanges<Int>, end: String) async throws
         -> (texts: [String], position: ChangePosition)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Messages of channels, with live servers and with one that closes the connection.
+/// Tests of subscriptions to channels, with live servers and with a scripted server that closes connections.
 @Suite(.timeLimit(.minutes(10))) struct SubscriptionTests {
     /// The next `count` messages.
     private func take(_ count: Int, _ subscription: Subscription) async throws -> [ChannelMessage] {
@@ -52,7 +52,7 @@ import Testing
             #expect(try await take(1, same).map(\.text) == ["y"])
             #expect(try await take(1, one).isEmpty)
             same.cancel()
-            // The daemon is notified soon.
+            // The server receives the UNSUBSCRIBE a little later.
             while try await client.publish("z", to: "news") != 1 { await Task.yield() }
             withExtendedLifetime(all) {}
         }
@@ -104,7 +104,7 @@ import Testing
                         for step in 0..<25 {
                             let subscription = try await client.subscribe(to: "c\(step % 3)")
                             try await client.publish("\(task).\(step)", to: "c\(step % 3)")
-                            // Messages that it published itself after subscribing are among those received.
+                            // The subscription receives the message that this task published after subscribing.
                             var isReceived = false
                             for try await message in subscription where message.text == "\(task).\(step)" {
                                 isReceived = true
@@ -168,7 +168,7 @@ import Testing
         #expect(try await buffer.next() == nil)
     }
 
-    /// The server sends messages by itself, and closes connections.
+    /// The scripted server sends a message on each new connection, and closes the first connections after it.
     @Test func aReconnectionSubscribesAgainAndReportsAGap() async throws {
         let server = try FakeServer { request in
             let number = request.connection

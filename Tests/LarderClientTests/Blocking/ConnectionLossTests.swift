@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// No daemon, a daemon that exits, a silent daemon; and the state that a new connection gets.
+/// Tests of a missing, exiting or silent daemon, and of the state that the client restores on a new connection.
 @Suite struct ConnectionLossTests {
     /// Answers `ONE` with 1 and closes the connection on `BYE`.
     private static func server() throws -> FakeServer {
@@ -235,7 +235,7 @@ import Testing
     }
 }
 
-/// Signals that interrupt the client's waiting. Serialized, because a process has one handler for a signal.
+/// Tests of signals that interrupt a waiting client. Serialized, because a process has one handler for a signal.
 @Suite(.serialized) struct SignalTests {
     /// Sends this thread a signal that interrupts system calls, over and over, until `done` is true.
     private static func disturb(_ thread: pthread_t, while isWanted: @escaping @Sendable () -> Bool) -> WorkThread {

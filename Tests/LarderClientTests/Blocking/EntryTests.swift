@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Entries as bytes: the requests and the results of each call.
+/// Tests of calls that read and write entries as bytes: their requests and results.
 @Suite struct EntryTests {
     private func withClient(_ body: (BlockingLarderClient, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
@@ -112,7 +112,7 @@ import Testing
             var seen: [String] = []
             try client.forEachKey { key in
                 seen.append(String(decoding: key, as: UTF8.self))
-                // The client may be used in between.
+                // The closure may use the client.
                 let isThere = try client.contains(seen.last ?? "")
                 #expect(isThere)
                 return seen.count < 3
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// Any reply of a server leads to an error and not to a trap.
+    /// An unexpected reply of a server leads to an error, and not to a trap.
     @Test(arguments: [
         ":1\r\n", "+OK\r\n", "_\r\n", "*0\r\n", "*1\r\n_\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:1\r\n*1\r\n_\r\n",
     ])

@@ -125,7 +125,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    /// Batches that are not one command are sent as a transaction, and the server's error is thrown.
+    /// A batch with different kinds of changes is sent as a transaction, and the server's error is thrown.
     @Test func mixedBatchesAreSentAsTransactions() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) {

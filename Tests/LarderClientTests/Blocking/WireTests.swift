@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Requests and replies on the socket: raw commands, pipelines, failures of the connection.
+/// Tests of requests and replies on the socket: raw commands, pipelines, failures of the connection.
 @Suite struct WireTests {
     @Test func commandSendsAnArrayAndReturnsTheReply() throws {
         let server = try FakeServer { request in

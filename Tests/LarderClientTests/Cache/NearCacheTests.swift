@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderClient
 
-/// The near cache: which calls it answers without a round trip, and that its values are never older than the last
-/// notification.
+/// Tests of the near cache: it answers repeated reads without a round trip, and never returns a value older than the
+/// last notification.
 @Suite(.timeLimit(.minutes(10))) struct NearCacheTests {
     private static let near = ClientOptions(timeoutMilliseconds: 60_000, nearCache: .init())
 
@@ -243,7 +243,8 @@ import Testing
         }
     }
 
-    /// The reply is directly followed by an invalidation of the key: the value is returned, and not kept.
+    /// An invalidation of the key arrives directly before the reply to GET, or between the replies to GET and PTTL. The
+    /// value is returned, but not cached.
     @Test(arguments: [true, false])
     func aReadInvalidatedInTheMeantimeIsNotCached(isBefore: Bool) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -274,7 +275,7 @@ import Testing
         await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
         // When the loss is reported, the near cache is empty.
         #expect(try statistics(client).entries == 0)
-        try await expectEvent("another connection that is told of changes") { try statistics(client).isLive }
+        try await expectEvent("another connection that is notified of changes") { try statistics(client).isLive }
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(gets(server) == 2)
         #expect(server.requests.count { $0 == ["CLIENT", "TRACKING", "ON"] } == 2)

@@ -88,7 +88,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// A batch of nothing but texts used to be recorded as raw, and the library then read them with their quotes.
+    /// Bytes that another program has stored are read as text if they are UTF-8. Models are never read as text.
     @Test(arguments: LiveServer.allCases)
     func rawTextIsReadAsText(server: LiveServer) async throws {
         try await server.run { client in
@@ -111,8 +111,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// A value decoded by one custom codec is not returned for another one. Bytes are stored as bytes by every client,
-    /// and bytes stored as JSON can be read.
+    /// Every client stores bytes unchanged, with the codec raw, and also reads bytes that were stored as JSON.
     @Test func bytesAreStoredUnchanged() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(

@@ -8,7 +8,7 @@ private struct Session: Codable, Equatable, Sendable {
     var visits: Int
 }
 
-/// Writes that depend on what is stored, counters, lifetimes, snapshots, enumeration, with live servers.
+/// Tests of conditional writes, counters, lifetimes, snapshots and enumeration, with live servers.
 @Suite(.timeLimit(.minutes(10))) struct RemoteConditionTests {
     private let ana = Session(user: "ana", visits: 1)
     private let eve = Session(user: "eve", visits: 2)
@@ -72,7 +72,8 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// The daemon computes with more bits than a `Double` has, and used to store sums that no `Double` can hold.
+    /// Regression test: the daemon computes with more bits than a `Double` has, and stored sums that no `Double` can
+    /// hold.
     @Test(arguments: LiveServer.allCases)
     func aSumOutsideTheRangeOfDoubleIsRefused(server: LiveServer) async throws {
         try await server.run { client in
@@ -127,7 +128,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// A program with several databases used to have to guess in which database a call had failed.
+    /// Regression test: the error did not name the database in which a call had failed.
     @Test func errorsNameTheDatabase() async throws {
         try await LiveServer.larderd.run { client in
             let numbers = client.cache("books", of: Int.self)
@@ -164,7 +165,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// Any program can store a key that is not text; it used to end every enumeration.
+    /// Regression test: a key of another program that is not text ended every enumeration.
     @Test(arguments: LiveServer.allCases)
     func keysThatAreNotUTF8DoNotEndAnEnumeration(server: LiveServer) async throws {
         try await server.run { client in
@@ -210,7 +211,7 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try await sessions.timeToLive(forKey: "k") == .never)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 4_000_000_000_000)))
             #expect(try await left() > 3_600_000)
-            // The entry is kept here, but it has expired.
+            // The near cache has the entry, which then expires.
             #expect(try await sessions.value(forKey: "k") == ana)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 1)))
             #expect(try await sessions.value(forKey: "k") == nil)
@@ -277,8 +278,8 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// A transaction, snapshot or connection kept after its body must not read from another caller's transaction or the
-    /// present state.
+    /// If a transaction, snapshot or connection could be used after its closure has returned, it would read from
+    /// another caller's transaction, or current data instead of the snapshot's.
     @Test("transactions, snapshots and connections throw `closed` after their closure has returned")
     func objectsUsedAfterTheirClosureThrowClosed() async throws {
         try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
@@ -298,7 +299,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// An exclusive connection used to outlive its client.
+    /// Regression test: an exclusive connection stayed open after its client was closed.
     @Test(arguments: LiveServer.allCases)
     func closingAClientClosesItsExclusiveConnections(server: LiveServer) async throws {
         try await server.run { client in

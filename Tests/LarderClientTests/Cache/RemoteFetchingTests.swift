@@ -90,8 +90,8 @@ import Testing
         #expect(try await value(second) == 101)
     }
 
-    /// A value that was stored in the same millisecond used to be taken for a new one.
-    @Test func theSourceOriginOnlyAlwaysFetches() async throws {
+    /// Regression test: a value that was stored in the millisecond of the request was accepted as a new one.
+    @Test func originOnlyAlwaysFetches() async throws {
         let (cache, blocking) = (
             try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         )
@@ -105,8 +105,9 @@ import Testing
         #expect(origin.calls == 50)
     }
 
-    /// A waiter accepts another caller's value, which is newer than its request.
-    @Test func theSourceOriginOnlyAcceptsAConcurrentFetch() throws {
+    /// The value is newer than the waiter's request, because the other caller fetched it while the waiter waited.
+    @Test("a waiter with .originOnly gets the value that another caller fetches")
+    func originOnlyReturnsTheValueOfAConcurrentFetch() throws {
         let clients = try (0..<3).map { _ in
             try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         }
@@ -129,7 +130,7 @@ import Testing
         #expect(seen.value == [1, 1])
     }
 
-    /// Each key used to take a round trip of its own for the lookup, and for the store.
+    /// Regression test: each key took its own round trips for the lookup and for storing the value.
     @Test func manyKeysTakeOneRoundTripToReadAndOneToStore() async throws {
         let counts = Guarded([String: Int]())
         let server = try FakeServer { request in

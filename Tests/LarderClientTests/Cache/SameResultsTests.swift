@@ -4,7 +4,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// The library and both clients return the same results for the same calls.
+/// Tests that the library and both clients return the same results for the same calls.
 @Suite(.timeLimit(.minutes(10))) struct SameResultsTests {
     /// The expected results of the calls below, for each client.
     private static let expected = [
@@ -181,7 +181,7 @@ import Testing
         try daemon.stop()
     }
 
-    /// The client used to take raw text in quotes for JSON, and returned it without the quotes.
+    /// Regression test: the client treated raw text in quotes as JSON, and returned it without the quotes.
     @Test func allClientsReadTheSameText() async throws {
         let texts = [
             "", "plain", "\"x\"", "null", "5", "-1.5e3", "true", "{\"a\":1}", "[1]", " \"x\" ", "\"", "bplist00",
@@ -222,7 +222,7 @@ import Testing
         await #expect(throws: LarderError.self) { try await cache.value(String.self, forKey: "number") }
     }
 
-    /// Text that cannot be JSON costs one request, like models.
+    /// For text that cannot be JSON, the client needs no second request to read the codec.
     @Test func readingPlainTextTakesOneRequest() async throws {
         let server = try FakeServer { request in
             request.name == "GET" ? .text("$5\r\nplain\r\n") : .standard
@@ -233,7 +233,7 @@ import Testing
         #expect(server.requests.filter { $0 != ["POLICY"] } == [["GET", "k"]])
     }
 
-    /// With 16 attempts, a fifth of a hundred tasks used to fail.
+    /// Regression test: with 16 attempts, the updates of a fifth of the tasks failed.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func concurrentUpdatesOfAHundredTasksSucceed(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in

@@ -3,7 +3,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// The library and both clients return the same results for calls with tags.
+/// Tests that the library and both clients return the same results for calls with tags.
 @Suite(.timeLimit(.minutes(10))) struct SameTagResultsTests {
     /// The expected results of the calls below, for each client.
     private static let expected = [

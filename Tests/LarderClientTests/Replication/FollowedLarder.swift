@@ -24,7 +24,7 @@ final class FollowedLarder {
         String(decoding: try daemon.connect().call(words), as: UTF8.self)
     }
 
-    /// In milliseconds since 1970.
+    /// The time at which an entry was stored, in milliseconds since 1970.
     func storedAt(_ key: String) throws -> Int64 {
         try #require(try client().info(forKey: key)?.storedAtMilliseconds)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Larders that follow each other, with daemons that are killed, restarted, restored and purged.
+/// Tests of larders that follow each other, while daemons are killed and restarted, and larders restored and purged.
 @Suite(.timeLimit(.minutes(10))) struct FollowerTests {
     private typealias Larder = FollowedLarder
 
@@ -129,7 +129,7 @@ import Testing
             try follow(two, one, joins: true)
         }
         #expect(try one.contents().count == 100)
-        // Neither follower runs for longer than the larders remember changes, and both larders change.
+        // Both larders change while no follower runs, and then lose their change logs.
         _ = try one.call("DEL", "one1", "two1")
         _ = try two.call("DEL", "one2", "two2")
         _ = try one.call("SET", "new1", "v")
@@ -330,7 +330,7 @@ import Testing
         _ = try larder.call("SET", "k", "before")
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE $ PREFIX a BLOCK 0\r\n".utf8))
-        // Wait for this, because changes before it are not remembered.
+        // Wait until the daemon records changes for the follower: it does not remember earlier changes.
         while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") { nap() }
         _ = try larder.call("SET", "b", "not meant")
         _ = try larder.call("SET", "a", "meant")
