@@ -13,7 +13,7 @@ run() {
     # A shell sets these signals to be ignored in its background processes; reset them.
     env --default-signal=HUP,INT,QUIT "$bundle" --testing-library swift-testing "$@"
     local code=$?
-    [ $code = 69 ] || return $code # no test of the group is wanted
+    [ $code = 69 ] || return $code # the options select no test of this group
 }
 {
     processes=()

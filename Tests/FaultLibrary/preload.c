@@ -1,8 +1,8 @@
-// A library that is loaded before all others (LD_PRELOAD) into a program under test: it makes calls on files fail, be
-// short, be late or be the last, moves the clocks, and records what is done to the files below one directory.
+// A library that is loaded with LD_PRELOAD into a program under test. It makes calls on files fail, shortens or delays
+// them, kills the process at a call, moves the clocks, and records all changes of the files below one directory.
 //
-// What it does is told by a control block (include/faults.h). Without one it does nothing. Everything is passed on as a
-// raw system call, so that nothing here allocates or calls what is interposed here. Linux and glibc only.
+// A control block (include/faults.h) controls the library. Without a control block it does nothing. It makes raw system
+// calls, so that it neither allocates memory nor calls the functions that it replaces. Linux and glibc only.
 #define _GNU_SOURCE
 #include "include/faults.h"
 
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The headers may make macros of these.
+// The headers may define these as macros.
 #undef open
 #undef open64
 #undef stat
@@ -37,7 +37,7 @@ static unsigned char *trace;
 static uint64_t trace_end;
 static pthread_mutex_t recording = PTHREAD_MUTEX_INITIALIZER;
 
-// What is known of a descriptor. Only those of files below the root are in use.
+// The file of a descriptor. Only descriptors of files below the root are recorded.
 typedef struct {
   volatile int used;
   int flags;
@@ -54,7 +54,7 @@ static struct dirent *(*next_readdir)(DIR *);
 static int (*next_closedir)(DIR *);
 static int (*next_clock_gettime)(clockid_t, struct timespec *);
 
-// MARK: The beginning
+// MARK: Start
 
 static const char *below(const char *path);
 static void record(uint32_t, uint64_t, const char *, const char *, uint64_t, const void *, uint64_t);
@@ -97,7 +97,7 @@ __attribute__((constructor(101))) static void begin(void) {
 
 // MARK: Names
 
-// The name below the root; NULL for paths that are elsewhere.
+// Returns the path relative to the root; NULL for paths outside of it.
 static const char *below(const char *path) {
   if (!control || !path || strncmp(path, control->root, root_length) != 0) return NULL;
   if (path[root_length] == 0) return path + root_length;
@@ -197,7 +197,7 @@ time_t time(time_t *t) {
 
 // MARK: The trace
 
-// Called with `recording` held.
+// Appends a record to the trace. Called with the mutex `recording` locked.
 static void record(
     uint32_t kind, uint64_t file, const char *name, const char *other, uint64_t offset, const void *data,
     uint64_t bytes) {
@@ -220,7 +220,7 @@ static void record(
   lf_store(&control->trace_length, trace_end);
 }
 
-// While something is recorded, one change is made at a time, so that the trace has them in the order in which they came.
+// While a trace is recorded, only one change is made at a time, so that the trace has the changes in their order.
 static void enter(void) {
   if (trace) pthread_mutex_lock(&recording);
 }
@@ -233,7 +233,7 @@ static void leave(void) {
   pthread_mutex_unlock(&recording);
 }
 
-// SIGKILL between two changes, none of which is done and not recorded.
+// Kills the process with SIGKILL between two changes, so that every change that was made is also recorded.
 static void die(void) {
   enter();
   syscall(SYS_kill, getpid(), SIGKILL);
@@ -241,7 +241,8 @@ static void die(void) {
   }
 }
 
-// Whoever is interrupted may hold the lock, and then ends the process when it gives it back.
+// Handles the signal LF_DEATH. If the mutex is locked, a change is being recorded: its thread kills the process when it
+// unlocks the mutex.
 static void told_to_die(int signal) {
   (void)signal;
   is_dying = 1;
@@ -251,10 +252,10 @@ static void told_to_die(int signal) {
 // MARK: Rules
 
 typedef struct {
-  int error;   // the call fails with it
+  int error;   // the error with which the call fails; 0: none
   int shorten;
   int empty;
-  int kill;    // when it is made
+  int kill;    // SIGKILL after the call
 } verdict;
 
 static const char *const names[LF_CALLS] = {
@@ -298,7 +299,8 @@ static void apply(lf_rule *rule, uint64_t hit, verdict *v) {
   }
 }
 
-// What the rules say to a call on a file; `other` is the second path of a call with two.
+// Applies the rules to a call on a file, and returns what to do with the call. `other` is the second path, such as the
+// target of a rename.
 static verdict judge_two(int call, const char *path, const char *other) {
   verdict v = {0};
   lf_add(&control->calls[call], 1);
@@ -320,7 +322,7 @@ static verdict judge_two(int call, const char *path, const char *other) {
 
 static verdict judge(int call, const char *path) { return judge_two(call, path, ""); }
 
-// Where each call ends: the rule's error, or what the system said.
+// Every call that was made ends here: returns its result, or kills the process if a rule says so.
 static long done(verdict v, long result) {
   if (v.kill) {
     int error = errno;
@@ -403,7 +405,7 @@ int close(int file) {
   return (int)done(v, status);
 }
 
-// What was written through a stream, as LevelDB's LOG is, is neither judged nor recorded.
+// Writes through a stream, such as those to LevelDB's LOG, are neither affected by rules nor recorded.
 int fclose(FILE *stream) {
   static int (*next)(FILE *);
   if (!next) next = (int (*)(FILE *))dlsym(RTLD_NEXT, "fclose");
@@ -441,13 +443,13 @@ ssize_t __pread64_chk(int file, void *to, size_t bytes, off64_t offset, size_t r
 
 ssize_t readv(int file, const struct iovec *parts, int count) {
   if (!known(file)) return syscall(SYS_readv, file, parts, count);
-  // A short read is one that fills the first part alone.
+  // Reads only the first buffer, which is a valid short read.
   return count > 0 ? read_file(file, parts[0].iov_base, parts[0].iov_len, -1) : 0;
 }
 
 // MARK: Writing
 
-// With `recording` held: where a write without an offset begins.
+// Returns the offset of a write that specifies none. Called with `recording` locked.
 static int64_t position_of(int file, descriptor *d) {
   struct stat status;
   if (d->flags & O_APPEND) return status_of(file, &status) == 0 ? status.st_size : 0;
@@ -500,7 +502,7 @@ ssize_t pwritev64v2(int file, const struct iovec *parts, int count, off64_t offs
   return pwritev2(file, parts, count, offset, flags);
 }
 
-// Calls that nothing here uses, and that cannot be recorded: then the trace is not complete.
+// Marks the trace as incomplete. Called by functions whose effect cannot be recorded; Larder does not use them.
 static void not_recorded(int concerns) {
   if (trace && concerns) lf_store(&control->trace_failed, 2);
 }
@@ -556,7 +558,7 @@ static int allocate_file(int file, int mode, off_t offset, off_t bytes) {
   if (!d) return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
   verdict v = judge(LF_ALLOCATE, d->path);
   if (v.error) return (int)failed(v);
-  // What changes the content and not only the size.
+  // Other modes change the contents too, which cannot be recorded.
   not_recorded((mode & ~FALLOC_FL_KEEP_SIZE) != 0);
   enter();
   struct stat before, after;
@@ -587,7 +589,7 @@ int posix_fallocate64(int file, off64_t offset, off64_t bytes) { return posix_fa
 static int sync_file(int file, long number) {
   descriptor *d = known(file);
   if (!d) return (int)syscall(number, file);
-  // What is written between the beginning and the end is not among what was synced.
+  // The start is recorded separately: writes between the start and the end of the fsync need not be synced.
   enter();
   uint64_t place = trace_end;
   if (trace) record(LF_TRACE_SYNC, d->file, "", "", 0, NULL, 0);
@@ -709,7 +711,7 @@ struct dirent *readdir(DIR *directory) {
   }
   return next_readdir(directory);
 }
-// The same function under another name where off_t has 64 bits.
+// If off_t has 64 bits, this is the same function under another name.
 struct dirent64 *readdir64(DIR *directory) { return (struct dirent64 *)readdir(directory); }
 
 int closedir(DIR *directory) {
@@ -717,7 +719,7 @@ int closedir(DIR *directory) {
   return next_closedir(directory);
 }
 
-// MARK: Looking
+// MARK: Reading file attributes
 
 static int look(const char *path, struct stat *status, int flags) {
   const char *name = below(path);
@@ -809,7 +811,7 @@ static void *map_file(void *start, size_t bytes, int protection, int flags, int 
   verdict v = {0};
   if (d) {
     v = judge(LF_MMAP, d->path);
-    // Nobody could tell when such a page is written.
+    // Writes to a shared mapping cannot be recorded.
     if (trace && (protection & PROT_WRITE) && !(flags & MAP_PRIVATE)) lf_store(&control->trace_failed, 2);
   }
   if (v.error) {

@@ -1,8 +1,8 @@
-// Fuzzing of the bridge to Lua with libFuzzer: any text as a script, with any answers of the host. Not a part of the
+// Fuzzing of the bridge to Lua with libFuzzer: any text as a script, with various replies of the host. Not a part of the
 // package: `make fuzz` builds and runs it.
 //
-// The first byte of an input chooses what the host does: how it answers, when it ends the script, and whether the rest is a
-// script or a library. One interpreter runs many scripts; behind each a probe must find the library as it was.
+// The first byte of an input selects the host's replies, when the host stops the script, and whether the rest is a script
+// or a library of functions. One interpreter runs many scripts. After each, a probe checks that Lua's libraries are unchanged.
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static int weigh(void *context) {
 static void write_log(void *context, int level, const uint8_t *text, size_t count) {
     (void)context;
     (void)level;
-    // Reads all of it.
+    // Read the whole text, so that AddressSanitizer checks it.
     unsigned char sum = 0;
     for (size_t index = 0; index < count; index++) sum ^= text[index];
     choice ^= sum & 0;

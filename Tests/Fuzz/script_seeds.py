@@ -1,8 +1,8 @@
-"""Writes the scripts and libraries of the conformance tests as seeds for the fuzzer into the directory that is its argument."""
+"""Writes the scripts and function libraries of the conformance tests as seeds for the fuzzer. Argument: the directory."""
 import re
 import sys
 
-# The first byte of a seed says what it is: see ScriptFuzz.c.
+# The first byte of a seed selects its kind: see ScriptFuzz.c.
 KINDS = [("Scripting", r'EVAL "((?:[^"\\]|\\.)*)" ', "a"), ("Functions", r'FUNCTION LOAD (?:REPLACE )?"((?:[^"\\]|\\.)*)"', "c")]
 
 for name, pattern, kind in KINDS:

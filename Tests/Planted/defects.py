@@ -1,7 +1,7 @@
 """The defects that planted.py plants: each one to three lines, with the tests of its area.
 
-`old` occurs exactly once in `file`, after the defects before it were planted. In `new`, PLANTED stands for the check
-whether this defect is on. If the code changes, adapt the text here, or replace the defect by another one of its kind.
+`old` occurs exactly once in `file`, after all earlier defects of the list were planted. In `new`, PLANTED stands for the
+check whether this defect is enabled. If the code changes, adapt the text here, or replace the defect by a similar one.
 """
 
 from collections import namedtuple
@@ -28,7 +28,7 @@ DEFECTS = [
         r"LarderEngineTests\.(FreshnessTests|GraceTests)",
     ),
     Defect(
-        "an entry stored at deadBefore lives again", ENGINE + "Entry/Freshness.swift",
+        "an entry stored exactly at deadBefore is fresh again", ENGINE + "Entry/Freshness.swift",
         "if header.storedAt <= deadBefore { return min(deadBefore, header.storedAt) }",
         "if PLANTED ? header.storedAt < deadBefore : header.storedAt <= deadBefore { return min(deadBefore, header.storedAt) }",
         r"LarderEngineTests\.FreshnessTests",
@@ -44,19 +44,19 @@ DEFECTS = [
         ENTRIES,
     ),
     Defect(
-        "a kept lifetime that is fetched anew is as long as what was left", ENGINE + "Operations/Update.swift",
+        "a refresh with KEEPTTL gives an entry only its remaining lifetime", ENGINE + "Operations/Update.swift",
         "return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))",
         "return .own(now.addingClamped(max(1, deadline.subtractingClamped(PLANTED ? now : header.storedAt))))",
         ENTRIES,
     ),
     # Tags
     Defect(
-        "a copy has the tags' stamp of the entry that it was made of", ENGINE + "Operations/Update+Changes.swift",
+        "a copied entry keeps the tag stamp of its source", ENGINE + "Operations/Update+Changes.swift",
         "if header == record.header, !header.hasTags { return put(index, record) }",
         "if header == record.header, PLANTED || !header.hasTags { return put(index, record) }", ENTRIES,
     ),
     Defect(
-        "what a lease confirms as unchanged keeps its tags' stamp", ENGINE + "Operations/Update+Changes.swift",
+        "an entry released as UNCHANGED keeps its old tag stamp", ENGINE + "Operations/Update+Changes.swift",
         "header.storedAt = now\n        put(index, Record(header, tags: tags(of: record), payload: record.payload))",
         "header.storedAt = now\n        put(index, Record(header, tags: PLANTED ? record.tagsSection : tags(of: record), payload: record.payload))",
         ENTRIES,
@@ -74,7 +74,7 @@ DEFECTS = [
     ),
     # Leases
     Defect(
-        "a lease given just before a purge of its value's tags is still good", ENGINE + "Leases/LeaseTable.swift",
+        "a lease granted just before a purge of its value's tags stays valid", ENGINE + "Leases/LeaseTable.swift",
         "guard lease.sequence < purgedAt else { return true }",
         "guard PLANTED ? lease.sequence + 1 < purgedAt : lease.sequence < purgedAt else { return true }",
         r"LarderServerTests\.FetchTagTests",
@@ -85,47 +85,47 @@ DEFECTS = [
         "shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: PLANTED ? .none : lease)", ENTRIES,
     ),
     Defect(
-        "who waits for a lease is not told that the new one ends earlier", ENGINE + "Leases/LeaseTable.swift",
+        "waiters are not woken if a new lease ends earlier", ENGINE + "Leases/LeaseTable.swift",
         "for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }",
         "for waiter in state.waiters.all where waiter.leaseEnds > ends && !PLANTED { waiter.wakeUp() }",
         r"LarderServerTests\.FetchModelTests",
     ),
     # Memory and LevelDB
     Defect(
-        "an entry that expires before its checkpoint leaves its predecessor in LevelDB", ENGINE + "Checkpoint/CheckpointPass.swift",
+        "an entry that expires before its checkpoint leaves the previous version in LevelDB", ENGINE + "Checkpoint/CheckpointPass.swift",
         "if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }\n            return run.add(removal: entry)",
         "if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }\n            if PLANTED { return }\n            return run.add(removal: entry)",
         RECORDED,
     ),
     Defect(
-        "after a failed checkpoint LevelDB is believed to have the index keys", ENGINE + "Memory/EntryTable+Dirty.swift",
+        "after a failed checkpoint, LevelDB counts as having the index keys", ENGINE + "Memory/EntryTable+Dirty.swift",
         "entry.head.pointee.indexed = 0\n            entry.head.pointee.isAbsentInLevelDB = false",
         "if !PLANTED { entry.head.pointee.indexed = 0 }\n            entry.head.pointee.isAbsentInLevelDB = false",
         r"LarderEngineTests\.EntryTableTests",
     ),
     Defect(
-        "a view during a checkpoint lacks what the checkpoint has taken", ENGINE + "Memory/EntryTable+Dirty.swift",
+        "a view lacks the entries that a running checkpoint has taken", ENGINE + "Memory/EntryTable+Dirty.swift",
         "func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: [active, written], body) }",
         "func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: PLANTED ? [active] : [active, written], body) }",
         r"LarderEngineTests\.CheckpointConcurrencyTests",
     ),
     Defect(
-        "a cold read keeps what was changed meanwhile", ENGINE + "Memory/Shard.swift",
+        "a cold read caches a value that was changed during the read", ENGINE + "Memory/Shard.swift",
         "if reads.end(number) { keep(key, hash, record) }", "if reads.end(number) || PLANTED { keep(key, hash, record) }",
         r"LarderEngineTests\.ShardTests",
     ),
     Defect(
-        "a cold read keeps what was purged meanwhile", ENGINE + "Memory/InFlightReads.swift",
+        "a cold read caches a value that was purged during the read", ENGINE + "Memory/InFlightReads.swift",
         "wholeChanges += 1\n        for index in places.indices {", "wholeChanges += 1\n        for index in places.indices where !PLANTED {",
         r"LarderEngineTests\.ShardTests",
     ),
     Defect(
-        "dirty bytes are counted to the budget again and again", ENGINE + "Memory/Shard.swift",
+        "dirty bytes count towards the budget repeatedly", ENGINE + "Memory/Shard.swift",
         "publishedDirtyBytes = dirty\n", "if !PLANTED { publishedDirtyBytes = dirty }\n",
         r"LarderEngineTests\.MemoryBudgetTests/checkpointsFreeMemoryForWrites",
     ),
     Defect(
-        "the sweep drops the index key of a record under a newer state", ENGINE + "Maintenance/Sweeper.swift",
+        "the sweep removes the index key of a record that has a newer state in memory", ENGINE + "Maintenance/Sweeper.swift",
         "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }",
         "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn && !PLANTED ? .leave : .dropIndex }",
         r"LarderEngineTests\.SweepTests",
@@ -155,7 +155,7 @@ DEFECTS = [
         r"LarderEngineTests\.JournalDamageTests",
     ),
     Defect(
-        "a rolled back group leaves the number before its first", ENGINE + "Journal/Journal+Rollback.swift",
+        "a rollback sets the last sequence to the one before the failed group", ENGINE + "Journal/Journal+Rollback.swift",
         "lastSequence = sequenceBefore", "lastSequence = PLANTED ? batch.firstSequence - 1 : sequenceBefore",
         RECORDED,
     ),
@@ -182,13 +182,13 @@ DEFECTS = [
     ),
     # Connections
     Defect(
-        "the later of two deadlines of a tracked key counts", SERVER + "Notifications/Tracking.swift",
+        "of two deadlines of a tracked key, the later one is watched", SERVER + "Notifications/Tracking.swift",
         "part.deadlines.set(key, min(deadline, part.deadlines.deadline(key) ?? .max))",
         "part.deadlines.set(key, PLANTED ? deadline : min(deadline, part.deadlines.deadline(key) ?? .max))",
         r"LarderServerTests\.TrackingModelTests",
     ),
     Defect(
-        "who wrote a key and read it again is not told of the next change", SERVER + "Notifications/Tracking.swift",
+        "a client that wrote and read a key is not notified of the next change", SERVER + "Notifications/Tracking.swift",
         "let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)",
         "let wasWritten = !PLANTED && !part.writers.isEmpty && part.endWriting(key, client)",
         r"LarderServerTests\.TrackingModelTests",
@@ -200,7 +200,7 @@ DEFECTS = [
         r"LarderServerTests\.HeldReplyTests",
     ),
     Defect(
-        "of the failed replies of a transaction the last one is sent", SERVER + "Session/ReplyQueue.swift",
+        "the last reply of a transaction is sent although its commit failed", SERVER + "Session/ReplyQueue.swift",
         "for region in regions { held.add(", "for region in PLANTED ? regions.dropLast() : regions[...] { held.add(",
         r"LarderServerTests\.TransactionIsolationTests",
     ),
@@ -211,61 +211,61 @@ DEFECTS = [
         r"LarderServerTests\.TransactionCommandTests",
     ),
     Defect(
-        "who may write may also change what waits for an origin", SERVER + "Rights/Rights.swift",
+        "users with the right to write can change outbox databases", SERVER + "Rights/Rights.swift",
         "let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level",
         "let level = !PLANTED && level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level",
         r"LarderServerTests\.RightsTests",
     ),
     Defect(
-        "who may only read may publish events of a database", SERVER + "Rights/Rights.swift",
+        "users with read-only rights can publish a database's events", SERVER + "Rights/Rights.swift",
         "let level: AccessLevel = row.flags.contains(.publishes) ? .write : .read",
         "let level: AccessLevel = row.flags.contains(.publishes) && !PLANTED ? .write : .read",
         r"LarderServerTests\.RightsTests",
     ),
     # Outboxes
     Defect(
-        "after a restart the next write has the number of the last that waits", "Sources/Engine/LarderOutboxes/OutboxIndex.swift",
+        "after a restart, the next write gets the number of the last queued one", "Sources/Engine/LarderOutboxes/OutboxIndex.swift",
         "next = max(next, entry.number + 1)", "next = max(next, PLANTED ? entry.number : entry.number + 1)",
         r"Larder(Server|)Tests\.Outbox.*",
     ),
     Defect(
-        "what is written while an older write is delivered is not delivered", "Sources/Engine/LarderOutboxes/Outbox.swift",
+        "a write made during the delivery of an older one is not delivered", "Sources/Engine/LarderOutboxes/Outbox.swift",
         "guard number == settled[position].number else { return false }",
         "guard PLANTED || number == settled[position].number else { return false }", r"LarderServerTests\.Outbox(Model|)Tests",
     ),
     # Origins
     Defect(
-        "the way from the origin is added to a lifetime", SERVER + "Origin/OriginTier.swift",
+        "a lifetime from the origin starts when the reply arrives", SERVER + "Origin/OriginTier.swift",
         "let left = reading.lifetimeMilliseconds.map { $0 - elapsed }",
         "let left = reading.lifetimeMilliseconds.map { PLANTED ? $0 : $0 - elapsed }", r"LarderServerTests\.OriginTests",
     ),
     Defect(
-        "an answer that was invalidated on its way is kept", SERVER + "Origin/OriginTier.swift",
+        "a reply whose key was invalidated meanwhile is cached", SERVER + "Origin/OriginTier.swift",
         "{ !flight.isDetached }", "{ PLANTED || !flight.isDetached }", r"LarderServerTests\.OriginTrackingTests",
     ),
     Defect(
-        "a slot that has moved is believed until the map is known", ORIGINS + "Redis/RedisClient+Cluster.swift",
+        "a moved slot is trusted until the new map is known", ORIGINS + "Redis/RedisClient+Cluster.swift",
         "cluster.owners[redirection.slot]?.endEpochs(", "(PLANTED ? nil : cluster.owners[redirection.slot])?.endEpochs(",
         r"LarderOriginClientsTests\.ClusterTests",
     ),
     Defect(
-        "the way from the origin is added to a lifetime in the library", LIBRARY + "Origin/OriginFetch.swift",
+        "in the library, a lifetime from the origin starts when the reply arrives", LIBRARY + "Origin/OriginFetch.swift",
         "let left = milliseconds - (database.leaseTime() - since)",
         "let left = PLANTED ? milliseconds : milliseconds - (database.leaseTime() - since)",
         r"LarderTests\.OriginReadingTests",
     ),
     Defect(
-        "calls that were sent before an origin's rest prolong it", LIBRARY + "Origin/OriginLimiter.swift",
+        "calls sent before the circuit breaker opened prolong its open time", LIBRARY + "Origin/OriginLimiter.swift",
         "guard !keepsLimits, isProbe || !breaker.isOpen else { return }", "guard !keepsLimits, PLANTED || isProbe || !breaker.isOpen else { return }",
         r"LarderTests\.OriginLimitsTests",
     ),
     Defect(
-        "what is read while a write is under way is kept", LIBRARY + "Origin/InvalidationEpoch.swift",
+        "a value read during a write of its key is cached", LIBRARY + "Origin/InvalidationEpoch.swift",
         "&& changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil",
         "&& changes[key]?.last ?? 0 <= ticket.sequence && (PLANTED || writes[key] == nil)", r"LarderTests\.InvalidationEpochTests",
     ),
     Defect(
-        "a change that is told while another is being settled is forgotten", LIBRARY + "Origin/InvalidationEpoch.swift",
+        "a change reported while another one is being settled is lost", LIBRARY + "Origin/InvalidationEpoch.swift",
         "for (key, sequence) in noted where due[key] == sequence { due[key] = nil }",
         "for (key, sequence) in noted where PLANTED || due[key] == sequence { due[key] = nil }",
         r"LarderTests\.InvalidationEpochTests",
@@ -282,7 +282,7 @@ DEFECTS = [
         "rule: previous?.header.rule ?? .governed, grace: PLANTED ? nil : previous?.header.grace,", LIBRARY_MODEL,
     ),
     Defect(
-        "who comes while a fetch runs gets what the cache had before", FETCHING + "FlightTable.swift",
+        "a caller that joins a lookup gets the value from before its call", FETCHING + "FlightTable.swift",
         "if entered.isFirst || !flight.isFromCache { return value }", "if PLANTED || entered.isFirst || !flight.isFromCache { return value }",
         r"LarderTests\.(FlightTests|FetchingTests)",
     ),
@@ -292,7 +292,7 @@ DEFECTS = [
         r"LarderTests\.(FlightTests|FetchingTests)",
     ),
     Defect(
-        "a near cache keeps what was invalidated while it was read", CLIENT + "NearCache/NearCache.swift",
+        "a near cache keeps a value that was invalidated during the read", CLIENT + "NearCache/NearCache.swift",
         "guard !token.isInvalidated else { return }", "guard PLANTED || !token.isInvalidated else { return }",
         r"LarderClientTests\.NearCacheTests",
     ),

@@ -8,9 +8,9 @@ defect's area run once for each defect, with a time limit. A defect survives if 
     planted.py 3 17 20-25       some of them, by their numbers
     planted.py --list           prints the defects
     planted.py --check          only checks that all of them can be planted
-    planted.py --copy DIR       the directory of the copy; its build is used again (.build/planted)
-    planted.py --limit SECONDS  for the tests of one defect (120)
-    planted.py --rounds N       how often the tests of a defect run at most, until they find it (3)
+    planted.py --copy DIR       the directory of the copy, whose build is reused (.build/planted)
+    planted.py --limit SECONDS  the time limit for the tests of one defect (120)
+    planted.py --rounds N       the maximum number of runs of the tests until they find the defect (3)
 
 The exit status is 1 if more than LARDER_PLANTED_SURVIVORS (2) defects survive, or the tests fail without a defect.
 """
@@ -48,7 +48,7 @@ def fail(text):
 
 
 def planted(source, number, defect):
-    """The text of a file with a defect in it, behind its check."""
+    """Returns the text of a file with a defect inserted, behind its check."""
     count = source.count(defect.old)
     if count != 1:
         fail(
@@ -59,7 +59,7 @@ def planted(source, number, defect):
 
 
 def sources_with_defects():
-    """The changed files, by their paths."""
+    """Returns the contents of the changed files, by path."""
     files = {}
     for number, defect in enumerate(DEFECTS, 1):
         if defect.file not in files:
@@ -77,7 +77,7 @@ def sources_with_defects():
 
 
 def write_if_different(path, content):
-    """Files that stay as they are need not be compiled again."""
+    """Writes a file only if its content changes, so that unchanged files need not be compiled again."""
     if os.path.exists(path):
         with open(path, "rb") as file:
             if file.read() == content:
@@ -88,7 +88,7 @@ def write_if_different(path, content):
 
 
 def make_copy(copy, changed):
-    """Copies what belongs to the package, with the defects, and removes what does not."""
+    """Copies the package's files to `copy`, with the defects, and removes all other files from it."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
     ).stdout.decode().split("\0")
@@ -126,7 +126,7 @@ class Outcome:
 
 
 def kill_all(group, mark):
-    """Ends a process group, and every process that was started with the mark in its environment, whatever its group."""
+    """Kills a process group, and all other processes that have the mark in their environment."""
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
@@ -137,7 +137,7 @@ def kill_all(group, mark):
                 if mark.encode() in file.read().split(b"\0"):
                     os.kill(int(path.split("/")[2]), signal.SIGKILL)
         except OSError:
-            # It has ended, or is another user's.
+            # The process has exited, or belongs to another user.
             pass
 
 
@@ -149,13 +149,13 @@ def test_program(copy):
 
 
 def run_tests(copy, number, pattern, limit):
-    """Runs the tests that a pattern names with a defect; 0 for none."""
+    """Runs the tests that match a pattern. `number` is the defect to enable; 0 for none."""
     mark = f"LARDER_PLANTED_RUN={os.getpid()}.{time.monotonic_ns()}"
     environment = dict(os.environ, LARDER_PLANTED=str(number), SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="4")
     environment.update([mark.split("=", 1)])
     began = time.monotonic()
-    # Not through swift test, which takes seconds to begin, and whose children have groups of their own. The output goes
-    # into a file, since a pipe would have to be emptied.
+    # Start the test program directly: swift test takes seconds to start, and its child processes have their own groups.
+    # The output goes to a file, because a full pipe would block the tests.
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             [test_program(copy), "--testing-library", "swift-testing", "--filter", pattern], cwd=copy, env=environment,
@@ -168,7 +168,7 @@ def run_tests(copy, number, pattern, limit):
                     process.wait(timeout=0.25)
                     break
                 except subprocess.TimeoutExpired:
-                    # The first issue suffices: some tests wait for long after it.
+                    # Stop at the first issue, because some tests then wait for a long time.
                     if number != 0 and b"recorded an issue" in os.pread(output.fileno(), 1 << 24, 0):
                         break
                     is_late = time.monotonic() - began > limit
@@ -222,7 +222,7 @@ def main():
     if not options.no_build:
         make_copy(options.copy, changed)
         build(options.copy)
-    # Without a defect the same tests pass: what fails then says nothing.
+    # The tests must pass without a defect: otherwise a failure would not show that they find the defect.
     patterns = sorted({DEFECTS[number - 1].tests for number in numbers})
     for pattern in patterns:
         outcome = run_tests(options.copy, 0, pattern, options.limit)

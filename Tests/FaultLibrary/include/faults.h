@@ -1,7 +1,7 @@
-// The control block that a test and the preloaded library (preload.c) share: a file that both have mapped.
+// The control block that a test and the preloaded library (preload.c) share: a file that both map into memory.
 //
-// The test writes rules, clocks and switches; the library obeys them at each call on a file below `root`, and counts.
-// A rule's fields are written before `armed`, and read after it.
+// The test writes rules and clock offsets. The library applies them to each call on a file below `root`, and counts the
+// calls. The fields of a rule are written before `armed`, and read after it.
 #ifndef LARDER_FAULTS_H
 #define LARDER_FAULTS_H
 
@@ -12,14 +12,14 @@
 #define LF_VARIABLE "LARDER_FAULTS"
 #define LF_MAGIC 0x4C41524446415531ULL
 #define LF_RULES 8
-// The signal that ends a process that is recorded as SIGKILL does, and between two records: SIGPWR, for which no program
-// has a use of its own.
+// The signal that makes a recorded process kill itself with SIGKILL between two records: SIGPWR, which the programs
+// under test do not use.
 #define LF_DEATH 30
 #define LF_PATH_BYTES 512
 
-// What is called. The number is the bit in a rule's mask.
+// The kinds of calls. The number is the bit in a rule's mask.
 enum {
-  LF_OPEN = 0,      // open of a file that is there, without O_CREAT
+  LF_OPEN = 0,      // open of an existing file, without O_CREAT
   LF_CREATE = 1,    // open with O_CREAT
   LF_READ = 2,      // read, pread, readv
   LF_WRITE = 3,     // write, pwrite, writev, pwritev
@@ -45,64 +45,65 @@ enum {
 
 // What a rule does to the calls that it hits.
 enum {
-  LF_FAIL = 1,        // the call is not made, and answers `error`
-  LF_SHORTEN = 2,     // a read or write of half as many bytes, of one at least
-  LF_KILL_BEFORE = 3, // SIGKILL instead of the call
-  LF_KILL_AFTER = 4,  // the call, then SIGKILL
-  LF_DELAY = 5,       // the call, later by `nanoseconds`
-  LF_PAUSE = 6,       // the call, once `released` has grown past the rule's count of hits
-  LF_EMPTY = 7        // a write of nothing
+  LF_FAIL = 1,        // the call is not made, and fails with `error`
+  LF_SHORTEN = 2,     // reads or writes half as many bytes, at least one
+  LF_KILL_BEFORE = 3, // sends SIGKILL instead of making the call
+  LF_KILL_AFTER = 4,  // makes the call, then sends SIGKILL
+  LF_DELAY = 5,       // makes the call after `nanoseconds`
+  LF_PAUSE = 6,       // makes the call when `released` reaches the number of this hit
+  LF_EMPTY = 7        // a write that writes nothing and returns 0
 };
 
 typedef struct {
   uint32_t armed;
   uint32_t action;
   uint64_t calls;         // a mask of calls
-  char path[128];         // only paths below the root that contain this; empty: all
-  char except[128];       // and do not contain this; empty: all
-  uint64_t first;         // the first call that is hit, counted from 1 among those that match
-  uint64_t count;         // how many are hit from there on; UINT64_MAX: all
-  uint64_t chances;       // 0, or of those one in so many, by `seed` and the number of the call
+  char path[128];         // hits only paths below the root that contain this text; empty: all
+  char except[128];       // hits no paths that contain this text; empty: excludes none
+  uint64_t first;         // the first matching call to hit, counted from 1
+  uint64_t count;         // the number of matching calls to hit, from the first on; UINT64_MAX: all
+  uint64_t chances;       // hits only one in this many of these calls, at random by `seed`; 0: all
   uint64_t seed;
   uint64_t nanoseconds;
   int32_t error;
   uint32_t reserved;
   uint64_t matched;       // calls that matched since the rule was armed
   uint64_t hits;          // calls that were hit
-  uint64_t released;      // of LF_PAUSE: how many hits may go on
+  uint64_t released;      // for LF_PAUSE: the number of hits that may continue
 } lf_rule;
 
 typedef struct {
   uint64_t magic;
-  uint64_t attached;      // pid of the process that has the library
+  uint64_t attached;      // pid of the process that started last with the library
   char root[LF_PATH_BYTES];
-  int64_t wall_offset;      // nanoseconds that are added to the wall clock
-  int64_t monotonic_offset; // nanoseconds that are added to the monotonic clock where it is read
+  int64_t wall_offset;      // nanoseconds to add to the wall clock
+  int64_t monotonic_offset; // nanoseconds to add to the monotonic clock when it is read
   lf_rule rules[LF_RULES];
   uint64_t calls[LF_CALLS]; // all calls so far, by kind
-  uint64_t hits;            // what rules made of them, so far
+  uint64_t hits;            // all calls that a rule has hit so far
   char last_hit[LF_PATH_BYTES]; // the call and the path of the last hit
   // Recording.
-  char trace_path[LF_PATH_BYTES]; // empty: nothing is recorded
+  char trace_path[LF_PATH_BYTES]; // empty: no trace is recorded
   uint64_t trace_capacity;
   uint64_t trace_length;
-  uint64_t trace_failed;    // 1: full; 2: something that cannot be recorded was done, such as copy_file_range
+  uint64_t trace_failed;    // 1: the trace is full; 2: a call was made that cannot be recorded, such as copy_file_range
 } lf_control;
 
-// Records of the trace. Each is a head, then `name_bytes`, `other_bytes` and `data_bytes` of bytes, and zeros up to a
-// multiple of eight. Names are relative to the root, which itself is the empty name.
+// The kinds of records in the trace. A record is an lf_record, then the name, the other name and the data, with their
+// lengths from the lf_record, then zeros up to a multiple of eight bytes. Names are relative to the root, whose own
+// name is empty.
 enum {
-  LF_TRACE_ATTACH = 1,   // a process begins; `file`: the root's number, 0 if there is none yet
-  LF_TRACE_CREATE = 2,   // `name` is the new file `file`
-  LF_TRACE_WRITE = 3,    // data at `offset` of `file`
-  LF_TRACE_TRUNCATE = 4, // `file` is `offset` bytes long
-  LF_TRACE_SYNC = 5,     // an fsync of `file`, a directory perhaps, begins
-  LF_TRACE_SYNCED = 6,   // and has succeeded; `offset`: where the record of its beginning is
-  LF_TRACE_UNSYNCED = 7, // and has failed; the same
-  LF_TRACE_RENAME = 8,   // `name` to `other`
-  LF_TRACE_LINK = 9,     // `name` is also `other`
+  LF_TRACE_ATTACH = 1,   // a process starts; `file`: the root's number, 0 if it does not exist yet
+  LF_TRACE_CREATE = 2,   // the file `file` is created as `name`
+  LF_TRACE_WRITE = 3,    // data is written at `offset` of `file`
+  LF_TRACE_TRUNCATE = 4, // the length of `file` becomes `offset`
+  LF_TRACE_SYNC = 5,     // an fsync of `file`, which may be a directory, starts
+  LF_TRACE_SYNCED = 6,   // the fsync has succeeded; `offset`: the position of the record of its start
+  LF_TRACE_UNSYNCED = 7, // the fsync has failed; `offset` as above
+  LF_TRACE_RENAME = 8,   // `name` is renamed to `other`
+  LF_TRACE_LINK = 9,     // `other` becomes a hard link to `name`
   LF_TRACE_UNLINK = 10,
-  LF_TRACE_MKDIR = 11,   // `name` is the new directory `file`
+  LF_TRACE_MKDIR = 11,   // the directory `file` is created as `name`
   LF_TRACE_RMDIR = 12
 };
 
@@ -121,7 +122,7 @@ static inline uint64_t lf_record_bytes(const lf_record *r) {
   return (sizeof(lf_record) + r->name_bytes + r->other_bytes + r->data_bytes + 7) & ~7ULL;
 }
 
-// What Swift cannot say of shared memory.
+// Atomic access to shared memory, which Swift cannot express for pointers.
 static inline uint64_t lf_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void lf_store(uint64_t *p, uint64_t value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 static inline int64_t lf_load_signed(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
@@ -144,7 +145,7 @@ static inline lf_rule *lf_rule_at(lf_control *c, int index) { return &c->rules[i
 static inline uint64_t lf_calls(const lf_control *c, int call) { return lf_load(&c->calls[call]); }
 static inline const char *lf_last_hit(const lf_control *c) { return c->last_hit; }
 
-// Takes a rule out of use, and puts another in its place that is not in use yet.
+// lf_disarm disables a rule. lf_arm replaces a rule by another one, and enables it when it is complete.
 static inline void lf_disarm(lf_rule *r) { __atomic_store_n(&r->armed, 0, __ATOMIC_SEQ_CST); }
 static inline void lf_arm(lf_rule *to, const lf_rule *from, const char *path, const char *except) {
   lf_disarm(to);
