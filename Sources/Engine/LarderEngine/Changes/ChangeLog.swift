@@ -336,7 +336,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    // MARK: Files. Called by the committing thread, except noteForeignPurge(_:in:).
+    // MARK: Files. Called by the committing thread; write(_:) also by noteForeignPurge(_:in:).
 
     /// Restores the logs from the files of an earlier process, if these are valid. Called before anything is committed,
     /// and before more sequence numbers are reserved.

@@ -44,7 +44,7 @@ struct Sweeper {
     private var deletedBytes = 0
     /// The number of removals that checkpoints had written when the last scan began.
     private var removalsAtScan = 0
-    /// The number of removals since ``removalsAtScan`` for which ``hasManyRemovals(_:_:)`` last measured the files.
+    /// The number of removals since ``removalsAtScan`` when ``hasManyRemovals(_:_:)`` last measured the files.
     private var removalsJudged = 0
     /// The number and size of the entries that the last complete scan left in place; nil before the first scan.
     private var live: Removal?

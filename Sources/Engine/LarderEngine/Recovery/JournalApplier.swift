@@ -160,7 +160,7 @@ private final class ReplayPortion {
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// How many operations in advance the memory of a table's slot, and then that of the entry, is prefetched.
+    /// How many operations in advance a table's slot, and then the entry in it, is prefetched into the CPU cache.
     private static let slotDistance = 12
     private static let entryDistance = 6
 

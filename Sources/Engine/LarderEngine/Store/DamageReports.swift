@@ -22,7 +22,7 @@ final class DamageReports: @unchecked Sendable {
         }
     }
 
-    /// Adds damage because of which a database cannot be opened, unless that is in the list already.
+    /// Adds the damage of a database that cannot be opened, unless the list has such damage already.
     func add(_ name: String, _ error: LarderError) {
         lock.withLock {
             guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }
