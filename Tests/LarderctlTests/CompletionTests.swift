@@ -57,7 +57,7 @@ import Testing
         #expect(try offered("CONFIG", "SET", "timeout", "t").isEmpty, "it is the value")
         #expect(try offered("CONFIG", "RESETSTAT", "t").isEmpty)
         let lines = try larderctl("completion", "--", "CONFIG", "GET", "timeou").text
-        #expect(lines == "timeout\t0\n", "with its value")
+        #expect(lines == "timeout\t0\n", "the candidate has its value as description")
     }
 
     @Test func completionWithoutADaemonPrintsNothing() throws {

@@ -168,7 +168,7 @@ import Testing
     @Test("each rule of doctor has a test case") func everyDoctorRuleHasATestCase() {
         #expect(Self.cases.map(\.rule) == DoctorRule.all.map(\.name))
         #expect(Set(DoctorRule.all.map(\.name)).count == DoctorRule.all.count)
-        #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "of nothing there is nothing to say")
+        #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "without facts there are no findings")
     }
 
     /// The numbers of a daemon may be invalid.

@@ -193,7 +193,7 @@ import Testing
         let stopped = try larderctl("import", input: input)
         #expect(stopped.exitCode == 5 && stopped.errors.contains("standard input, line 3: "), "\(stopped)")
         #expect(stopped.errors.contains(message), "\(stopped.errors)")
-        #expect(try larderctl("keys").text == "good\n", "what comes before it is stored, and nothing else")
+        #expect(try larderctl("keys").text == "good\n", "only the lines before the invalid one are imported")
         let passed = try larderctl("import", "--skip-invalid", "--json", input: input)
         #expect(passed.exitCode == 0 && passed.text.contains(#""invalid":1,"#), "\(passed)")
         #expect(try larderctl("keys").text == (isEnd ? "good\n" : "better\ngood\n"))
@@ -264,7 +264,7 @@ import Testing
         try Files.write(file + ".part", Array(part))
         let other = try larderctl("export", "--prefix", "x", file)
         #expect(other.exitCode == 2 && other.errors.contains("is an unfinished export of the larder"), "\(other)")
-        #expect(try Files.read(file + ".part").count > 100, "it is not touched")
+        #expect(try Files.read(file + ".part").count > 100, "the unfinished export is not changed")
         for (text, message) in [
             ("{\"end\":true,\"entries\":1}\n", "is not an unfinished export"),
             ("hello\n", "line 1, is not a line of an export"),
@@ -349,7 +349,7 @@ import Testing
         try write(repaired)
         let result = try larderctl("import", file)
         #expect(result.text == "imported 1001 entries; including the previous call\n", "\(result)")
-        #expect(try larderctl("DBSIZE").text == "1000\n", "what was removed meanwhile stays so")
+        #expect(try larderctl("DBSIZE").text == "1000\n", "an entry removed meanwhile is not restored")
         #expect(!FileSystem.exists(file + ".position"))
 
         // The position is ignored for another file with the same name, for other options, and if it is malformed.

@@ -128,7 +128,7 @@ import Testing
 
     private func eventually(_ words: [String], _ expected: String) throws {
         for _ in 0..<1000 where try larderctl.run(words).text == expected { return }
-        Issue.record("\(words) never gave \(expected): \(try larderctl.run(words))")
+        Issue.record("\(words) never printed \(expected): \(try larderctl.run(words))")
     }
 
     @Test func originOptionsSetUserPasswordAndTLS() throws {
@@ -228,7 +228,7 @@ import Testing
     private func eventually(_ words: [String], _ isReached: (String) -> Bool) throws {
         let deadline = MonotonicClock.milliseconds() + 60_000
         while MonotonicClock.milliseconds() < deadline { if isReached(try larderctl.run(words).text) { return } }
-        Issue.record("\(words) never came to that: \(try larderctl.run(words))")
+        Issue.record("\(words) never printed the expected text: \(try larderctl.run(words))")
     }
 
     @Test func showingTheOriginUsesTheDaemonsPassword() throws {

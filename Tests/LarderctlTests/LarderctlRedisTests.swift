@@ -52,7 +52,7 @@ import Testing
 
         let unmapped = try larderctl("import", "--from-redis", url)
         #expect(unmapped.exitCode == 2 && unmapped.errors.contains("to a name with --map 20=NAME"), "\(unmapped)")
-        #expect(try larderctl("DBSIZE").text == "0\n", "nothing was begun")
+        #expect(try larderctl("DBSIZE").text == "0\n", "no entry was copied")
         let result = try larderctl("import", "--from-redis", url, "--map", "20=more")
         #expect(
             result.text.hasPrefix(
@@ -142,7 +142,7 @@ import Testing
         let impossible = try larderctl("export", "--to-redis", url, "--map", "books=99")
         #expect(impossible.exitCode == 4 && impossible.errors.contains("DB index is out of range"), "\(impossible)")
         let server = try redis.connect()
-        #expect(try server.call("DBSIZE") == ":0\r\n", "nothing was begun")
+        #expect(try server.call("DBSIZE") == ":0\r\n", "no entry was copied")
         let result = try larderctl("export", "--to-redis", url, "--map", "books=7")
         #expect(result.text == "exported 4 entries of 2 databases; not exported: 1 stale\n", "\(result)")
         #expect(try server.call("PTTL plain") == ":-1\r\n")

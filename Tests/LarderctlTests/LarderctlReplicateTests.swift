@@ -159,7 +159,7 @@ import Testing
         let deadline = MonotonicClock.milliseconds() + 60_000
         while try client.call("EXISTS \(key)") == ":0\r\n" {
             try #require(!follower.hasEnded(), "the follower has ended: \(follower.errors)")
-            try #require(MonotonicClock.milliseconds() < deadline, "\(key) does not come: \(follower.errors)")
+            try #require(MonotonicClock.milliseconds() < deadline, "\(key) was not replicated: \(follower.errors)")
         }
     }
 
@@ -199,6 +199,6 @@ import Testing
         daemon = try DaemonProcess(in: place)
         try set(try daemon.connect(), ["b"])
         try wait(for: "b", other, follower)
-        #expect(follower.output.isEmpty, "silence in a pipe")
+        #expect(follower.output.isEmpty, "no progress is written to a pipe")
     }
 }

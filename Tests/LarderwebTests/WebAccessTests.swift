@@ -31,7 +31,7 @@ import Testing
             for path in ["/api/overview", "/api/keys", "/metrics", "/healthz", "/overview.js"] {
                 #expect(try web.get(path, ["Sec-Fetch-Site: " + site]).status == 403, "\(site) \(path)")
             }
-            #expect(try web.get("/", ["Sec-Fetch-Site: " + site]).status == 200, "a link may lead here")
+            #expect(try web.get("/", ["Sec-Fetch-Site: " + site]).status == 200, "other sites may link to the page")
         }
         #expect(try web.get("/overview.js", ["Sec-Fetch-Site: same-origin"]).status == 200)
         #expect(try web.get("/metrics", ["Sec-Fetch-Site: none"]).status == 200)
@@ -60,7 +60,7 @@ import Testing
                 #expect(match.code.isEmpty && match.attributes.contains("src=\"/"))
             }
             #expect(!text.contains("style=") && !text.contains(" on") || !text.contains(/\son\w+=/), "\(page)")
-            #expect(!text.contains("http://") && !text.contains("https://"), "\(page) asks nobody else")
+            #expect(!text.contains("http://") && !text.contains("https://"), "\(page) requests no other servers")
         }
         let preflight = try web.send(
             "OPTIONS /api/purge HTTP/1.1", ["Host: localhost", "Origin: http://evil.example"])
@@ -158,7 +158,7 @@ import Testing
         let session = "Cookie: " + cookie.prefix { $0 != ";" }
         #expect(try web.get("/metrics", [session]).status == 200)
         #expect(try web.get("/", ["Cookie: other=1; " + session.dropFirst(8)]).status == 200)
-        #expect(try web.get("/metrics", [session, session]).status == 401, "which of them?")
+        #expect(try web.get("/metrics", [session, session]).status == 401, "two session cookies are ambiguous")
         #expect(try web.post("/logout", "", type: nil, [session]).status == 303)
         #expect(try web.get("/metrics", [session]).status == 401)
     }

@@ -67,7 +67,7 @@ import Testing
             .run("document.querySelector('#theme').click(); getComputedStyle(document.body).backgroundColor"),
         ])
         expectClean(seen, web)
-        #expect(seen.values[7] == "9", "each chart says in words what it shows")
+        #expect(seen.values[7] == "9", "each chart has a text description")
         #expect(seen.values[8]?.contains("Hit ratio") ?? false)
         #expect(seen.values[9]?.contains("SET") ?? false)
         #expect(Set(seen.values.suffix(2)) == ["rgb(18, 22, 27)", "rgb(246, 247, 249)"])

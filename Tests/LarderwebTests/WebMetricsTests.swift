@@ -27,7 +27,7 @@ import Testing
 
     @Test func metricsCanBeRequestedAsOpenMetrics() throws {
         let web = try WebProcess(try daemon().socketPath)
-        #expect(try web.get("/metrics").body.contains("larder_up 0"), "nobody keeps the daemon")
+        #expect(try web.get("/metrics").body.contains("larder_up 0"), "the daemon was released and is down")
         let daemon = try daemon()
         let other = try WebProcess(daemon.socketPath)
         let reply = try other.get("/metrics", [Self.openMetrics])

@@ -341,7 +341,7 @@ import Testing
         manual.advance(by: 100_000)
         do {
             try await task.value
-            Issue.record("the loss is not told")
+            Issue.record("the closure was not notified of the loss")
         } catch {
             let error = try #require(error as? LarderClientError)
             #expect(error.code == .lockLost && error.key == "l" && error.underlying is CancellationError)
@@ -359,7 +359,7 @@ import Testing
             }
         }
         #expect(lost == .lockLost)
-        #expect(try await client.command("GET", "l") == .bulk(Array("theirs".utf8)), "it is not ours to release")
+        #expect(try await client.command("GET", "l") == .bulk(Array("theirs".utf8)), "another holder's lock stays")
     }
 
     @Test func aLockThatIsNotRenewedInTimeIsLost() async throws {
@@ -388,7 +388,7 @@ import Testing
         }
         do {
             try await task.value
-            Issue.record("the loss is not told")
+            Issue.record("the closure was not notified of the loss")
         } catch {
             let error = try #require(error as? LarderClientError)
             #expect(error.message == "the lock was lost: it could not be renewed within its 300000 ms")

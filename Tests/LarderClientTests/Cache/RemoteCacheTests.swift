@@ -91,7 +91,7 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(try await iterator.next() != nil)
             client.close()
             await #expect(throws: LarderClientError.self) { while try await iterator.next() != nil {} }
-            #expect(try await iterator.next() == nil, "it is over")
+            #expect(try await iterator.next() == nil, "the iteration ends after an error")
         }
     }
 

@@ -67,7 +67,7 @@ import Testing
         let inferred: Int? = try client.value(forKey: "c") { nil }
         #expect(inferred == nil)
         let again: Int? = try client.value(forKey: "c") { 7 }
-        #expect(again == nil, "that there is none is remembered")
+        #expect(again == nil, "the absence is remembered")
     }
 
     @Test func aDisconnectedFetcherHandsItsLeaseToAWaiter() async throws {

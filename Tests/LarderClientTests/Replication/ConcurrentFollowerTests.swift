@@ -87,7 +87,7 @@ import Testing
         var steps = 0
         while try follower.step() != .idle {
             steps += 1
-            try #require(steps < 10_000, "it comes to an end")
+            try #require(steps < 10_000, "following does not end")
         }
     }
 }

@@ -28,7 +28,7 @@ import Testing
         var steps = 0
         while try follower.step() != .idle {
             steps += 1
-            try #require(steps < 10_000, "it comes to an end")
+            try #require(steps < 10_000, "following does not end")
         }
         #expect(follower.progress.done == follower.progress.total)
         return follower.progress
@@ -115,7 +115,7 @@ import Testing
         repeat { _ = try one.call("SET", "clock", "v") } while try one.storedAt("clock") <= one.storedAt("k")
         _ = try one.call("DEL", "k")
         try follow(two, one)
-        #expect(try one.call("GET", "k") == "$-1\r\n", "it does not come back")
+        #expect(try one.call("GET", "k") == "$-1\r\n", "the removed entry does not come back")
         try follow(one, two)
         #expect(try two.call("GET", "k") == "$-1\r\n")
     }
@@ -143,7 +143,7 @@ import Testing
         #expect(first == second)
         let keys = Set(first.map { String($0.prefix { $0 != " " }) })
         #expect(keys.isDisjoint(with: ["one1", "two1", "one2", "two2"]))
-        #expect(keys.isSuperset(of: ["new1", "new2"]), "what was written meanwhile stays")
+        #expect(keys.isSuperset(of: ["new1", "new2"]), "entries written during the outage stay")
         #expect(keys.count == 98)
     }
 

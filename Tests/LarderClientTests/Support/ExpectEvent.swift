@@ -9,7 +9,7 @@ func expectEvent(
     let end = ContinuousClock.now + .seconds(60)
     while try await !hasCome() {
         guard ContinuousClock.now < end else {
-            Issue.record("after a minute there is still none of this: \(what)", sourceLocation: sourceLocation)
+            Issue.record("this did not happen within a minute: \(what)", sourceLocation: sourceLocation)
             return
         }
         await Task.yield()

@@ -254,7 +254,7 @@ import Testing
         try larder.expectHealthy()
         let databases = try larder.engine().databases.count
         larder.close()
-        #expect(try larder.check().databases == databases, "the ledger is none")
+        #expect(try larder.check().databases == databases, "the ledger does not count as a database")
         try FileSystem.removeFile(larder.path + "/LEDGER/POINTER")
         try larder.expect("the ledger: POINTER is missing", "", .damage)
         try larder.expectRepair()
@@ -304,7 +304,7 @@ import Testing
         larder.close()
         try FileSystem.removeTree(path)
         #expect(try larder.check(DatabaseName.ledger).problems.map(\.place) == ["the ledger"])
-        #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
+        #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "the ledger is always checked")
         try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         // If the file SEQUENCES does not name the ledger, only POINTER still shows that tags of the database were

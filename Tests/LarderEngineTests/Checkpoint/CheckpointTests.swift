@@ -366,7 +366,7 @@ import Testing
         #expect(code == .writesSuspended)
         #expect(count > 10)
         #expect(try database.value("k3") == value)
-        #expect(try !larder.engine().pipeline.isCongested, "nobody makes room: loops have to hear the error too")
+        #expect(try !larder.engine().pipeline.isCongested, "event loops must not wait for space, but return the error")
         isFailing.value = false
         // With background threads, the next checkpoint may not have run yet. Without them, the next writer runs it.
         while try larder.engine().pipeline.refusal("test") != nil, hasThreads { sched_yield() }

@@ -106,7 +106,7 @@ import Testing
             #expect(errorCode { try database.setPolicy(.high) } == .io)
             #expect(try database.value("a") == "1")
             #expect(database.policy == .lowest)
-            #expect(try larder.engine().statistics.commitFailures.read() == 0, "others were not concerned")
+            #expect(try larder.engine().statistics.commitFailures.read() == 0, "no other commit fails")
             try other.put("while", "1")
             try larder.engine().save()
             try Files.remove(spare)
@@ -148,7 +148,7 @@ import Testing
                 try other.put("k\(number)", value)
                 try engine.save()
             }
-            #expect(engine.journalByteCount < 10_000, "what the journal keeps is what one database needs")
+            #expect(engine.journalByteCount < 10_000, "the journal keeps only the entries of one database")
             // Closing the larder does not remove the unreadable database's journal entries.
             crashCopy.close()
         }
@@ -309,7 +309,7 @@ import Testing
                 #expect(target.rules.deadline(record.header) == nil)
                 try target.setPolicy(.high)
                 larder.time.advance(milliseconds: 60_000)
-                #expect(try target.value("k") == nil, "a policy that comes later governs it")
+                #expect(try target.value("k") == nil, "a later policy applies to the entry")
             }
         }
     }

@@ -291,7 +291,7 @@ import Testing
             larder.time.stepWall(milliseconds: round.isMultiple(of: 2) ? -1_000_000 : 1_000_000)
             let before = Set(larder.setAside)
             _ = try larder.database().contents()
-            #expect(!before.isSuperset(of: larder.setAside), "the newest is kept")
+            #expect(!before.isSuperset(of: larder.setAside), "the newest directory is kept")
             #expect(larder.setAside.count <= 3)
         }
         #expect(larder.events.contains("exceed their limit"))

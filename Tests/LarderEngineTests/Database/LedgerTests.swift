@@ -50,8 +50,8 @@ import Testing
         let larder = try filled { $0.databasesMax = 1 }
         #expect(try larder.engine().databases.map(\.name) == ["books"])
         #expect(errorCode { _ = try larder.database("LEDGER") } == .invalidArgument)
-        #expect(errorCode { _ = try larder.database("second") } == .tooManyDatabases, "it does not count")
-        #expect(DatabaseName.isKept("LEDGER"), "nothing of it is evicted")
+        #expect(errorCode { _ = try larder.database("second") } == .tooManyDatabases, "the ledger does not count")
+        #expect(DatabaseName.isKept("LEDGER"), "its entries are never evicted")
     }
 
     @Test func changesOfTheLedgerAreNotReportedToObservers() throws {
@@ -262,7 +262,7 @@ import Testing
         }
         for _ in 0..<2 {
             #expect(try larder.database().contents() == ["c": "1"])
-            #expect(try larder.database("untagged").contents() == ["t": "1"], "no tag of it was ever purged")
+            #expect(try larder.database("untagged").contents() == ["t": "1"], "no tag of this database was purged")
             #expect(try larder.engine().ledger.lossMilliseconds > 0)
             larder.close()
         }

@@ -146,7 +146,7 @@ import Testing
         let crashCopy = try larder.crashCopy()
         try Files.flipBit(crashCopy.epochDirectory() + "/" + Files.manifest(crashCopy.epochDirectory()), at: 20)
         try crashCopy.engine().save()
-        #expect(try crashCopy.engine().journalByteCount > 0, "nothing else has it yet")
+        #expect(try crashCopy.engine().journalByteCount > 0, "only the journal has the entry")
         try crashCopy.maintain()
         #expect(crashCopy.setAside.count == 1, "\(crashCopy.events.all)")
         #expect(try crashCopy.database().contents() == ["old": "1", "new": "2"])

@@ -74,8 +74,8 @@ import Testing
             Set(try database.contents(EnumerationOptions(includeExpired: true)).keys)
         }
         larder.time.advance(milliseconds: 62_000)
-        #expect(try database.contents() == [:], "nothing that is stale is read")
-        #expect(try database.purgeExpired().entries == 2, "what is gone is removed on demand, not what is stale")
+        #expect(try database.contents() == [:], "reads return no stale entries")
+        #expect(try database.purgeExpired().entries == 2, "only entries after their grace are removed")
         try larder.maintain()
         #expect(try keys() == ["governed", "own", "governed, longer", "own, longer"])
         larder.time.advance(milliseconds: 603_000)
@@ -100,7 +100,7 @@ import Testing
         _ = try database.purge()
         #expect(database.rules.settings == settings)
         try database.setPolicy(.high)
-        #expect(database.rules.settings == DatabasePolicy(.high, grace: 5000, jitter: 10), "what is not named stays")
+        #expect(database.rules.settings == DatabasePolicy(.high, grace: 5000, jitter: 10), "other settings are kept")
     }
 
     @Test func jitterSpreadsTheDeadlinesOfABatch() throws {

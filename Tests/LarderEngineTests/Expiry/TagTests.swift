@@ -27,7 +27,7 @@ import Testing
         #expect(throws: TagRules.Impossible.self) { try Tags(checking: (1...17).map { [UInt8($0)] }) }
         let most = try Tags(checking: (1...16).map { [UInt8](repeating: UInt8($0), count: 128) })
         #expect(most.all.count == 16)
-        #expect(try Tags(checking: [[7], [7], [8]]).all == [[7], [8]], "of equal ones one is kept")
+        #expect(try Tags(checking: [[7], [7], [8]]).all == [[7], [8]], "duplicate tags are dropped")
     }
 
     @Test func aRecordWithTagsIsReadBack() throws {
@@ -94,11 +94,11 @@ import Testing
         }
         #expect(try database.count(includingExpired: false) == 2)
         try put(database, "a", "2", tags("x", "y"))
-        #expect(try database.value("a") == "2", "what is stored later counts")
+        #expect(try database.value("a") == "2", "an entry stored after the purge is returned")
         snapshot.close()
         larder.close()
         let again = try larder.database()
-        #expect(try again.contents() == ["a": "2", "b": "1", "c": "1"], "a restart forgets nothing")
+        #expect(try again.contents() == ["a": "2", "b": "1", "c": "1"], "a restart keeps the purges")
         try purge(again, "y", "nothing")
         #expect(try again.contents() == ["c": "1"])
     }

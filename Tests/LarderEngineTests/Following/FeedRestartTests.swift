@@ -126,9 +126,9 @@ import Testing
         let segment = try #require(cut.journalSegments.last)
         try FileSystem.truncate(segment, to: FileSystem.size(segment) - 1)
         try cut.database().put("b", "other")
-        #expect(try cut.engine().pipeline.lastDecided > sequence, "no number has two meanings")
+        #expect(try cut.engine().pipeline.lastDecided > sequence, "no sequence is used twice")
         #expect(try follow(&ahead, cut) == 1)
-        #expect(try follow(&copy, cut) == 0, "a follower that was not notified has lost nothing")
+        #expect(try follow(&copy, cut) == 0, "a follower without the lost change needs no full pass")
         #expect(ahead.entries == copy.entries)
         #expect(try cut.database().value("b") == "other")
     }
@@ -212,7 +212,7 @@ import Testing
         var copy = first
         isFull.value = true
         for number in 0..<10 { try larder.database().put("k\(number)", "v") }
-        #expect(try follow(&copy, larder) == 0, "writers and followers notice nothing")
+        #expect(try follow(&copy, larder) == 0, "writers and followers are not affected")
         #expect(larder.events.all.filter { $0.level == .warning }.count == 1)
         let killed = try larder.crashCopy()
         var other = copy
@@ -221,8 +221,8 @@ import Testing
         larder.time.advance(milliseconds: 1000)
         try larder.database().put("a", "3")
         let later = try larder.crashCopy()
-        #expect(try follow(&other, later) == 1, "it is another larder's")
-        #expect(try follow(&copy, later) == 0, "it had everything that the files lack")
+        #expect(try follow(&other, later) == 1, "the position belongs to another larder")
+        #expect(try follow(&copy, later) == 0, "the copy had all changes that the files lack")
     }
 
     @Test func aFailedCommitRestartsTheChangeLog() throws {
@@ -279,7 +279,7 @@ import Testing
         for number in 0..<20_000 { try database.put("k\(number % 50)", "\(number)") }
         let killed = try larder.crashCopy()
         copy = old
-        #expect(try follow(&copy, killed) == 1, "the files do not go back as far")
+        #expect(try follow(&copy, killed) == 1, "the files do not have changes that old")
         try killed.database().put("k", "v")
         let again = try killed.crashCopy()
         #expect(try follow(&copy, again) == 0)

@@ -52,7 +52,7 @@ import Testing
         #expect(figures.bytes <= 20_000 && figures.changes > 10 && figures.databases == 1)
         let passes = copy.passes
         while try !copy.step(database) {}
-        #expect(copy.passes == passes + 1, "it was away for too long")
+        #expect(copy.passes == passes + 1, "the log has forgotten the position")
         #expect(copy.entries.count == 5000)
         // Repeated changes of one key use the space of one change.
         for number in 0..<5000 { try database.put("k", "\(number)") }
@@ -98,11 +98,11 @@ import Testing
         let waiter = FeedWaiter(prefix: Array("a".utf8)) { woken.add(1) }
         #expect(log.wait(waiter, in: database, feed: feed, behind: place))
         try database.put("b", "v")
-        #expect(woken.all.isEmpty, "it is not meant")
+        #expect(woken.all.isEmpty, "the change does not match the prefix")
         try database.put("a", "v")
         try database.put("a", "v")
         #expect(woken.all == [1])
-        #expect(!log.wait(waiter, in: database, feed: feed, behind: place), "there is a change already")
+        #expect(!log.wait(waiter, in: database, feed: feed, behind: place), "a change exists, so there is no wait")
         #expect(!log.wait(waiter, in: database, feed: feed &+ 1, behind: place), "another feed")
         let end = try #require(log.end(of: database)).end
         #expect(log.wait(waiter, in: database, feed: feed, behind: end))

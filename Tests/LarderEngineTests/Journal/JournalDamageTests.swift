@@ -282,7 +282,7 @@ import Testing
             for (path, bytes) in zip(paths, files) { try Files.write(path, bytes) }
             let journal = try history.open(readAheadBytes: random.oneIn(2) ? 37 : 1 << 20)
             let (count, report) = try history.prefix(journal)
-            let found = try #require(count, "round \(round): not a beginning")
+            let found = try #require(count, "round \(round): not a prefix of the groups")
             if files == originals { #expect(found == 12) }
             if report.damage != nil {
                 let place = history.directory.path + "/aside-\(round)"

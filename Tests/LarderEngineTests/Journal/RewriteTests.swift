@@ -117,7 +117,7 @@ import Testing
         #expect(try database.contents() == Self.expected(1))
         fault.isOn.value = false
         database.checkpointer.checkpointIfDue()
-        #expect(engine.statistics.checkpoints.read() == 1, "a checkpoint, since a rewrite failed")
+        #expect(engine.statistics.checkpoints.read() == 1, "a checkpoint runs because the rewrite failed")
         try overwrite(database, larder, round: 2)
         database.checkpointer.checkpointIfDue()
         #expect(engine.statistics.journalRewrites.read() == 1)

@@ -115,7 +115,7 @@ import Testing
         }
         crashCopy.time.stepWall(milliseconds: -86_400_000)
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
-        #expect(crashCopy.events.contains(file), "nothing was said")
+        #expect(crashCopy.events.contains(file), "the loss was not reported")
         if loss == .directory {
             #expect(errorCode { try crashCopy.database().put("c", "3") } == .commitFailed)
             try Files.remove(path)
@@ -197,7 +197,7 @@ import Testing
         #expect(try names() == ["a", "b"])
         try Files.remove(directory.path + "/" + file)
         try sequences.note("b", exists: true)
-        #expect(try names() == nil, "what is written already is not written again")
+        #expect(try names() == nil, "unchanged names are not written again")
     }
 
     @Test func moreSequencesAreReservedBeforeTheyAreUsedUp() throws {

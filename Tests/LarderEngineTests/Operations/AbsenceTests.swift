@@ -94,7 +94,7 @@ import Testing
         #expect(lacks("other"))
         try database.remove("long")
         try database.flush()
-        #expect(!lacks("long"), "it is not looked for, although it is gone")
+        #expect(!lacks("long"), "long values are not looked up in the memtable")
         #expect(try look(database, "long") == .miss)
     }
 

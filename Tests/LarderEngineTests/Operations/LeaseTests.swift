@@ -24,7 +24,7 @@ import Testing
         let keys = Array((0...).lazy.map { Key("k\($0)") }.filter { Shard.index($0.hash) == 0 }.prefix(count))
         for (number, key) in keys.enumerated() {
             guard case .lead(let token) = try fetch(database, key, holder) else {
-                Issue.record("nobody leads for \(key)")
+                Issue.record("no client gets the lease of \(key)")
                 return
             }
             guard number < 3 || number == keys.count - 1 else { continue }

@@ -114,7 +114,7 @@ import Testing
         for _ in 0..<2 { #expect(await origin.error("a") == .timedOut(milliseconds: 100)) }
         #expect(ears.invalidated.isEmpty)
         await #expect(throws: OriginError.timedOut(milliseconds: 100)) { try await origin.write("w", "1") }
-        #expect(ears.invalidated.all == ["w"], "nobody knows whether it was written")
+        #expect(ears.invalidated.all == ["w"], "the outcome of the write is unknown")
         // Three failures in a row.
         guard case .resting? = await origin.error("a") else { return #expect(Bool(false)) }
         #expect(origin.status().timeouts == 3)
@@ -188,7 +188,7 @@ import Testing
         let origin = RedisOrigin(try .at(server.path), listener: ears)
         await origin.waitUntilBelieved()
         #expect(try await origin.reading("a").stamp == nil)
-        #expect(ears.invalidated.all == ["a"], "heard before the answer")
+        #expect(ears.invalidated.all == ["a"], "invalidated before the reply")
         #expect(try await origin.reading("b").stamp != nil)
         let both = try await origin.readMany(["a", "b"]).map { try $0.get().stamp }
         // The push after the reply to b's GET invalidates a, whose reply came before.

@@ -61,7 +61,7 @@ import Testing
             let done = try await origin.write("a", "own", .milliseconds(60_000))
             #expect(origin.isCurrentNow(done.stamp))
             #expect((1...60_000).contains(done.lifetimeMilliseconds ?? 0))
-            #expect(ears.invalidated.all == (isReadBefore ? ["a"] : []), "the own write is told before its answer")
+            #expect(ears.invalidated.all == (isReadBefore ? ["a"] : []), "an own write is reported before its reply")
             ears.invalidated.removeAll()
             _ = try other.call("SET a foreign")
             await eventually { ears.invalidated.all == ["a"] }
@@ -133,7 +133,7 @@ import Testing
             let kept = try await origin.write("a", "2", .kept)
             #expect((1...50_000).contains(kept.lifetimeMilliseconds ?? 0))
             let past = try await origin.write("a", "3", .until(1_000))
-            #expect(past.stamp == nil, "nothing is there any more")
+            #expect(past.stamp == nil, "the key no longer exists")
             #expect(try other.call("EXISTS a") == ":0\r\n")
         }
     }
@@ -147,7 +147,7 @@ import Testing
             #expect(try await origin.remove([]) == 0)
             ears.invalidated.removeAll()
             #expect(try await origin.perform("INCR n", key: "n").int == 1)
-            #expect(ears.invalidated.all.contains("n"), "said before the reply")
+            #expect(ears.invalidated.all.contains("n"), "reported before the reply")
             // Other keys that a command changes are reported too.
             _ = try await origin.reading("z")
             try await origin.perform("MSET n 5 z 6", key: "n")

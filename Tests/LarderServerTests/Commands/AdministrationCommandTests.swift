@@ -191,7 +191,7 @@ import Testing
         #expect(poller("MULTI") == Wire.ok && poller("GET a") == "+QUEUED\r\n" && poller("EXEC").hasPrefix("*1"))
         let slow = client("SLOWLOG GET -1").uppercased()
         #expect(!slow.contains("\r\nINFO\r\n") && !slow.contains("\r\nGET\r\n\r\n$1"), "\(slow)")
-        #expect(client("INFO commandstats").contains("cmdstat_info:calls=1,"), "it is counted")
+        #expect(client("INFO commandstats").contains("cmdstat_info:calls=1,"), "the command is counted")
         #expect(poller("RESET") == "+RESET\r\n")
         #expect(poller("GET b") == Wire.null)
         #expect(client("SLOWLOG GET 1").contains("GET"))
@@ -215,7 +215,7 @@ import Testing
     @Test("LATENCY records only events that exceed the threshold") func latencyEvents() throws {
         let latency = LatencyMonitor()
         latency.note("command", time: 1, milliseconds: 50)
-        #expect(latency.all.isEmpty, "it is off")
+        #expect(latency.all.isEmpty, "the monitor is disabled by default")
         latency.threshold.store(10, ordering: .relaxed)
         for (time, length) in [(1, 5), (2, 20), (2, 15), (3, 12)] {
             latency.note("command", time: Int64(time), milliseconds: Int64(length))

@@ -87,14 +87,14 @@ import Testing
         #expect(call("SET c v") == Wire.ok)
         let found = try versions()
         #expect(found.count == 2)
-        #expect(found[0] > ChangeVersion(time: ahead, sequence: 900), "the purge has removed it")
+        #expect(found[0] > ChangeVersion(time: ahead, sequence: 900), "the purge has a later version than the entry")
         #expect(found[1] > found[0])
         // This purge comes from the other larder.
         #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(1))
         #expect(call("SET d v") == Wire.ok)
         let later = try versions()
         #expect(later.last.map { $0 > ChangeVersion(time: ahead + 5, sequence: 900) } == true)
-        #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(0), "it is told once more")
+        #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(0), "the same purge removes nothing")
         #expect(call("GET d") == Wire.bulk("v"))
     }
 
@@ -142,7 +142,7 @@ import Testing
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET k v") == Wire.ok)
-        #expect(call("DEL gone") == Wire.int(0), "nobody follows yet")
+        #expect(call("DEL gone") == Wire.int(0), "there is no follower yet")
         var place = try position(call("CHANGES SINCE $"))
         func changes() throws -> String {
             let reply = call("CHANGES SINCE \(place)")
@@ -241,7 +241,7 @@ import Testing
         #expect(call("PLACE k v STOREDAT 5 OVER 5") == Wire.syntaxError)
         #expect(call("PLACE k v STOREDAT 5 NX VERSION 5") == Wire.syntaxError)
         #expect(call("MULTI") == Wire.ok)
-        #expect(call("CHANGES SINCE 0").hasPrefix("-ERR"), "it may take long")
+        #expect(call("CHANGES SINCE 0").hasPrefix("-ERR"), "it may block")
         #expect(call("DISCARD") == Wire.ok)
         #expect(call("SNAPSHOT OPEN") == Wire.ok)
         #expect(call("CHANGES SINCE 0").hasPrefix("-ERR a snapshot is open"))
@@ -256,10 +256,10 @@ import Testing
         #expect(call("UNPLACE k \(now - 1)-99") == "+kept\r\n")
         // A later change can store an older value, as RENAME does.
         #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 1)-7") == "+stored\r\n")
-        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "it is the same")
+        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "the entry is the same")
         #expect(call("PLACE k late STOREDAT \(now - 20) VERSION \(now - 20)-0") == "+kept\r\n")
         #expect(call("PLACE k known STOREDAT \(now - 20) VERSION \(now - 20)-0 OVER \(now - 9)") == "+stored\r\n")
-        #expect(call("UNPLACE k \(now) TAG t") == "+absent\r\n", "it has no such tag")
+        #expect(call("UNPLACE k \(now) TAG t") == "+absent\r\n", "the entry does not have the tag")
         #expect(call("UNPLACE k \(now)") == "+removed\r\n")
         #expect(call("UNPLACE k \(now)") == "+absent\r\n")
         // With equal versions, the greater value wins, so that two larders get the same value.
@@ -281,7 +281,7 @@ import Testing
         #expect(call("SET k v") == Wire.ok)
         server.time.advance(milliseconds: 10)
         #expect(call("DEL k") == Wire.int(1))
-        #expect(call("PLACE k v STOREDAT \(now + 5) VERSION \(now + 5)-9") == "+kept\r\n", "it was removed later")
+        #expect(call("PLACE k v STOREDAT \(now + 5) VERSION \(now + 5)-9") == "+kept\r\n", "the removal is later")
         #expect(call("PLACE k v STOREDAT \(now + 10) VERSION \(now + 11)-1") == "+stored\r\n")
         // A change that returns to its own larder has no effect, and neither does a smaller value with the same
         // version.
@@ -291,7 +291,7 @@ import Testing
         #expect(call("UNPLACE k \(now + 11)-0") == "+kept\r\n")
         #expect(call("PURGE UPTO \(now + 11)-0") == Wire.int(0))
         #expect(call("PURGE UPTO \(now + 11)-2") == Wire.int(1))
-        #expect(call("PLACE other v STOREDAT \(now + 1) VERSION \(now + 1)-1") == "+kept\r\n", "everything was purged")
+        #expect(call("PLACE other v STOREDAT \(now + 1) VERSION \(now + 1)-1") == "+kept\r\n", "the purge is later")
         let changes = call("CHANGES SINCE 0")
         #expect(changes.contains("*0\r\n"), "\(changes)")
     }
@@ -313,7 +313,7 @@ import Testing
         _ = call("CHANGES SINCE $")
         #expect(call("SET b v TAGS 1 t") == Wire.ok)
         #expect(call("PURGE UPTO \(now - 1)-5 TAG t") == Wire.int(0))
-        #expect(call("GET b") == Wire.bulk("v"), "it is later")
+        #expect(call("GET b") == Wire.bulk("v"), "the entry is later than the purge")
     }
 
     @Test("ENTRIES NOVALUES returns null instead of values") func entriesWithoutValues() throws {

@@ -54,7 +54,7 @@ import Testing
         #expect(call("CLIENT KILL ID \(clients[1].session.id)") == Wire.int(1))
         clients[1].feed("PING\r\n".utf8)
         #expect(clients[1].session.isClosing && clients[1].takeSendable() == "")
-        #expect(call("CLIENT KILL ID \(call.session.id)") == Wire.int(0), "itself is skipped")
+        #expect(call("CLIENT KILL ID \(call.session.id)") == Wire.int(0), "the client itself is skipped")
         #expect(call("CLIENT KILL USER default TYPE normal ID \(clients[2].session.id)") == Wire.int(1))
         clients[1].session.end()
         clients[2].session.end()
@@ -118,7 +118,7 @@ import Testing
         #expect(call("CLIENT GETNAME") == Wire.null)
         #expect(call("SET a 1") == Wire.ok)
         #expect(call("SELECT 0") == Wire.ok)
-        #expect(call("GET a") == Wire.bulk("1"), "it was in database 0 already")
+        #expect(call("GET a") == Wire.bulk("1"), "RESET had selected database 0")
     }
 
     /// CLIENT commands can name and close connections on other loops.

@@ -64,7 +64,7 @@ import Testing
         #expect(slices.count == before + 1)
         #expect(try client.call("PING") == "+PONG\r\n")
         #expect(try client.call("SET k0 x") == Wire.ok)
-        #expect(slices.count == before + 1, "what needs no disk stays on the loop")
+        #expect(slices.count == before + 1, "a command without disk reads stays on the loop")
     }
 
     @Test(arguments: [1, 2]) func repliesAreInOrderIfSomeCommandsReadTheDisk(_ threads: Int) throws {
@@ -114,7 +114,7 @@ import Testing
         slices.gate.waitUntil()
         #expect(try other.call("PING") == "+PONG\r\n")
         #expect(try other.call("SET k w") == Wire.ok)
-        #expect(try other.call("DBSIZE") == Wire.int(1), "whole databases have threads of their own")
+        #expect(try other.call("DBSIZE") == Wire.int(1), "counts run on other threads")
         slices.gate.open()
         for client in waiting {
             // The value was written before the slices continued, and is read after that.

@@ -20,7 +20,7 @@ import Testing
 
     @Test("SET IFEQ stores only if the current value is the given one") func setIfEqual() throws {
         let call = try SocketlessServer().connect()
-        #expect(call("SET k new IFEQ old") == Wire.null, "an entry that is not there is equal to nothing")
+        #expect(call("SET k new IFEQ old") == Wire.null, "a missing entry equals no value")
         #expect(call("EXISTS k") == Wire.int(0))
         #expect(call("SET k old") == Wire.ok)
         #expect(call("SET k new IFEQ other") == Wire.null)
@@ -37,7 +37,7 @@ import Testing
 
     @Test("SET IFNE stores unless the current value is the given one") func setIfNotEqual() throws {
         let call = try SocketlessServer().connect()
-        #expect(call("SET k 1 IFNE 1") == Wire.ok, "an entry that is not there is not equal to anything")
+        #expect(call("SET k 1 IFNE 1") == Wire.ok, "a missing entry differs from every value")
         #expect(call("SET k 2 IFNE 1") == Wire.null)
         #expect(call("SET k 2 IFNE 3") == Wire.ok)
         #expect(call("GET k") == Wire.bulk("2"))
@@ -77,7 +77,7 @@ import Testing
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("DELEX k") == Wire.int(0))
-        #expect(call("DELEX k IFNE v") == Wire.int(0), "what is not there is not removed")
+        #expect(call("DELEX k IFNE v") == Wire.int(0), "a missing entry is not removed")
         #expect(call(["SET", "k", "Hello world"]) == Wire.ok)
         #expect(call("DELEX k IFEQ v") == Wire.int(0))
         #expect(call("DELEX k IFDEQ 0000000000000000") == Wire.int(0))
@@ -91,7 +91,7 @@ import Testing
         }
         #expect(call("SET k v") == Wire.ok)
         server.time.advance(milliseconds: 60_000)
-        #expect(call("DELEX k IFEQ v") == Wire.int(0), "an expired entry counts as none")
+        #expect(call("DELEX k IFEQ v") == Wire.int(0), "an expired entry counts as missing")
         #expect(call("DELEX k IFEQ") == Wire.arity("delex"))
         #expect(call("DELEX k IFEQ v x") == Wire.arity("delex"))
     }
@@ -112,7 +112,7 @@ import Testing
         #expect(call("MSETEX 1 c NX NX PX 5000") == Wire.int(1), "a value may look like an option")
         #expect(call("GET c") == Wire.bulk("NX"))
         #expect(call("TTL c") == Wire.int(5))
-        #expect(call("MSETEX 2 d 1 d 2 NX") == Wire.int(1), "a key named twice was not there before")
+        #expect(call("MSETEX 2 d 1 d 2 NX") == Wire.int(1), "a key named twice did not exist before")
         #expect(call("GET d") == Wire.bulk("2"))
         #expect(call("MSETEX 1 e 1 POLICY never") == Wire.int(1))
         #expect(call("TTL e") == Wire.int(-1))

@@ -13,7 +13,7 @@ import Testing
         #expect(call("ECHO") == Wire.arity("echo"))
         #expect(call("QUIT") == Wire.ok)
         #expect(call.session.isClosing)
-        #expect(call("PING") == "", "nothing is answered behind QUIT")
+        #expect(call("PING") == "", "requests after QUIT get no reply")
     }
 
     @Test func unknownCommandsReturnAnErrorWithTheirArguments() throws {

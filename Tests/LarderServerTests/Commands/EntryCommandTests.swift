@@ -33,7 +33,7 @@ import Testing
                 == Self.step(
                     nil, Self.entry("own", "v", 5, "own", now + 7, grace: 1500, codec: "json", tags: ["a", "b"])))
         #expect(call("PURGE TAG a") == Wire.ok)
-        #expect(call("GET own") == Wire.null, "the tags count")
+        #expect(call("GET own") == Wire.null, "the entry has its tags")
         #expect(call("PLACE never v STOREDAT 5 NEVER CODEC 77") == "+stored\r\n")
         #expect(call("ENTRIES PREFIX n") == Self.step(nil, Self.entry("never", "v", 5, "never", -1, codec: "77")))
         // A storage time in the future is reduced to now.
@@ -48,13 +48,13 @@ import Testing
         #expect(call("SET k new") == Wire.ok)
         #expect(call("PLACE k old STOREDAT \(now - 1)") == "+kept\r\n")
         #expect(call("GET k") == Wire.bulk("new"))
-        #expect(call("PLACE k same STOREDAT \(now)") == "+stored\r\n", "so that it can be repeated")
+        #expect(call("PLACE k same STOREDAT \(now)") == "+stored\r\n", "an import can be repeated")
         #expect(call("PLACE k other STOREDAT \(now) NX") == "+kept\r\n")
         #expect(call("PLACE k2 other STOREDAT 0 NX NEVER") == "+stored\r\n")
         #expect(call("MGET k k2") == Wire.bulks("same", "other"))
         #expect(call("SET stale new PX 1 GRACE 100") == Wire.ok)
         server.time.advance(milliseconds: 10)
-        #expect(call("PLACE stale old STOREDAT 5 NX NEVER") == "+kept\r\n", "stale, and newer all the same")
+        #expect(call("PLACE stale old STOREDAT 5 NX NEVER") == "+kept\r\n", "a stale entry is kept if it is newer")
         #expect(call("DEL k") == Wire.int(1))
         #expect(call("PLACE k back STOREDAT \(now)") == "+stored\r\n")
     }
@@ -123,7 +123,7 @@ import Testing
         #expect(call("ENTRIES COUNT 2") == Self.step("b", entry("a"), entry("b")))
         #expect(call("ENTRIES COUNT 2 AFTER b") == Self.step("b2", entry("b1"), entry("b2")))
         #expect(call("ENTRIES AFTER b2 COUNT 2") == Self.step(nil, entry("c")))
-        #expect(call("ENTRIES AFTER b10") == Self.step(nil, entry("b2"), entry("c")), "it need not exist")
+        #expect(call("ENTRIES AFTER b10") == Self.step(nil, entry("b2"), entry("c")), "the key need not exist")
         #expect(call("ENTRIES PREFIX b COUNT 2") == Self.step("b1", entry("b"), entry("b1")))
         #expect(call("ENTRIES PREFIX b AFTER b1") == Self.step(nil, entry("b2")))
         #expect(call("ENTRIES PREFIX b AFTER a") == Self.step(nil, entry("b"), entry("b1"), entry("b2")))

@@ -144,7 +144,7 @@ import Testing
         server.time.advance(milliseconds: 10_000)
         #expect(call("TTL k") == Wire.int(-2))
         #expect(call("POLICY never") == Wire.ok)
-        #expect(call("GET k") == Wire.null, "a change of policy revives nothing")
+        #expect(call("GET k") == Wire.null, "a policy change does not revive entries")
     }
 
     @Test("EXPIRE keeps the storage time of an entry, and SET renews it")

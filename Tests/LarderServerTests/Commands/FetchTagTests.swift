@@ -15,8 +15,8 @@ import Testing
         #expect(one("RELEASE failed \(failed) FAILED 60000") == Wire.ok)
         #expect(two.fetch("missing")?.state == "absent")
         #expect(two("PURGE TAG article:17\(soft)") == Wire.ok)
-        #expect(two.fetch("missing")?.state == "lead", "it may be there now")
-        #expect(two.fetch("failed")?.state == "failed", "the origin rests all the same")
+        #expect(two.fetch("missing")?.state == "lead", "the key may exist now")
+        #expect(two.fetch("failed")?.state == "failed", "the back-off continues")
     }
 
     @Test("a key found absent before a purge of a tag is not cached as absent")
@@ -91,7 +91,7 @@ import Testing
         let one = server.connect()
         #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))
         #expect(one("PURGE TAG SOFT front") == Wire.ok)
-        #expect(one.fetch("a")?.value == nil, "it is gone, not stale")
+        #expect(one.fetch("a")?.value == nil, "the entry is removed, not stale")
     }
 
     @Test func bitopWithAnEmptyResultEndsTheLeaseOfItsTarget() throws {
@@ -113,14 +113,14 @@ import Testing
         }
         let token = try #require(one.fetch("a")?.token)
         #expect(one.fetch("b")?.state == "lead")
-        #expect(one.fetch("c LEASE 1000")?.state == "lead", "one that outlives the connection counts too")
+        #expect(one.fetch("c LEASE 1000")?.state == "lead", "a lease that outlives its connection counts too")
         #expect(one("FETCH d") == error("d"))
         #expect(one("FETCH d LEASE 1000") == error("d"))
         #expect(two.fetch("d")?.state == "lead")
         #expect(one("RELEASE a \(token)") == Wire.ok)
         #expect(one.fetch("a")?.state == "lead")
         server.time.advance(milliseconds: 1001)
-        #expect(two.fetch("c")?.state == "lead", "it has ended with its time")
+        #expect(two.fetch("c")?.state == "lead", "the lease has expired")
         #expect(one.fetch("e")?.state == "lead")
         #expect(one("FETCH f") == error("f"))
         #expect(one("RESET") == "+RESET\r\n")

@@ -142,10 +142,10 @@ extension TestClient {
         _ = two("DEL k")
         let first = try token()
         #expect(one("SET k 1 TOKEN \(first)") == Wire.ok)
-        #expect(one("SET k 2 TOKEN \(first)") == Wire.null, "a token is good once")
+        #expect(one("SET k 2 TOKEN \(first)") == Wire.null, "a token is valid only once")
         let other = try token("other")
-        #expect(one("SET k 3 TOKEN \(other)") == Wire.null, "of another key")
-        #expect(one("SET unknown 3 TOKEN 77") == Wire.null, "of no key")
+        #expect(one("SET k 3 TOKEN \(other)") == Wire.null, "the token of another key")
+        #expect(one("SET unknown 3 TOKEN 77") == Wire.null, "a token that was never granted")
         #expect(two("GET k") == Wire.bulk("1"))
         for bad in ["0x5", "-1", "18446744073709551616", "", "1.0"] {
             #expect(
@@ -158,8 +158,8 @@ extension TestClient {
         let server = try SocketlessServer()
         let one = server.connect()
         var token = try #require(one.fetch("k")?.token)
-        #expect(one("SET k v XX TOKEN \(token)") == Wire.null, "the condition forbids it")
-        #expect(one("SET k v NX GET EX 50 GRACE 60 TOKEN \(token)") == Wire.null, "the previous value: none")
+        #expect(one("SET k v XX TOKEN \(token)") == Wire.null, "the condition does not hold")
+        #expect(one("SET k v NX GET EX 50 GRACE 60 TOKEN \(token)") == Wire.null, "GET returns the old value: none")
         #expect(one("TTL k") == Wire.int(50))
         #expect(one("DEL k") == Wire.int(1))
         token = try #require(one.fetch("k")?.token)
@@ -177,7 +177,7 @@ extension TestClient {
         #expect(one("POLICY high GRACE 600") == Wire.ok)
         #expect(one("SET k old") == Wire.ok)
         server.time.advance(milliseconds: 60_000)
-        #expect(one("GET k") == Wire.null, "only who asks for it is ever served what is stale")
+        #expect(one("GET k") == Wire.null, "only FETCH returns stale values")
         #expect(one("EXISTS k") == Wire.int(0))
         #expect(one("TTL k") == Wire.int(-2))
         let lead = try #require(one.fetch("k WAIT 500"))
@@ -207,9 +207,9 @@ extension TestClient {
         server.time.advance(milliseconds: 60_000)
         token = try #require(one.fetch("k")?.token)
         #expect(one("RELEASE k \(token) FAILED 5000") == Wire.ok)
-        #expect(two.fetch("k WAIT 9000")?.state == "stale", "the old value is served while the origin rests")
+        #expect(two.fetch("k WAIT 9000")?.state == "stale", "the stale value is returned during the back-off")
         #expect(two("SET k other") == Wire.ok)
-        #expect(two.fetch("k")?.state == "fresh", "a write ends the rest")
+        #expect(two.fetch("k")?.state == "fresh", "a write ends the back-off")
     }
 
     @Test func releaseAbsentIsCachedForTheGivenTime() throws {
@@ -225,8 +225,8 @@ extension TestClient {
         #expect(two.fetch("k")?.state == "absent")
         server.time.advance(milliseconds: 1)
         let again = try #require(two.fetch("k"))
-        #expect(again.state == "lead" && again.value == nil, "what was stale is gone")
-        #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "without a value too")
+        #expect(again.state == "lead" && again.value == nil, "the stale value is removed")
+        #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "ABSENT needs no stored value")
     }
 
     /// A value stored in the millisecond of the request is not accepted, because it may be older than the request.
@@ -255,7 +255,7 @@ extension TestClient {
         #expect(one("SET k v EX 10 GRACE 600 CODEC json") == Wire.ok)
         server.time.advance(milliseconds: 15_000)
         let token = try #require(one.fetch("k")?.token)
-        #expect(two.fetch("k MAXAGE 0 WAIT 100") == nil, "it is too old for this caller")
+        #expect(two.fetch("k MAXAGE 0 WAIT 100") == nil, "the value is too old for this caller")
         #expect(one("RELEASE k \(token) UNCHANGED") == Wire.ok)
         let fresh = try #require(two.takeFetched())
         #expect(fresh.state == "fresh" && fresh.value == "v" && fresh.age == 0 && fresh.ttl == 10_000)
@@ -389,7 +389,7 @@ extension TestClient {
         let (one, two) = (server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
         two.feed("FETCH k WAIT 50\r\nPING\r\n".utf8)
-        #expect(two.takeSendable() == "", "its next command waits behind it")
+        #expect(two.takeSendable() == "", "the next command waits too")
         server.time.advance(milliseconds: 50)
         two.run()
         let text = two.takeSendable()
@@ -440,7 +440,7 @@ extension TestClient {
         #expect(two("FETCH k").contains("wait"))
         one.session.end()
         server.deliver()
-        #expect(two.takeSendable() == push, "its holder is gone")
+        #expect(two.takeSendable() == push, "the holder has disconnected")
     }
 
     @Test func trackingClientsAreNotifiedWhenALeaseExpires() throws {
@@ -452,13 +452,13 @@ extension TestClient {
         #expect(one.fetch("k")?.state == "lead")
         #expect(two("FETCH k").contains("wait"))
         #expect(one("DEL k") == Wire.int(0))
-        #expect(two.takeSendable() == push, "somebody ended the lease, with nothing to remove")
+        #expect(two.takeSendable() == push, "DEL of a missing key ends the lease")
         #expect(one.fetch("k LEASE 5")?.state == "lead")
         #expect(two("FETCH k").contains("wait"))
         server.time.advance(milliseconds: 10)
         _ = server.engine.maintain()
         server.deliver()
-        #expect(two.takeSendable() == push, "its time is over")
+        #expect(two.takeSendable() == push, "the lease has expired")
     }
 
     @Test(arguments: ["", " SOFT"]) func aPurgeOfATagEndsTheLeasesOfItsKeysOnly(_ soft: String) throws {
@@ -509,7 +509,7 @@ extension TestClient {
         #expect(one("RESET") == "+RESET\r\n")
         #expect(two.takeFetched()?.state == "lead")
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
-        #expect(one.fetch("other")?.state == "lead", "it may refresh again")
+        #expect(one.fetch("other")?.state == "lead", "the client can get leases again")
     }
 
     @Test func flushallEndsLeasesOfDatabasesThatHaveNoFilesYet() throws {

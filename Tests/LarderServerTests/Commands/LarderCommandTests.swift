@@ -46,7 +46,7 @@ import Testing
             #expect(call("POLICY \(word)") == Wire.ok)
             #expect(call("POLICY") == map(policy, interval), "\(word)")
         }
-        #expect(server.engine.databases.map(\.name) == ["0"], "setting the policy makes the database")
+        #expect(server.engine.databases.map(\.name) == ["0"], "setting the policy creates the database")
         let bad = Wire.error(
             "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds "
                 + "from 0.001 to 9000000000")
@@ -57,7 +57,7 @@ import Testing
         #expect(call("POLICY a b") == bad)
         let again = server.connect()
         #expect(again("SELECT books") == Wire.ok)
-        #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own")
+        #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own policy")
     }
 
     @Test func limitDoesNotCreateADatabase() throws {
@@ -89,7 +89,7 @@ import Testing
         #expect(call("POLICY") == map("high", 60_000, 3_600_000, 0))
         #expect(call("POLICY high jitter 10 grace 0.5") == Wire.ok)
         #expect(call("POLICY") == map("high", 60_000, 500, 10))
-        #expect(call("POLICY low") == Wire.ok, "what is not named stays")
+        #expect(call("POLICY low") == Wire.ok, "settings that are not given are kept")
         #expect(call("POLICY") == map("low", 86_400_000, 500, 10))
         #expect(call("POLICY low GRACE 0 JITTER 0") == Wire.ok)
         for words in ["GRACE", "GRACE 1 GRACE 2", "GRACE 1 low", "JITTER 1 JITTER 2"] {

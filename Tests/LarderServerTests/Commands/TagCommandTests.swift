@@ -80,10 +80,10 @@ import Testing
         #expect(one("GET k") == Wire.null)
         let lead = try #require(one.fetch("k"))
         #expect(lead.state == "lead" && lead.value == "v")
-        #expect(one("RELEASE k \(try #require(lead.token)) UNCHANGED") == Wire.ok, "the origin says that it is right")
+        #expect(one("RELEASE k \(try #require(lead.token)) UNCHANGED") == Wire.ok, "the origin confirms the value")
         #expect(one("GET k") == Wire.bulk("v"))
         #expect(one("TAGS k") == Wire.bulks("t"))
-        #expect(one("PURGE TAG SOFT") == Wire.ok, "a tag of that name")
+        #expect(one("PURGE TAG SOFT") == Wire.ok, "SOFT is a tag here")
         #expect(one("GET k") == Wire.bulk("v"))
     }
 
@@ -98,7 +98,7 @@ import Testing
         #expect(two.fetch("k WAIT 1000") == nil)
         #expect(one("SET k old TAGS 1 t TOKEN \(token)") == Wire.null)
         let next = try #require(two.takeFetched())
-        #expect(next.state == "lead", "the lease goes on to who waits")
+        #expect(next.state == "lead", "the waiting client gets the lease")
         #expect(two("SET k new TAGS 1 t TOKEN \(try #require(next.token))") == Wire.ok)
         #expect(one("GET k") == Wire.bulk("new"))
         token = try #require(one.fetch("other")?.token)

@@ -83,7 +83,7 @@ import Testing
         for key in ["a", "b", "c", "d", "e", "f", "g"] { #expect(call("TTL \(key)") == Wire.int(60)) }
         server.time.advance(milliseconds: 60_000)
         #expect(call("SETNX a 2") == Wire.int(1))
-        #expect(call("INCR c") == Wire.int(1), "an expired entry counts as none")
+        #expect(call("INCR c") == Wire.int(1), "an expired entry counts as missing")
         #expect(call("APPEND b 22") == Wire.int(2))
         #expect(call("GETEX e") == Wire.null)
         #expect(call("RENAME f x") == Wire.error("ERR no such key"))

@@ -69,7 +69,7 @@ import Testing
     @Test("a payload with a value above the limit is refused") func longerThanAllowed() {
         let value = [UInt8](repeating: 7, count: 1001)
         let payload = value.withUnsafeBytes { DumpPayload.encode($0) }
-        #expect(payload.count < 100, "it is compressed")
+        #expect(payload.count < 100, "the value is compressed")
         #expect(decode(payload, most: 1001) == .success(value))
         #expect(decode(payload, most: 1000) == .failure(.format))
     }

@@ -236,7 +236,7 @@ private final class FetchRun {
         answer.hasVersion = reply.version != nil
         answer.age = Int64(reply.age)
         try expect(answer == expected, "\(ask) got \(answer), expected \(expected)")
-        try expect((reply.token != nil) == (reply.state == "lead"), "a token is for who leads")
+        try expect((reply.token != nil) == (reply.state == "lead"), "only a lead reply has a token")
         if let token = reply.token {
             try expect(!tokens.contains { $0.token == token }, "a token was given twice")
             tokens.append((ask.key, token))

@@ -8,7 +8,7 @@ import Testing
         let lines = OriginFailureLines()
         #expect(lines.line("a", at: 0) == 0)
         #expect(lines.line("a", at: 59_999) == nil)
-        #expect(lines.line("b", at: 59_999) == 0, "another reason is news")
+        #expect(lines.line("b", at: 59_999) == 0, "another reason is logged at once")
         #expect(lines.line("a", at: 60_000) == 1)
         #expect(lines.line("a", at: 60_001) == nil)
         lines.forget()

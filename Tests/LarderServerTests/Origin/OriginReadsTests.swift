@@ -89,13 +89,13 @@ import Testing
         let fetched = try #require(fixture.client.fetch("a"))
         #expect(fetched.state == "stale" && fetched.value == "old" && fetched.token == nil)
         #expect(fixture.client("STRLEN a") == Wire.int(3))
-        #expect(fixture.origin.takeReads() == ["a"], "the question goes on")
+        #expect(fixture.origin.takeReads() == ["a"], "the request continues")
         let shown = fixture.client("ORIGIN")
         #expect(shown.contains(Wire.bulk("replica-answers") + Wire.int(1)))
         #expect(shown.contains(Wire.bulk("replica-served") + Wire.int(3)))
         #expect(shown.contains(Wire.bulk("stale-served") + Wire.int(3)))
         fixture.origin.answer()
-        #expect(fixture.client("GET a") == Wire.bulk("new"), "nothing of the replica's was kept")
+        #expect(fixture.client("GET a") == Wire.bulk("new"), "the replica's value was not cached")
         #expect(try #require(fixture.client.fetch("a")).state == "fresh")
         #expect(fixture.origin.takeReads() == [])
     }
@@ -106,7 +106,7 @@ import Testing
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
         fixture.origin.hold()
-        #expect(fixture.client("GET a") == "", "it waits for the origin itself")
+        #expect(fixture.client("GET a") == "", "the read waits for the primary")
         let other = fixture.server.connect()
         #expect(try #require(other.fetch("a")).state == "stale")
         #expect(fixture.client.takeSendable() == "")
@@ -208,7 +208,7 @@ import Testing
         fixture.origin.answerLate(milliseconds: 30_000)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.client("GET a") == Wire.bulk("one"))
-        #expect(fixture.origin.takeReads() == ["a"], "it has half a minute left")
+        #expect(fixture.origin.takeReads() == ["a"], "half a minute of the lifetime is left")
         fixture.origin.answerLate(milliseconds: 0)
         // With the shorter policy, the cached entry has expired and is requested again. The new entry is then served
         // from the cache.

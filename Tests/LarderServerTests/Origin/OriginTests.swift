@@ -129,10 +129,10 @@ import Testing
         #expect(fixture.client("GET a") == "")
         fixture.origin.change("a", to: "new")
         let late = fixture.server.connect()
-        #expect(late("GET a") == "", "it asks for itself")
+        #expect(late("GET a") == "", "a later read sends its own request")
         fixture.origin.answer()
         fixture.server.commit()
-        #expect(fixture.client.takeSendable() == Wire.bulk("old"), "it was so when the command had begun")
+        #expect(fixture.client.takeSendable() == Wire.bulk("old"), "the value at the start of the command")
         #expect(late.takeSendable() == Wire.bulk("new"))
         #expect(late("GET a") == Wire.bulk("new"))
     }
@@ -141,7 +141,7 @@ import Testing
         let fixture = try OriginFixture(policy: .high)
         fixture.origin.change("short", to: "s", lifetime: 5_000)
         fixture.origin.change("long", to: "l", lifetime: 3_600_000)
-        #expect(fixture.client("PTTL long") == Wire.int(60_000), "the answer itself")
+        #expect(fixture.client("PTTL long") == Wire.int(60_000), "the policy also limits the first reply")
         #expect(fixture.client("META long").contains(Wire.bulk("rule") + Wire.bulk("governed")))
         _ = fixture.client("MGET short long")
         let short = Int(fixture.client("PTTL short").dropFirst().dropLast()) ?? 0
@@ -213,7 +213,7 @@ import Testing
         _ = fixture.client("MGET a b")
         fixture.origin.change("a", to: "two", tells: false)
         fixture.origin.change("b", to: "three", tells: false)
-        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("one") + Wire.null, "nobody knows yet")
+        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("one") + Wire.null, "the change was not reported")
         fixture.origin.lose()
         #expect(fixture.client("MGET a b") == Wire.bulks("two", "three"))
     }
@@ -237,12 +237,12 @@ import Testing
         _ = fixture.client("GET a")
         fixture.origin.lose()
         fixture.origin.fail(.unreachable("gone"))
-        #expect(fixture.client("GET a").hasPrefix("-ORIGIN "), "GET does not say that something is stale")
+        #expect(fixture.client("GET a").hasPrefix("-ORIGIN "), "GET cannot mark a value as stale")
         let stale = try #require(fixture.client.fetch("a"))
         #expect(stale.state == "stale" && stale.value == "one" && stale.token == nil)
         #expect(fixture.client("FETCH b").hasPrefix("-ORIGIN "))
         fixture.server.time.advance(milliseconds: 661_000)
-        #expect(fixture.client("FETCH a").hasPrefix("-ORIGIN "), "its grace is over")
+        #expect(fixture.client("FETCH a").hasPrefix("-ORIGIN "), "the grace is over")
     }
 
     @Test func getReturnsStaleValuesWithTheSTALEOption() throws {
@@ -254,7 +254,7 @@ import Testing
         fixture.origin.fail(.timedOut(milliseconds: 2000))
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         let stale = try #require(fixture.client.fetch("a"))
-        #expect(stale.state == "stale" && stale.value == "one", "FETCH says so, even here")
+        #expect(stale.state == "stale" && stale.value == "one", "FETCH marks the value as stale here too")
         #expect(fixture.client("GET b").hasPrefix("-ORIGIN "))
         fixture.origin.fail(nil)
         fixture.origin.change("a", to: "two")
@@ -357,7 +357,7 @@ import Testing
         #expect(fixture.origin.takeCommands() == ["MULTI SET a 1; GET a; SET b 2; APPEND b x EXEC"])
         _ = fixture.origin.takeReads()
         #expect(fixture.client("MGET a b") == Wire.bulks("1", "2"))
-        #expect(fixture.origin.takeReads().sorted() == ["a", "b"], "what it had is no longer known")
+        #expect(fixture.origin.takeReads().sorted() == ["a", "b"], "the cached values were invalidated")
         #expect(fixture.client("EXEC") == Wire.error("ERR EXEC without MULTI"))
     }
 
@@ -389,7 +389,7 @@ import Testing
         #expect(fixture.client("EXEC").hasPrefix("-EXECABORT"))
         #expect(fixture.origin.value("a") == nil)
         #expect(fixture.origin.takeCommands() == [])
-        #expect(transaction(fixture, "SET a 1") == "*1\r\n" + Wire.ok, "nobody watches any more")
+        #expect(transaction(fixture, "SET a 1") == "*1\r\n" + Wire.ok, "the failed EXEC has ended the watch")
     }
 
     @Test func aReplyFromBeforeAWriteIsNotServedAfterIt() throws {
@@ -443,7 +443,7 @@ import Testing
         fixture.server.commit()
         #expect(writer.takeSendable() == Wire.int(1))
         #expect(second.takeSendable() == "*1\r\n" + Wire.ok)
-        #expect(other("MGET n t") == "*2\r\n" + Wire.null + Wire.null, "done there, and not here as well")
+        #expect(other("MGET n t") == "*2\r\n" + Wire.null + Wire.null, "the commands ran only at the origin")
         _ = fixture.client.takeSendable()
         fixture.origin.letGo()
         #expect(other("ORIGIN redis://there") == Wire.ok)

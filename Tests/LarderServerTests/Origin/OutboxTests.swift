@@ -38,7 +38,7 @@ import Testing
         #expect(fixture.origin.value("a") == "one")
         #expect(fixture.field("outbox") == 0 && fixture.field("delivered") == 1)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
-        #expect(fixture.origin.takeReads() == [], "it is known")
+        #expect(fixture.origin.takeReads() == [], "the write is cached")
         fixture.origin.change("a", to: "two")
         #expect(fixture.client("GET a") == Wire.bulk("two"))
     }
@@ -131,7 +131,7 @@ import Testing
         let other = fixture.server.connect()
         #expect(other("INCR n") == "", "it waits")
         #expect(other.takeSendable() == "")
-        #expect(fixture.client("INCR m") == Wire.int(1), "others do not")
+        #expect(fixture.client("INCR m") == Wire.int(1), "commands of other keys do not wait")
         fixture.deliver()
         #expect(other.takeSendable() == Wire.int(6))
         #expect(fixture.client("GET n") == Wire.bulk("6"))
@@ -178,7 +178,7 @@ import Testing
         let fixture = try OriginFixture("BEHIND", limits: limits)
         for number in 0..<16 { #expect(fixture.client("SET \(number) v") == Wire.ok) }
         #expect(fixture.client("SET more v").contains("16 keys are pending"))
-        #expect(fixture.client("SET 3 w") == Wire.ok, "it waits already")
+        #expect(fixture.client("SET 3 w") == Wire.ok, "the key is already pending")
         fixture.deliver()
         #expect(fixture.client("SET more v") == Wire.ok)
     }
@@ -194,7 +194,7 @@ import Testing
         }
         for number in 0..<41 { #expect(set("\(number)", value) == Wire.ok) }
         #expect(set("more", value).contains("may take 8388608 bytes, half of the disk limit"))
-        #expect(set("3", "small") == Wire.ok, "it takes the place of a longer one")
+        #expect(set("3", "small") == Wire.ok, "the write replaces a longer pending one")
         #expect(set("more", value) == Wire.ok)
         #expect(!fixture.server.engine.held.hasRoom(for: 200_000))
         #expect(fixture.client("ORIGIN NONE DISCARD") == Wire.ok)
@@ -351,7 +351,7 @@ import Testing
         #expect(fixture.client("ORIGIN redis://there BEHIND STALE") == Wire.ok)
         #expect(fixture.field("outbox") == 2)
         #expect(fixture.client("ORIGIN NONE DISCARD") == Wire.ok)
-        #expect(fixture.client("GET a") == Wire.bulk("1"), "what is here stays")
+        #expect(fixture.client("GET a") == Wire.bulk("1"), "cached entries stay")
         fixture.origin.fail(nil)
         #expect(fixture.client("ORIGIN redis://there BEHIND") == Wire.ok)
         #expect(fixture.field("outbox") == 0)
@@ -445,7 +445,7 @@ import Testing
         #expect(try repeating("one", over: "") == ":1\r\n")
         #expect(try digest() == "fe05bcdcdc4928012781a5f1a2a77cbb5398e106", "SHA-1 of one")
         #expect(try repeating("one", over: "") == ":1\r\n", "it was done before")
-        #expect(try repeating("two", over: "") == ":0\r\n", "there is something newer")
+        #expect(try repeating("two", over: "") == ":0\r\n", "the origin has a newer value")
         #expect(try call("GET a") == Wire.bulk("one"))
         #expect(try repeating("two", until: 601_000, over: try digest()) == ":1\r\n")
         #expect(try call("GET a") == Wire.bulk("two"))

@@ -90,7 +90,7 @@ import Testing
         #expect(Self.load(call, Self.library("return 1")) == Wire.bulk("lib"))
         let long = Self.library("return '" + String(repeating: "x", count: 1000) + "'")
         #expect(Self.load(call, long).hasPrefix("-ERR function libraries are limited to 1000 bytes (--max-scripts)"))
-        #expect(call("FCALL f 0") == Wire.int(1), "the previous one stays")
+        #expect(call("FCALL f 0") == Wire.int(1), "the previous library stays")
     }
 
     /// If existing libraries exceed a limit that was lowered, libraries can be removed but not added.

@@ -138,7 +138,7 @@ import Testing
         _ = call("SET a 1 PX 1000 GRACE 100")
         server.time.advance(milliseconds: 1001)
         #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.int(0))
-        #expect(!call("FETCH a").contains("\r\n1\r\n"), "the stale value is gone")
+        #expect(!call("FETCH a").contains("\r\n1\r\n"), "the stale value is removed")
         // A lease of a key without an entry ends too: its holder may have fetched the value before the removal.
         let token = String(call("FETCH b LEASE 10000").split(separator: "\r\n")[5])
         #expect(call("EXISTS b") == Wire.int(0))
@@ -301,7 +301,7 @@ import Testing
                 reply.hasPrefix("-ERR the script was stopped after 50 ms (--script-time-limit)")
                     || reply.contains("--max-transaction"), "\(script): \(reply)")
         }
-        #expect(call("GET a") == Wire.null, "nothing of it is applied")
+        #expect(call("GET a") == Wire.null, "none of the script's changes is applied")
         _ = call("MULTI")
         _ = call(["EVAL", "while true do end", "0"])
         _ = call("SET b 1")
@@ -492,7 +492,7 @@ import Testing
         let digest = Self.load(call, "return 'kept'")
         for number in 0..<1000 { #expect(call(["EVAL", "return \(number)", "0"]) == Wire.int(number)) }
         #expect(server.state.scripts.kept.bytes <= 40_000)
-        #expect(call(["EVALSHA", digest, "0"]) == Wire.bulk("kept"), "what was loaded stays")
+        #expect(call(["EVALSHA", digest, "0"]) == Wire.bulk("kept"), "scripts of SCRIPT LOAD stay")
         var refusal = ""
         for number in 0..<1000 where refusal.isEmpty {
             let reply = call(["SCRIPT", "LOAD", "return 'loaded \(number)'"])

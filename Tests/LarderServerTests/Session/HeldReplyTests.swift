@@ -45,7 +45,7 @@ import Testing
             writer.feed(encodeRequest("SET k new"))
         }
         reader.feed(encodeRequest("GET other"))
-        #expect(reader.takeSendable() == Wire.null, "other keys are not concerned")
+        #expect(reader.takeSendable() == Wire.null, "replies for other keys do not wait")
     }
 
     @Test("a reply that reads an uncommitted key and a key on disk waits for the commit")
@@ -84,7 +84,7 @@ import Testing
         #expect(call.takeSendable() == failure + Wire.bulk("2") + failure + Wire.bulk("behind"))
         #expect(other.takeSendable() == failure + Wire.bulk("2"))
         isFailing.value = false
-        #expect(call("GET a") == Wire.bulk("1"), "what failed is taken back")
+        #expect(call("GET a") == Wire.bulk("1"), "failed writes are rolled back")
         #expect(call("SET a newer") == Wire.ok)
         #expect(other("GET a") == Wire.bulk("newer"))
     }
@@ -208,7 +208,7 @@ import Testing
         #expect(client("DATABASES").contains("$5\r\nstate\r\n$6\r\nfailed\r\n"))
         #expect(client("FLUSHALL").contains("newer Larder"))
         #expect(client("SELECT 0") == Wire.ok)
-        #expect(client("DBSIZE") == Wire.int(0), "the others are flushed all the same")
+        #expect(client("DBSIZE") == Wire.int(0), "the other databases are flushed")
         _ = try FileSystem.replace(path, with: pointer)
         #expect(client("SELECT books") == Wire.ok)
         #expect(client("GET a") == Wire.bulk("1"))

@@ -112,7 +112,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         for name in one.names where name != "q" {
             let expected = try one.client(name).call(["PING", "the end"])
             let found = try other.client(name).call(["PING", "the end"])
-            #expect(found == expected, "behind the script at \(name): larder \(shown([found]))")
+            #expect(found == expected, "after the script at \(name): larder \(shown([found]))")
         }
     }
 

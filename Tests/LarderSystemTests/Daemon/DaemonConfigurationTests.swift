@@ -188,7 +188,7 @@ import Testing
         func config(_ name: String) throws -> String {
             try client.call("CONFIG GET \(name)").split(separator: "\r\n").last.map(String.init) ?? ""
         }
-        #expect(try config("log-level") == "debug", "the command line wins")
+        #expect(try config("log-level") == "debug", "the command line overrides the file")
         #expect(try client.call("CONFIG SET timeout 11") == "+OK\r\n")
         try write(
             "memory = 6M\nthreads = 2\nlog-level = error\ntimeout = 10m\nslowlog-max-len = 3\nmax-tracked-keys = 8")
@@ -204,7 +204,7 @@ import Testing
         #expect(try config("threads") == "1")
         #expect(try config("max-clients") == "10000")
         #expect(try config("slowlog-max-len") == "3")
-        #expect(try config("timeout") == "11", "the file says nothing new of it")
+        #expect(try config("timeout") == "11", "the file has no new value for it")
         #expect(try config("log-level") == "debug")
         // Changes that require a restart are reported at each reload.
         daemon.process.send(signal: SIGHUP)
@@ -247,7 +247,7 @@ import Testing
         try Files.write(secret, Array("melon-2\n".utf8))
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: reloaded \(file), changed options: 1")
-        #expect(try known.call("PING") == "+PONG\r\n", "who has come in stays")
+        #expect(try known.call("PING") == "+PONG\r\n", "connected clients stay connected")
         let client = try daemon.connect()
         #expect(try client.call("AUTH melon-1").hasPrefix("-WRONGPASS"))
         #expect(try client.call("AUTH melon-2") == "+OK\r\n")

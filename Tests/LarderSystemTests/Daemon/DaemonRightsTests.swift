@@ -123,7 +123,7 @@ import Testing
             #expect(try run(4323, many + ",4400", "--database shop set k w").end == .exited(0))
             #expect(try run(4323, many, "--database shop set k w").errors.contains("NOPERM"))
             #expect(try run(4323, "4400", "get k").errors.contains("NOPERM"))
-            #expect(try run(4400, "", "--database shop get k").output == "w", "its own group")
+            #expect(try run(4400, "", "--database shop get k").output == "w", "the user's own group has the right")
             #expect(try run(4324, "4401", "config get threads").end == .exited(0))
             // An incomplete export is not marked as complete.
             let (own, all) = (try run(4400, "", "export"), try run(4321, "", "export"))

@@ -71,7 +71,7 @@ import Testing
     @Test(arguments: plans) func everySourceFileIsInALayer(_ plan: Plan) throws {
         let module = try Self.module(plan)
         for file in module.files where !plan.rooms.contains(file.room) {
-            Issue.record("\(file.path): stands in no room of \(plan.rooms)")
+            Issue.record("\(file.path) is in none of the directories \(plan.rooms)")
         }
         for (directory, files) in Dictionary(grouping: module.files, by: \.directory) where files.count > Self.filesMax
         {

@@ -53,11 +53,11 @@ import Testing
         #expect(line.contains("the damaged files are in \(larder)/DAMAGED/"))
         #expect(daemon.process.errors.contains(" error database 'books' is damaged: "))
         #expect(try client.call("SELECT 0") == "+OK\r\n")
-        #expect(try client.call("GET k7") == "$2\r\n07\r\n", "the others are untouched")
+        #expect(try client.call("GET k7") == "$2\r\n07\r\n", "the other databases are not affected")
         #expect(try client.call("DBSIZE") == ":100\r\n")
         #expect(try client.call("SELECT books") == "+OK\r\n")
         if damage != .pointerBroken, damage != .pointerMissing {
-            #expect(try client.call("GET k7") != "$-1\r\n", "what can be read goes on")
+            #expect(try client.call("GET k7") != "$-1\r\n", "readable entries are kept")
             #expect(try client.call("POLICY").contains("$3\r\nlow\r\n"), "the policy stays")
         }
         #expect(try client.call("SET k v") == "+OK\r\n")
@@ -65,7 +65,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
         let kept = try FileSystem.list(larder + "/DAMAGED")
         #expect(kept.count == 1 && kept[0].hasSuffix("-books"))
-        #expect(FileSystem.size(larder + "/DAMAGED/" + kept[0]) > 1000, "nothing of it is lost")
+        #expect(FileSystem.size(larder + "/DAMAGED/" + kept[0]) > 1000, "the damaged files are kept")
         let again = try DaemonProcess(in: place)
         #expect(try again.connect().call("DBSIZE") == ":100\r\n")
         #expect(!again.process.errors.contains("damaged"))

@@ -110,7 +110,7 @@ import Testing
             #expect(try client.call("SCAN 0 COUNT 1000").hasPrefix("*2\r\n$1\r\n0\r\n*\(50 * (round + 1))\r\n"))
             #expect(try client.call("INFO persistence").contains("durability:\(durability)"))
             try limitFileSize(daemon, "unlimited")
-            #expect(try book.set(client, "after:\(round)", "x").hasPrefix("+OK"), "writes are taken again at once")
+            #expect(try book.set(client, "after:\(round)", "x").hasPrefix("+OK"), "writes are accepted again at once")
             _ = try client.call("DEL after:\(round)")
             book.values["after:\(round)"] = nil
             #expect(try book.set(client, "\(round):0", text(1000, &generator)) == "+OK\r\n")
@@ -203,7 +203,7 @@ import Testing
         #expect(try first.call("SET k v") == "+OK\r\n")
         let clients = try (0..<100).map { _ in try daemon.connect() }
         #expect(daemon.process.errors.contains(" clients instead of 10000"))
-        #expect(try first.call("GET k") == "$1\r\nv\r\n", "who is connected is served")
+        #expect(try first.call("GET k") == "$1\r\nv\r\n", "connected clients are served")
         #expect(try first.call("SELECT other") == "+OK\r\n")
         let reply = try first.call("SET k v")
         #expect(reply == "+OK\r\n" || reply.hasPrefix("-ERR "), "\(reply)")

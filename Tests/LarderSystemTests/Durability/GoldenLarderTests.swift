@@ -26,7 +26,7 @@ import Testing
                 #expect(try client.call("GET \(key)") == "$1\r\n\(value)\r\n", "\(key) in life \(life)")
             }
             for file in ["FUNCTIONS", "ORIGINS", "books/TAGS"] {
-                #expect(!FileSystem.exists("\(larder)/\(file)"), "\(file) was taken over")
+                #expect(!FileSystem.exists("\(larder)/\(file)"), "\(file) was migrated and removed")
             }
             client.close()
             if life == 0 { daemon.kill() } else { #expect(try daemon.stop() == .exited(0)) }

@@ -76,7 +76,7 @@ import Testing
         let daemon = try DaemonProcess(["--origin-limit", "500"])
         let client = try daemon.connect()
         let directory = try TemporaryDirectory(inMemory: true)
-        #expect(try client.call("ORIGIN unix://\(directory.path)/none") == "+OK\r\n", "it may come")
+        #expect(try client.call("ORIGIN unix://\(directory.path)/none") == "+OK\r\n", "it may become available")
         #expect(try client.call("GET a").hasPrefix("-ORIGIN "))
         #expect(try client.call("SET a v").hasPrefix("-ORIGIN "))
         #expect(try client.call("PING") == "+PONG\r\n")

@@ -21,7 +21,7 @@ import Testing
         #expect(try client.origin("asked") == asked)
         #expect(try client.call("GET other:1") == bulkReply("b"))
         #expect(try client.call("GET other:1") == bulkReply("b"))
-        #expect(try client.origin("asked") == asked + 2, "nobody would say when it changes")
+        #expect(try client.origin("asked") == asked + 2, "a key without a prefix is not cached")
         // Other clients change keys that were never read, and a key that this client has written.
         _ = try behind.call("SET user:1 c")
         try client.eventually("GET user:1", bulkReply("c"))
@@ -93,11 +93,11 @@ import Testing
             #expect(try client.call("GET \(key)") == bulkReply("old"))
         }
         for _ in 0..<3 {
-            #expect(try exact.call("GET \(key)").hasPrefix("-ORIGIN "), "GET does not say that something is stale")
+            #expect(try exact.call("GET \(key)").hasPrefix("-ORIGIN "), "GET cannot mark a value as stale")
             #expect(try exact.call("FETCH \(key)").contains("stale"))
         }
-        #expect(try client.call("MGET {\(key)}none \(key)").hasPrefix("-ORIGIN "), "no replica knows what is not there")
-        #expect(try client.origin("known") == 0, "nothing of it is kept")
+        #expect(try client.call("MGET {\(key)}none \(key)").hasPrefix("-ORIGIN "), "a replica cannot prove an absence")
+        #expect(try client.origin("known") == 0, "a replica's value is not cached")
         #expect(try client.origin("replica-served") >= 80)
         cluster.thaw(0)
         #expect(try direct.call("SET \(key) new") == "+OK\r\n")
@@ -139,7 +139,7 @@ import Testing
         #expect(try client.call("GET a") == bulkReply("own"))
         try redis.restart()
         try client.eventually("GET d", "$-1\r\n")
-        #expect(try client.call("GET a") == bulkReply("own"), "until its time is over")
+        #expect(try client.call("GET a") == bulkReply("own"), "the entry is served until it expires")
     }
 
     // MARK: Slots

@@ -50,7 +50,7 @@ import Testing
         #expect(
             try transaction("EVALSHA \(unknown) 1 n", "GET n")
                 == "*2\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n" + bulkReply("7"))
-        #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "without keys it may be anybody's")
+        #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "its node is unknown without keys")
     }
 
     @Test("a transaction at the origin may call the origin's functions")

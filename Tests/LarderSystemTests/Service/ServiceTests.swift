@@ -118,7 +118,7 @@ import Testing
         let daemon = try manager.start()
         let client = try SocketClient(manager.socketPath)
         #expect(try client.call("INFO server").contains("\r\nunixsocket:\(manager.socketPath)\r\n"))
-        #expect(!FileSystem.exists(daemon.socketPath), "the one of --socket is not made")
+        #expect(!FileSystem.exists(daemon.socketPath), "the socket of --socket is not created")
         // Another process finds the daemon's socket in the larder's LOCK.
         let (end, output, _) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])
         #expect(end == .exited(0) && output.contains("nothing to purge") || output.contains("purged"))

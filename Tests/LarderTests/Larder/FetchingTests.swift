@@ -488,7 +488,7 @@ import Testing
                 }
             }
             #expect(try await cache.statistics().originFailures == 0)
-            for key in keys { #expect(try await fetch(key) == origin.calls, "the origin does not rest") }
+            for key in keys { #expect(try await fetch(key) == origin.calls, "there is no back-off") }
         }
     }
 
@@ -547,7 +547,7 @@ import Testing
         #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20])
         #expect(asked.all == [["x", "y", "none"]])
         #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20])
-        #expect(asked.count == 1, "that there is none is remembered")
+        #expect(asked.count == 1, "the absence is remembered")
         #expect(try await cache.keys() == ["a", "b", "x", "y"])
         // Stale values are served, and fetched with one call in the background.
         becomeStale()
@@ -597,7 +597,7 @@ import Testing
         origin.hold()
         #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2])
         await origin.waitUntil(calls: 1)
-        #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2], "somebody fetches already")
+        #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2], "another caller is fetching")
         origin.letGo()
         try await eventually { try cache.value(Int.self, forKey: "b") == 100 }
         // With a soft timeout, the call first waits for the origin.
