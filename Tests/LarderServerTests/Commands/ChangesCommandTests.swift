@@ -256,7 +256,7 @@ import Testing
         #expect(call("UNPLACE k \(now - 1)-99") == "+kept\r\n")
         // A later change can store an older value, as RENAME does.
         #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 1)-7") == "+stored\r\n")
-        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "the entry is the same")
+        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "it is the same entry")
         #expect(call("PLACE k late STOREDAT \(now - 20) VERSION \(now - 20)-0") == "+kept\r\n")
         #expect(call("PLACE k known STOREDAT \(now - 20) VERSION \(now - 20)-0 OVER \(now - 9)") == "+stored\r\n")
         #expect(call("UNPLACE k \(now) TAG t") == "+absent\r\n", "the entry does not have the tag")
