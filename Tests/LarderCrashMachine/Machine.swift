@@ -123,7 +123,7 @@ package struct Machine {
             let next = cut < records.count ? records[cut].wallMilliseconds : .max / 4
             if let text = try point(driver, disk, records[cut - 1], next, accident, path, &dice) {
                 report.findings.append(
-                    "\(repeated), LARDER_POINT=\(index), \(accident.rawValue) behind record \(cut) of \(records.count): "
+                    "\(repeated), LARDER_POINT=\(index), \(accident.rawValue) after record \(cut) of \(records.count): "
                         + text + "\n    " + driver.trail(isVerbose ? 4000 : 12, before: records[cut - 1].end))
                 if isVerbose {
                     // Keeps a copy of the disk image as it was before the engine opened it.

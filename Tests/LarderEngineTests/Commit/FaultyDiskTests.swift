@@ -62,8 +62,8 @@ import Testing
             expect(errorCode { try database.put("x", value) } == .writesSuspended, "suspended")
             engine.maintain()
             expect(errorCode { try database.put("x", value) } == .writesSuspended, "still suspended")
-            expect(try database.value("before1") == value, "reads go on")
-            if fault == 0 { expect(try snapshot.value("before1") == value, "snapshots go on") }
+            expect(try database.value("before1") == value, "reads continue")
+            if fault == 0 { expect(try snapshot.value("before1") == value, "snapshots work") }
             try limitFileSize(to: nil)
             engine.maintain()
             expect(errorCode { _ = try snapshot.value("before1") } == .invalidated, "snapshot")

@@ -222,7 +222,7 @@ final class ModelRun {
             let read = try database.read(Key(key), now: now)
             guard read.record?.text == value else { throw fail("what was just applied to \(key) is not read") }
             guard try read.ticket >= ticket || larder.engine().pipeline.isDecided(ticket) else {
-                throw fail("who reads what was just applied to \(key) does not wait for it")
+                throw fail("a read of \(key) does not wait for the applied write")
             }
             unsettled.append(ticket)
         }

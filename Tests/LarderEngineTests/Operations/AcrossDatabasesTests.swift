@@ -15,7 +15,7 @@ import Testing
             $0.remove(0)
             $1.place(0, record)
         }
-        guard let ticket else { preconditionFailure("only what must not ask the disk gives up") }
+        guard let ticket else { preconditionFailure("only calls that must not read from disk return nil") }
         return ticket
     }
 

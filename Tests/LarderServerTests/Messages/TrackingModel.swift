@@ -96,9 +96,9 @@ struct TrackingModel {
         }
         for case .text(let key) in keys {
             if let prefix {
-                guard key.hasPrefix(prefix) else { throw Broken(description: "told of \(key), not of its prefix") }
+                guard key.hasPrefix(prefix) else { throw Broken(description: "notified of \(key), without its prefix") }
             } else {
-                guard noted.contains(key) else { throw Broken(description: "told of \(key), which it has not read") }
+                guard noted.contains(key) else { throw Broken(description: "notified of \(key), which was not read") }
             }
             drop(key)
         }

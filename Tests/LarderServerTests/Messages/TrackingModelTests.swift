@@ -270,7 +270,7 @@ private final class TrackingRun {
                 guard let value = present[place], value != cached else { continue }
                 throw Difference(
                     description:
-                        "client \(index) (\(optionsOf[index] ?? "")) was not told that \(place.key) in database "
+                        "client \(index) (\(optionsOf[index] ?? "")) was not notified that \(place.key) in database "
                         + "\(place.database) has changed from \(cached) to \(value)")
             }
         }

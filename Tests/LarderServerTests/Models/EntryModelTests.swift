@@ -75,7 +75,7 @@ private final class EntryRun {
         for step in 0..<steps {
             for (database, key) in try self.step() { try check(database, key) }
             let leases = model.databases.reduce(0) { $0 + $1.leases.count }
-            try expect(server.engine.leases.leases.read() <= leases, "a lease goes on that should have ended")
+            try expect(server.engine.leases.leases.read() <= leases, "a lease that should have ended still exists")
             if step % 40 == 39 { try checkAll() }
         }
         try checkAll()

@@ -49,7 +49,7 @@ import Testing
         Fixture("NUL", "PING a\0b\r\n", Wire.bulk("a\0b")),
         Fixture("half a command", "PING\r\n*2\r\n$3\r\nGET\r\n$10\r\nabc", "+PONG\r\n"),
         Fixture(
-            "nothing is run behind a broken command", "*1\r\nPING\r\nSET k v\r\n",
+            "nothing is run after a malformed command", "*1\r\nPING\r\nSET k v\r\n",
             protocolError("expected '$', got 'P'"), closes: true),
         Fixture("quit", "SET k v\r\nQUIT\r\nPING\r\n", Wire.ok + Wire.ok, closes: true),
         Fixture(

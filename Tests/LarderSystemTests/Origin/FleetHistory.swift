@@ -171,7 +171,7 @@ struct FleetJudge {
             verdict.findings.append(
                 .init(
                     kind: .stale,
-                    text: "\(Self.text(read)) got version \(version), \(read.sent - acknowledged) ms behind the "
+                    text: "\(Self.text(read)) got version \(version), \(read.sent - acknowledged) ms after the "
                         + "acknowledgement of \(newer.version); \(bound) ms are allowed"))
         }
     }

@@ -145,7 +145,7 @@ package final class ChildProcess: @unchecked Sendable {
                 if let end, streams.allSatisfy({ !$0.isOpen }) { return end }
                 guard changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
                     kill(pid, SIGKILL)
-                    throw Failure(description: "process \(pid) does not end by itself")
+                    throw Failure(description: "process \(pid) does not exit")
                 }
             }
         }

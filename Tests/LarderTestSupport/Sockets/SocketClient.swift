@@ -94,7 +94,7 @@ package final class SocketClient {
             }
             guard try receiveMore() else {
                 let rest = String(decoding: received[taken...].prefix(200), as: UTF8.self)
-                throw Failure(description: "the server closed the connection behind '\(rest)'")
+                throw Failure(description: "the server closed the connection after '\(rest)'")
             }
         }
     }
