@@ -53,7 +53,7 @@ import Testing
         let database = Self.files(of: "Database", engine)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_709),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_722),
             Figure(name: "files", value: files.count, most: 914),
             Figure(name: "types", value: types.count, most: 1537),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
