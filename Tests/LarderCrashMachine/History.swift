@@ -18,7 +18,7 @@ struct Scope: Hashable, Comparable {
 /// An atomic request to a daemon: a command, a transaction, or a change of a whole database.
 final class Unit {
     enum Outcome {
-        /// Without a reply.
+        /// The reply has not been received.
         case open
         case done
         /// Answered with an error, or known not to have happened.

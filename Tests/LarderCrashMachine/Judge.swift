@@ -8,7 +8,7 @@ struct FoundState {
     }
 
     var databases: [String: Database] = [:]
-    /// Without policies.
+    /// The facts other than policies, which are in ``databases``.
     var facts: [Fact: String] = [:]
     /// The range of the engine's time during the check, in milliseconds.
     var now: ClosedRange<Int64>

@@ -175,7 +175,7 @@ package struct RecordedDisk {
 
 /// A directory with its contents.
 package struct DiskImage {
-    /// Each before its contents.
+    /// Each directory precedes those inside it.
     package var directories: [String] = []
     package var files: [(path: String, bytes: [UInt8])] = []
 

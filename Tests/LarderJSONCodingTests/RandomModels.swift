@@ -81,7 +81,7 @@ extension Everything {
 }
 
 extension SeededGenerator {
-    /// With any number of digits.
+    /// Returns a random integer with any number of digits.
     mutating func integer<Value: FixedWidthInteger>() -> Value {
         switch next() % 8 {
         case 0: return .min
@@ -93,7 +93,7 @@ extension SeededGenerator {
         }
     }
 
-    /// Any finite number, also those that are hard to write and read.
+    /// Returns a random finite number, including those that are hard to write and read.
     mutating func double() -> Double {
         switch next() % 6 {
         case 0: return Double(Int64(bitPattern: next()) >> Int64(next() % 63))

@@ -70,7 +70,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// With a daemon of another user, which only root can start.
+        /// The daemon runs as another user. Only root can start such a daemon.
         @Test(.enabled(if: geteuid() == 0))
         func nothingIsSentToAnUntrustedDaemon() async throws {
             let place = try TemporaryDirectory(inMemory: true)

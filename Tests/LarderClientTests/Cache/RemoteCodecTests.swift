@@ -222,7 +222,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// Both kinds of changes, in one step and in their order.
+    /// A batch applies writes and removals in one step and in their order.
     @Test(arguments: LiveServer.allCases)
     func aBlockingBatchSetsAndRemoves(server: LiveServer) throws {
         try server.run { path in

@@ -268,7 +268,7 @@ import Testing
         #expect(try await cache.value(forKey: "k") == nil)
         #expect(try await value(cache, "k", FetchOptions(.originOnly)) == 2)
         #expect(try await value(cache, "k", FetchOptions(.cacheOnly)) == 2)
-        // The protocol counts ages in milliseconds.
+        // The protocol reports ages in whole milliseconds: wait until it is at least one.
         while try await cache.info(forKey: "k")?.age == .zero { nap() }
         let young = FetchOptions(.cacheOnly, maximumAge: .seconds(3_600))
         #expect(try await value(cache, "k", young) == 2)
@@ -396,7 +396,7 @@ import Testing
         for (key, isOwn) in [("governed", false), ("own", true)] {
             for isBlocking in [false, true] {
                 let before = try #require(try await cache.info(forKey: key))
-                // The protocol counts in milliseconds.
+                // The protocol reports ages in whole milliseconds: wait until it is at least one.
                 while try await cache.info(forKey: key)?.age == .zero { nap() }
                 if isBlocking {
                     try blocking.update(Int.self, forKey: key) { $0? += 1 }
@@ -423,7 +423,7 @@ import Testing
                 return calls.value
             }
         }
-        /// The protocol counts ages in milliseconds.
+        /// Waits until the entry's age, which the protocol reports in whole milliseconds, is at least one.
         func grow() throws { while try client.info(forKey: "k")?.age == .zero {} }
         #expect(try value() == 1)
         #expect(try value() == 1)

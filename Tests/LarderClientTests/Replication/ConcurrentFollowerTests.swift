@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderClient
 
-/// Two larders that follow each other while clients of both write and purge.
+/// Tests of two larders that follow each other while clients of both write and purge.
 @Suite(.timeLimit(.minutes(10))) struct ConcurrentFollowerTests {
-    /// The other operations of writers.
+    /// The purges of one writer, in addition to its changes of single keys.
     private static let purges: [[[String]]] = [
         [["PURGE"]], [["FLUSHDB"]], [["FLUSHALL"]], [["PURGE", "PREFIX", "a"]], [["PURGE", "TAG", "t0", "t1"]],
         [["PURGE"], ["FLUSHDB"], ["FLUSHALL"], ["PURGE", "PREFIX", "a"], ["PURGE", "TAG", "t2"]],

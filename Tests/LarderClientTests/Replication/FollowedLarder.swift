@@ -60,7 +60,7 @@ final class FollowedLarder {
         }
     }
 
-    /// One change, of any kind.
+    /// Makes one change of a random kind, with a new client.
     func act(_ random: inout SeededGenerator, _ number: Int, purges: Bool = true) throws {
         try Self.act(try daemon.connect(), &random, number, purges: purges)
     }

@@ -85,7 +85,7 @@ final class OriginEars: OriginListener {
 }
 
 extension OriginAddress {
-    /// A server at a socket.
+    /// Returns the address of the server at a socket.
     static func at(_ path: String) throws -> OriginAddress { try OriginAddress("unix://" + path) }
 }
 

@@ -1,7 +1,7 @@
 /// One command of a conformance script, and how its replies are compared.
 struct ConformanceStep: CustomStringConvertible, Sendable {
     enum Comparison: Sendable {
-        /// Byte by byte.
+        /// The replies consist of the same bytes.
         case exact
         /// The replies are arrays with the same elements in any order.
         case unordered

@@ -76,7 +76,7 @@ struct RandomRequests {
 
     // MARK: Requests
 
-    /// In the form of ``ConformanceStep``.
+    /// Returns a random command in the form of a ``ConformanceStep``.
     mutating func next() -> String {
         let line =
             switch number(in: 0...11) {

@@ -69,7 +69,7 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    /// The programs' own descriptions.
+    /// The manual pages and completions are those that the programs print.
     @Test(arguments: [
         ("Sources/packaging/man/larderctl.1", ["larderctl", "help", "--man"]),
         ("Sources/packaging/completions/larderctl.bash", ["larderctl", "completion", "bash"]),

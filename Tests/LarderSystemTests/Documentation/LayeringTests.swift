@@ -61,7 +61,7 @@ import Testing
     /// A function fits on a screen.
     static let functionLinesMax = 70
 
-    /// Read once.
+    /// The modules by their names. They are read only once.
     private static let modules = Result {
         Dictionary(uniqueKeysWithValues: try plans.map { ($0.module, try SourceModule($0.module)) })
     }

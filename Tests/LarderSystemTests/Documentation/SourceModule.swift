@@ -9,7 +9,7 @@ struct SourceFile: Hashable, Sendable {
         let lineCount: Int
     }
 
-    /// Relative to the package's directory.
+    /// The path, relative to the package's directory.
     let path: String
     /// The lines of code, without comments.
     let lines: [Substring]
@@ -17,7 +17,7 @@ struct SourceFile: Hashable, Sendable {
     init(path: String, text: String) {
         self.path = path
         let code = text.replacing(/"""[\s\S]*?"""/) { match in
-            // Lines stay lines.
+            // Keep the line breaks, so that lines keep their numbers.
             "\"\"" + String(repeating: "\n", count: match.output.count { $0 == "\n" })
         }.replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"").replacing(/\/\/[^\n]*/, with: "")
         lines = code.split(separator: "\n", omittingEmptySubsequences: false)

@@ -241,7 +241,7 @@ private struct Page: Codable {
         }
     }
 
-    /// Not all of many models that exceed the memory budget are kept, and all reads are correct.
+    /// The models exceed the memory budget, so that not all of them are kept. All reads are correct.
     @Test func moreModelsThanFitIntoMemoryAreReadCorrectly() throws {
         let cache = try work.cache { $0.memoryBytes = 200_000 }
         func model(_ index: Int) -> Large {
