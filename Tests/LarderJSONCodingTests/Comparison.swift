@@ -16,8 +16,8 @@ enum Reference {
     }
 }
 
-/// JSON with the fields of every object sorted by the bytes of their names, everything else unchanged: Foundation's own
-/// order is random. Knows nothing of the coder it tests.
+/// Sorts the fields of each object in a JSON text by the bytes of their names, because Foundation writes them in random
+/// order. Everything else stays unchanged. Does not use the coder under test.
 struct SortedJSON {
     private let text: [UInt8]
     private var index = 0

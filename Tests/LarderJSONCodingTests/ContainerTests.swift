@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// Models that use their coders by hand, in every way that coders allow.
+/// Tests of models that call their encoders and decoders directly, in every way that these allow.
 @Suite struct ContainerTests {
     /// A value that `body` encodes.
     struct Encoding: Codable {

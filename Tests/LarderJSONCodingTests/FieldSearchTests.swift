@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderJSONCoding
 
-/// A key of any name.
+/// A coding key with any name.
 private struct Name: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }

@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// Randomly damaged texts never crash, and have the same outcome as with Foundation.
+/// Tests that randomly damaged texts cause no crash, and have the same outcome as with Foundation.
 @Suite struct FuzzTests {
     private let pieces = [
         "\"", "\\", "{", "}", "[", "]", ",", ":", "null", "true", "1", "-", ".", "e9", "0", "\\u", "\\ud800", "\u{1}",

@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// JSON texts are recognized, and members of objects are found, without decoding values.
+/// Tests that JSON texts are recognized, and members of objects are found, without decoding values.
 @Suite struct JSONOutlineTests {
     private static func isValue(_ text: String) -> Bool { isValue(Array(text.utf8)) }
     private static func isValue(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { JSONOutline.isValue($0) } }

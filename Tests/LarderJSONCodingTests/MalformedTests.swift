@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// Texts of all kinds, decoded as several types: the value or error is the same as Foundation's.
+/// Decodes texts of all kinds as several types, and expects the same value or error as from Foundation.
 @Suite struct MalformedTests {
     struct One: Codable { var a: Int }
     struct Inner: Codable { var b: [UInt8] }

@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// Models that use their decoders by hand, in every way that decoders allow.
+/// Tests of models that call their decoders directly, in every way that decoders allow.
 @Suite struct ReadingTests {
     typealias Name = ContainerTests.Name
 

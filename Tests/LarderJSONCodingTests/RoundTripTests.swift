@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// Random models and values, encoded and decoded, compared with Foundation.
+/// Encodes and decodes random models and values, and compares the results with those of Foundation.
 @Suite struct RoundTripTests {
     private func generators(_ count: Int, _ test: String = #function) -> [SeededGenerator] {
         let seed = testSeed(test)

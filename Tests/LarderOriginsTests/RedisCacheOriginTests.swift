@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Caches of the library in front of servers.
+/// Tests of caches of the library in front of Redis servers.
 @Suite(.timeLimit(.minutes(10))) struct RedisCacheOriginTests {
     private func front(_ origin: RedisCacheOrigin, grace: Duration = .zero) async throws -> OriginCache {
         let cache = try await Cache.inMemory(policy: .high)

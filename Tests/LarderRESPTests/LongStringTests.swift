@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderRESP
 
-/// Strings that are too long may be dropped without failing the whole stream.
+/// Tests of parsers that skip strings longer than the limit: null replaces them, and parsing continues.
 @Suite struct LongStringTests {
     private static func parser() -> ReplyParser {
         ReplyParser(limits: RESPLimits(bulkBytesMax: 4, requestBytesMax: 64), skipsLongStrings: true)

@@ -2,7 +2,8 @@ import Testing
 
 @testable import LarderRESP
 
-/// Consecutive `GET key` requests that are parsed at once: exactly those that the parser itself would read as such.
+/// Tests of parsing several consecutive `GET key` requests in one call. It must find exactly those requests that the
+/// parser would return one by one.
 @Suite struct UsualGetTests {
     private static func request(_ words: String...) -> [UInt8] {
         var text = "*\(words.count)\r\n"

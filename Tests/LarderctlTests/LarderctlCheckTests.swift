@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl check` of a daemon and of files.
+/// Tests of `larderctl check`, which checks the larder of a running daemon or the files of a larder.
 @Suite struct LarderctlCheckTests {
     private func flipTable(_ larder: String) throws {
         let database = larder + "/0"

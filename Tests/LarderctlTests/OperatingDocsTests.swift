@@ -3,7 +3,7 @@ import Testing
 
 @testable import larderctl
 
-/// Tests that the table of findings in docs/Operating.md matches the rules.
+/// Tests that the table of findings in docs/Operating.md matches the rules of `larderctl doctor`.
 @Suite struct OperatingDocsTests {
     @Test func theTableOfDoctorsFindingsIsUpToDate() throws {
         let path = PackageRoot.path + "/docs/Operating.md"

@@ -3,7 +3,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// Scripts, through larderd and redis-server.
+/// Tests of scripts, run by larderd and by redis-server.
 @Suite(.timeLimit(.minutes(10))) struct ScriptTests {
     private struct Reader: Codable, Equatable, Sendable {
         var name: String

@@ -172,14 +172,14 @@ import Testing
     }
 }
 
-/// The client parses policies like the engine.
+/// Tests of update policies. The client and the engine use the same type for them.
 @Suite struct ClientPolicyTests {
     @Test(arguments: [
         "highest", "HIGH", "middle", "low", "lowest", "never", "90", "0.5", "every:90", "every:0.001", "604800", "",
         "x", "-1", "0", "inf", "nan", "0x10", "1e3", "every:", "every 90", "9000000000", "9000000001", " 1", "1.",
         ".5", "...", "0.0004",
     ])
-    func policyWordsMeanTheSameAsInTheEngine(word: String) {
+    func theDescriptionOfAPolicyCanBeParsed(word: String) {
         let policy = UpdatePolicy(word)
         let engines = UpdatePolicy(word)
         #expect((policy == nil) == (engines == nil))
@@ -201,7 +201,7 @@ import Testing
     }
 }
 
-/// The default path of the socket.
+/// Tests of the default path of the socket.
 @Suite struct DefaultSocketTests {
     @Test func theDefaultSocketPathDependsOnTheEnvironment() {
         let runtime = ["XDG_RUNTIME_DIR": "/run/user/7"]

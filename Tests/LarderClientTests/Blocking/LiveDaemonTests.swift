@@ -9,7 +9,7 @@ private struct Book: Codable, Equatable {
     var price: Double
 }
 
-/// The client with the daemon itself.
+/// Tests of the blocking client with a real daemon.
 @Suite struct LiveDaemonTests {
     private func withDaemon(_ body: (DaemonProcess) throws -> Void) throws {
         let daemon = try DaemonProcess()

@@ -13,7 +13,7 @@ private struct Reader: Codable, Equatable {
     var userName: String
 }
 
-/// Codable models, and batches of them.
+/// Tests of calls with Codable models, and of batches of such calls.
 @Suite struct ModelTests {
     private let reader = Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")
 
@@ -157,7 +157,7 @@ private struct Reader: Codable, Equatable {
     }
 }
 
-/// Policies, lists of databases, purging.
+/// Tests of calls that list databases, set policies or purge.
 @Suite struct DatabaseTests {
     @Test func databasesPoliciesAndServerInfoAreReturned() throws {
         let server = try FakeLarder.server()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Lifetimes in calls: an invalid one is an error, and never becomes the database's policy.
+/// Tests of calls with lifetimes. An invalid lifetime is an error; it is never replaced by the database's policy.
 @Suite(.timeLimit(.minutes(10))) struct LifetimeTests {
     private static let impossible: [Double] = [0, -1, -0.5, 0.0001, .nan, .infinity, -.infinity, 1e300]
 

@@ -409,7 +409,7 @@ import Testing
     }
 }
 
-/// The near cache's table against a dictionary, and its bounds.
+/// Compares the near cache's table with a dictionary, and checks that the table stays within its limits.
 @Suite struct NearTableTests {
     @Test func theNearCacheReturnsStoredValuesWithinItsLimits() {
         var generator = SeededGenerator(seed: testSeed())

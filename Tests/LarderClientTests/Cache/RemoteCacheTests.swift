@@ -8,7 +8,7 @@ private struct Book: Codable, Equatable, Sendable {
     var price: Double
 }
 
-/// Typed caches, batches and transactions with live servers.
+/// Tests of typed caches, batches and transactions with real servers.
 @Suite(.timeLimit(.minutes(10))) struct RemoteCacheTests {
     private let book = Book(name: "一本书", price: 18.5)
 

@@ -23,7 +23,8 @@ private func snakeCase() -> ModelCodec {
 
 private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
-/// The library's codecs in caches of the daemon: the bytes, the stored codec, and which reader can read what.
+/// Tests of the library's codecs in caches of the daemon: the stored bytes, the codec recorded with them, and which
+/// codec can read the entries of which other codec.
 @Suite(.timeLimit(.minutes(10))) struct RemoteCodecTests {
     private let book = Book(name: "一本书", price: 18.5)
 

@@ -3,7 +3,7 @@ import LarderFetching
 import LarderTestSupport
 import Testing
 
-/// Read-through calls via larderd. Two clients represent two processes.
+/// Tests of read-through calls via larderd. Two clients represent two processes.
 @Suite(.timeLimit(.minutes(10))) struct RemoteFetchingTests {
     let daemon: DaemonProcess
     let origin = TestOrigin()

@@ -3,7 +3,7 @@ import LarderFetching
 import LarderTestSupport
 import Testing
 
-/// Tags through larderd.
+/// Tests of tags with larderd.
 @Suite(.timeLimit(.minutes(10))) struct RemoteTagTests {
     let daemon: DaemonProcess
 
@@ -107,7 +107,8 @@ import Testing
     }
 }
 
-/// Tags are refused for a server without tags before anything is sent, so that no program relies on their removal.
+/// If the server does not support tags, calls with tags fail before anything is sent: a program must not rely on
+/// removals by tag that the server cannot make.
 @Suite(.timeLimit(.minutes(10))) struct TagsWithoutLarderdTests {
     private func refused(_ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }

@@ -168,7 +168,7 @@ import Testing
         #expect(try Self.keys(image.place, scratch.path + "/second") == (try store.rawKeys()))
     }
 
-    /// Copies the image of a LevelDB, opens the copy and returns its keys.
+    /// Copies the image of a LevelDB database, opens the copy and returns its keys.
     private static func keys(_ image: String, _ copy: String) throws -> [[UInt8]] {
         try Files.copy(image, to: copy)
         let database = try LarderLevelDB.Database(path: copy)

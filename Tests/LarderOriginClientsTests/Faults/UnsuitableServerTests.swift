@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Servers that are not Redis servers, or whose settings differ from the address.
+/// Tests with servers that are not Redis servers, or whose settings do not match the address.
 @Suite struct UnsuitableServerTests {
     private static func error(_ address: OriginAddress, _ limits: OriginLimits = OriginLimits()) async -> OriginError? {
         let origin = RedisOrigin(address, limits: limits)

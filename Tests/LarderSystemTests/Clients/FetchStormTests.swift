@@ -2,8 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Many threads and processes request one value: threads in Python with plain sockets and with redis-py, and larderctl
-/// processes.
+/// Tests with many clients that request the same value: threads in Python, with plain sockets and with redis-py, and
+/// processes of larderctl.
 @Suite struct FetchStormTests {
     /// For a long run: `LARDER_ROUNDS=300 swift test --filter FetchStormTests`.
     @Test(arguments: [1, 2])

@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// redis-py, the client that most programs in Python use, in both versions of the protocol.
+/// Tests of redis-py, the client that most programs in Python use, with both versions of the protocol.
 @Suite struct RedisPyTests {
     @Test("redis-py can use the commands for strings", arguments: LiveServer.allCases, [2, 3])
     func redisPyCanUseStrings(_ server: LiveServer, _ version: Int) throws {

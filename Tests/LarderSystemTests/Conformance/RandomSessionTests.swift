@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Random requests of all groups, with transactions among them, to redis-server and larderd: the replies must be the
-/// same, and so must the events and invalidations that other clients get. The seed is printed.
+/// Sends random commands of all groups, and transactions, to redis-server and larderd. Both must send the same replies,
+/// and the same events and invalidations to other clients. The seed is printed.
 @Suite struct RandomSessionTests {
     private func start() throws -> (redis: RedisProcess, daemon: DaemonProcess) {
         (try RedisProcess(), try DaemonProcess(["--policy", "never", "--durability", "os"]))

@@ -4,9 +4,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The checker of ``FleetTests``, for the library: programs with their own caches in front of one cluster.
+/// Like ``FleetTests``, but for the library: programs have their own caches in front of one cluster.
 ///
-/// Each test runs in its own process, because in this one, other tests use the threads of tasks.
+/// Each test starts its own process, because other tests occupy this process's threads for tasks.
 @Suite(
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct CacheFleetTests {

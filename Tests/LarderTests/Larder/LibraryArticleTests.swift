@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// The code of the articles of `Larder.docc`, verbatim: `DocsArticleTests` compares them.
+/// Runs the code in the articles of `Larder.docc`. `DocsArticleTests` checks that the code here is equal.
 @Suite struct LibraryArticleTests {
     private let cache: Cache
 

@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// A typical program, so short that it fits on one screen.
+/// Tests a typical program that fits on one screen.
 @Suite struct OneScreenTests {
     @Test func theExampleOfATypicalProgramWorks() throws {
         let larder = try TemporaryDirectory(inMemory: true)

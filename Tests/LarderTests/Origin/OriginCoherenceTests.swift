@@ -63,7 +63,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "new")
     }
 
-    /// Stale values are served while the origin fails, but not during another call's request.
+    /// A changed entry is not served while a call for it waits for the origin. Every call gets the new value.
     @Test(arguments: ["value", "values", "originOnly", "originElseCache"], ["value", "values", "both"])
     func changedEntriesAreNotServedDuringARequest(first: String, second: String) async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
