@@ -102,8 +102,8 @@ struct CrashCopy {
 }
 
 extension DiskImage {
-    /// Returns the names and contents that differ from a directory, for messages. LevelDB writes its LOG through a
-    /// stream, which is not recorded.
+    /// Returns the names and contents that differ from a directory, for messages. Skips LevelDB's LOG, which is written
+    /// through a stream and therefore not recorded.
     package func differences(from path: String) throws -> [String] {
         var wrong: [String] = []
         let isLog = { (name: Substring?) in name == "LOG" || name == "LOG.old" }

@@ -251,7 +251,7 @@ final class Driver {
 
     private var waitingForReader = 0
 
-    /// Sends commands that create cursors, flushes and counts.
+    /// Sends a command that reads whole databases, opens or closes a snapshot, or makes a checkpoint.
     private func lookAround() throws {
         guard let reader, !isFaulty else { return }
         let line = ["KEYS *", "DBSIZE", "SCAN 0 COUNT 7", "SNAPSHOT OPEN", "SNAPSHOT CLOSE", "DATABASES", "BGSAVE"]

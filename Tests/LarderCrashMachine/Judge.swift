@@ -200,7 +200,7 @@ private struct Trial {
                 continue
             }
             guard unit.index < count else { continue }
-            // A unit that was refused later, or abandoned, can have happened only if it is the last one that did.
+            // If a unit failed after the accident, it can only be the last unit of its connection that happened.
             if isRefused, unit.index != count - 1 { continue }
             return changed.left(of: event)
         }
@@ -247,7 +247,7 @@ private struct Trial {
         }
     }
 
-    /// Returns the number of units of each connection that happened; nil if no numbers fit.
+    /// Returns the number of units of each connection that happened; nil if no numbers agree with the found state.
     ///
     /// If a unit has happened, all units that were answered before it was requested have happened too.
     func counts() -> [Int]? {
@@ -264,7 +264,8 @@ private struct Trial {
         return nil
     }
 
-    /// The maximum number of a connection's units that fit if nothing requested after a moment has happened.
+    /// Returns the maximum number of a connection's units that agrees with the found state, if no unit sent after
+    /// `moment` has happened; nil if no number agrees.
     private func count(_ connection: Int, last moment: Int) -> Int? {
         let units = history.units[connection]
         let window = windows[connection]

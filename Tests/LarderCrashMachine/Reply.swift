@@ -4,7 +4,7 @@ import LarderTestSupport
 enum Reply {
     static func isError(_ reply: [UInt8]) -> Bool { reply.first == UInt8(ascii: "-") }
 
-    /// Whether an array contains an error, or the reply is one.
+    /// Whether the reply is an error, an array that contains one, or the null array of an aborted transaction.
     static func hasError(_ reply: [UInt8]) -> Bool {
         isError(reply) || elements(reply).contains { isError($0) } || reply == Array("*-1\r\n".utf8)
     }

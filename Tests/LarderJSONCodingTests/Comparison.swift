@@ -85,7 +85,7 @@ func outcome<Value>(_ body: () throws -> Value) -> String {
     } catch DecodingError.keyNotFound(let key, let context) {
         return "keyNotFound \(key.stringValue) \(type(of: key)) at \(path(context.codingPath))"
     } catch DecodingError.dataCorrupted {
-        // If a number does not fit, Foundation omits the path, and Larder's coder has one.
+        // If a number does not fit, Foundation's error has no path, but that of Larder's coder has one.
         return "dataCorrupted"
     } catch EncodingError.invalidValue(let value, let context) {
         return "invalidValue \(value) at \(path(context.codingPath))"

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// Runs the code in the articles of `LarderClient.docc`. `DocsArticleTests` checks that the code here is equal.
+/// Runs the code in the articles of `LarderClient.docc`. `DocsArticleTests` checks that no code is missing.
 @Suite struct ClientArticleTests {
     @Test("the documentation's example of connecting works") func connectingExampleWorks() async throws {
         let daemon = try DaemonProcess()

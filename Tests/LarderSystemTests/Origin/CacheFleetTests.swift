@@ -50,7 +50,8 @@ struct CacheFleetTests {
         return RedisCacheOrigin(try OriginAddress(url), limits: limits)
     }
 
-    /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
+    /// Only the heartbeat detects a missed invalidation. Without a heartbeat the read is stale, and the checker reports
+    /// that.
     @Test(arguments: [false, true])
     func heartbeatsDetectAMissedInvalidation(hasHeartbeat: Bool) async {
         await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in

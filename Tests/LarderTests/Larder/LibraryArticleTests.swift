@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Runs the code in the articles of `Larder.docc`. `DocsArticleTests` checks that the code here is equal.
+/// Runs the code in the articles of `Larder.docc`. `DocsArticleTests` checks that no code is missing.
 @Suite struct LibraryArticleTests {
     private let cache: Cache
 
