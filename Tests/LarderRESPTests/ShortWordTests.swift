@@ -7,7 +7,7 @@ import Testing
     private func word(_ bytes: [UInt8]) -> ShortWord { bytes.withUnsafeBytes { ShortWord($0) } }
 
     /// Words are equal if their bytes are, ignoring the case of ASCII letters. Words that are too long are not names.
-    @Test func wordsAreEqualIfTheirBytesAreIgnoringCase() {
+    @Test func wordsThatDifferInCaseOnlyAreEqual() {
         var random = SeededGenerator(seed: testSeed())
         let telling = Array("aAzZ@[`{-mM\0\r".utf8) + [0xC1, 0xE1, 0xFF]
         func lower(_ bytes: [UInt8]) -> [UInt8] { bytes.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } }

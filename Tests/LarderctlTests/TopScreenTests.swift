@@ -84,7 +84,7 @@ import Testing
     }
 }
 
-/// Tests of the formats of figures.
+/// Tests of the short forms of numbers that larderctl shows.
 @Suite struct WatchingTests {
     @Test func figuresAreFormattedInAShortForm() {
         let counts: [(Double, String)] = [

@@ -108,7 +108,7 @@ import Testing
         #expect(stale.value == nil && stale.grace == 100_000)
     }
 
-    @Test func changesOfPoliciesAndPurgesAreApplied() throws {
+    @Test func policyChangesAndPurgesAreApplied() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()

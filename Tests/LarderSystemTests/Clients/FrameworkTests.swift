@@ -21,7 +21,7 @@ import Testing
     }
 
     /// django-redis uses scripts for its counters and its lock.
-    @Test(arguments: LiveServer.allCases) func djangoRedisCachesCountsAndLocks(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func djangoRedisCanCacheCountAndLock(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("django_redis_cache.py", [$0]) }
     }
 
@@ -29,12 +29,12 @@ import Testing
         try server.run { try ClientProgram.runPython("pottery_redlock.py", [$0]) }
     }
 
-    /// aiocache, cashews, litestar and fastapi-cache2.
+    /// The libraries are aiocache, cashews, litestar and fastapi-cache2.
     @Test(arguments: LiveServer.allCases) func asyncioLibrariesCanLockAndStore(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("asyncio_locks.py", [$0]) }
     }
 
-    /// `limits`, Flask-Limiter and slowapi.
+    /// The rate limiters are `limits`, Flask-Limiter and slowapi.
     @Test(arguments: LiveServer.allCases) func pythonRateLimitersCountAndRefuse(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("rate_limits.py", [$0]) }
     }

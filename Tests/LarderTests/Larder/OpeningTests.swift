@@ -248,7 +248,7 @@ import Testing
         #expect(try work.cache().count() == 2)
     }
 
-    @Test func eventsAreReported() throws {
+    @Test func theCreationOfADatabaseIsReportedToOnEvent() throws {
         let events = Recorder<CacheEvent>()
         let cache = try work.cache { options in options.onEvent = { events.add($0) } }
         try cache.delete()
