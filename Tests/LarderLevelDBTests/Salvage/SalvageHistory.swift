@@ -47,8 +47,22 @@ final class SalvageHistory {
         for _ in 0..<3 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
         try history.writeSome(150, removing: 4, valueBytes: 500...900)
         for _ in 0..<4 { try history.writeSome(5, removing: 4, valueBytes: 100...200) }
+        try history.waitForMerges()
         try history.workspace.database.close()
         return history
+    }
+
+    /// Waits until LevelDB writes and merges no tables. Closing it earlier would leave an unfinished table.
+    private func waitForMerges() throws {
+        while true {
+            let counts = try (0..<7).map { level in
+                try workspace.database.property("leveldb.num-files-at-level\(level)").flatMap { Int($0) } ?? 0
+            }
+            // LevelDB merges level 0 if it has four tables, and keeps the log of entries that it is writing to a table.
+            let logs = try workspace.files(endingWith: ".log").count
+            if counts[0] < 4, logs == 1, try tables().count == counts.reduce(0, +) { return }
+            usleep(1_000)
+        }
     }
 
     func reopen() throws { try workspace.reopen(options) }
