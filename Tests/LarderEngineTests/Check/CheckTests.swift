@@ -401,6 +401,7 @@ import Testing
         // Opening the larder also reports the damage only once. Neither a kill nor a clean shutdown makes the next
         // start report it again.
         #expect(try started.engine().statistics.journalDamages.read() == 1)
+        #expect(try started.engine().statistics.setAside.read() == 0, "no database was moved aside")
         try started.crashCopy().expectHealthy()
         try started.engine().save()
         let next = try started.crashCopy()

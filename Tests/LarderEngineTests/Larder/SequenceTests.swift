@@ -24,6 +24,7 @@ import Testing
             #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
             #expect(try crashCopy.database("idle").contents() == ["i": "1"])
             #expect(try crashCopy.engine().statistics.setAside.read() == 0)
+            #expect(try crashCopy.engine().statistics.journalDamages.read() == 0)
             #expect(try crashCopy.engine().statistics.salvages.read() == 0)
         }
     }
@@ -126,6 +127,7 @@ import Testing
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.journalDamages.read() == 0)
         #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
@@ -144,6 +146,7 @@ import Testing
         #expect(try next.database().contents() == ["a": "1", "b": "2", "c": "3"])
         #expect(try next.database("unused").contents() == ["u": "1"])
         #expect(try next.engine().statistics.setAside.read() == 0)
+        #expect(try next.engine().statistics.journalDamages.read() == 0)
         #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
@@ -285,6 +288,7 @@ import Testing
         try Files.truncate(crashCopy.journalSegments[0], to: try #require(state.value.synced))
         #expect(try crashCopy.database().contents() == ["a": "1"])
         #expect(try crashCopy.engine().statistics.setAside.read() == 0)
+        #expect(try crashCopy.engine().statistics.journalDamages.read() == 0)
         #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 

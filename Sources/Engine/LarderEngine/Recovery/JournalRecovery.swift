@@ -144,7 +144,6 @@ final class JournalRecovery: CommitOwner {
         } catch {
             throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
         }
-        context.statistics.setAside.add()
         context.statistics.journalDamages.add()
         context.reportDamage(
             "the journal is damaged: \(damage); the part after the damage was set aside at \(place). "
