@@ -56,8 +56,9 @@ enum Check {
         for note in found.notes { Output.write("note: " + LogFormat.clean(note) + "\n") }
         if found.problems.isEmpty {
             Output.write(
-                "no problems: \(found.databases) \(found.databases == 1 ? "database" : "databases"), "
-                    + "\(found.entries) entries in their files, \(found.operations) operations in the journal\n")
+                "no problems: \(counted(found.databases, "database")), "
+                    + "\(counted(found.entries, "entry", "entries")) in the files, "
+                    + "\(counted(found.operations, "operation")) in the journal\n")
         } else if options.repairs {
             Output.write(left.isEmpty ? "repaired: no problems left\n" : "after the repair:\n")
             for problem in left { Output.write("  " + LogFormat.clean(problem.text) + "\n") }

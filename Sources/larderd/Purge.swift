@@ -34,8 +34,8 @@ enum Purge {
 
     private static func report(_ name: String, _ entries: Int, _ bytes: Int, _ milliseconds: Int64) {
         Output.write(
-            "purged database '\(name)': \(entries) \(entries == 1 ? "entry" : "entries"), \(bytes) "
-                + "\(bytes == 1 ? "byte" : "bytes"), \(milliseconds) ms\n")
+            "purged database '\(name)': \(counted(entries, "entry", "entries")), \(counted(bytes, "byte")), "
+                + "\(milliseconds) ms\n")
     }
 
     private static func noDatabase(_ name: String) -> Int32 {

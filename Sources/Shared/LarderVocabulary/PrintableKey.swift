@@ -21,3 +21,9 @@ package func printableKey(_ bytes: some Collection<UInt8>) -> String {
     }
     return bytes.count > 64 ? text + "…" : text
 }
+
+/// Formats a number and a noun for messages: `1 entry`, `2 entries`.
+/// - Parameter several: the plural; nil if it is the singular and an "s".
+package func counted(_ count: some BinaryInteger, _ one: String, _ several: String? = nil) -> String {
+    "\(count) " + (count == 1 ? one : several ?? one + "s")
+}

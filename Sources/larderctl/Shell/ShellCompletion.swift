@@ -31,7 +31,7 @@ struct ShellCompletion {
     private static func note(_ skippedKeys: Int) -> [String] {
         guard skippedKeys > 0 else { return [] }
         return [
-            "(not offered: \(skippedKeys) \(skippedKeys == 1 ? "key" : "keys") with control characters or not UTF-8; "
+            "(not offered: \(counted(skippedKeys, "key")) with control characters or not UTF-8; "
                 + "type them as \"\\xHH\")"
         ]
     }

@@ -196,7 +196,7 @@ struct ReplicationReport: Equatable {
         guard progress.done > 0 || progress.removed > 0 else {
             return "\(database): nothing new" + (progress.passes > 0 ? ", in a full pass" : "")
         }
-        var parts = ["\(progress.done) \(progress.done == 1 ? "change" : "changes")"]
+        var parts = [counted(progress.done, "change")]
         parts.append("\(progress.stored) stored")
         if progress.removed > 0 { parts.append("\(progress.removed) removed") }
         if progress.kept > 0 { parts.append("\(progress.kept) not needed") }

@@ -53,7 +53,7 @@ extension Verb {
         } else {
             for warning in warnings { Output.standardError("larderctl: \(warning)\n") }
             Output.standardError(
-                "larderctl: \(number("files")) files, \(ByteText.short(Int(number("bytes")))), of which "
+                "larderctl: \(counted(number("files"), "file")), \(ByteText.short(Int(number("bytes")))), of which "
                     + "\(ByteText.short(Int(number("new-bytes")))) are new, in \(number("milliseconds")) ms\n")
             context.output.line(path)
         }
@@ -91,7 +91,8 @@ extension Verb {
                 ]))
         } else if problems.isEmpty {
             context.output.line(
-                "\(reader.directory) is undamaged: \(reader.fileCount) files, \(ByteText.short(reader.byteCount))")
+                "\(reader.directory) is undamaged: \(counted(reader.fileCount, "file")), "
+                    + ByteText.short(reader.byteCount))
         } else {
             for problem in problems { context.output.line(problem) }
         }
@@ -126,7 +127,8 @@ extension Verb {
                 ]))
         } else {
             context.output.line(
-                "\(place): \(reader.fileCount) files, \(ByteText.short(reader.byteCount)), from \(reader.directory)")
+                "\(place): \(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount)), "
+                    + "from \(reader.directory)")
         }
         return .done
     }

@@ -95,10 +95,11 @@ extension Verb {
         } else {
             show(problems, left, field("notes")?.elements ?? [], repairs, context.output)
             if problems.isEmpty {
-                let count = field("databases")?.int ?? 0
+                let count = { (name: String) in field(name)?.int ?? 0 }
                 context.output.line(
-                    "no problems: \(count) \(count == 1 ? "database" : "databases"), \(field("entries")?.int ?? 0) "
-                        + "entries in their files, \(field("operations")?.int ?? 0) operations in the journal")
+                    "no problems: \(counted(count("databases"), "database")), "
+                        + "\(counted(count("entries"), "entry", "entries")) in the files, "
+                        + "\(counted(count("operations"), "operation")) in the journal")
             }
         }
         if problems.isEmpty { return .done }

@@ -44,18 +44,13 @@ extension Verb {
                 ]))
         } else {
             context.output.line(
-                "\(path): \(TransferText.entries(report.entries)) of "
-                    + "\(report.databases) \(report.databases == 1 ? "database" : "databases"), "
+                "\(path): \(counted(report.entries, "entry", "entries")) of "
+                    + counted(report.databases, "database") + ", "
                     + ByteText.short(report.byteCount)
                     + (report.resumed == 0 ? "" : ", of which a previous call had written \(report.resumed)"))
         }
         return .done
     }
-}
-
-/// Texts that the verbs `export` and `import` share.
-enum TransferText {
-    static func entries(_ count: Int) -> String { "\(count) \(count == 1 ? "entry" : "entries")" }
 }
 
 extension Context {

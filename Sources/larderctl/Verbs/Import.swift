@@ -72,11 +72,11 @@ extension Verb {
             return
         }
         printNotes(importer.notes)
-        var parts = ["imported \(TransferText.entries(report.imported))"]
+        var parts = ["imported \(counted(report.imported, "entry", "entries"))"]
         if report.expired > 0 { parts.append("\(report.expired) had expired") }
         if report.kept > 0 { parts.append("\(report.kept) kept") }
         if report.leftOut > 0 { parts.append("\(report.leftOut) excluded") }
-        if report.invalid > 0 { parts.append("\(report.invalid) invalid lines") }
+        if report.invalid > 0 { parts.append(counted(report.invalid, "invalid line")) }
         context.output.line(
             parts.joined(separator: ", ") + (importer.isResumed ? "; including the previous call" : ""))
     }

@@ -32,7 +32,8 @@ extension Verb {
                     ]))
             } else {
                 let limit = info.limit.map { "\($0) bytes" } ?? "none"
-                context.output.line("\(limit), \(info.bytes) bytes taken, \(info.evicted) entries evicted")
+                context.output.line(
+                    "\(limit), \(info.bytes) bytes taken, \(counted(info.evicted, "entry", "entries")) evicted")
             }
             return .done
         }

@@ -60,8 +60,7 @@ extension Verb {
                 ]))
         } else {
             context.output.line(
-                "removed \(entries) \(entries == 1 ? "entry" : "entries"), \(result.bytes) "
-                    + "\(result.bytes == 1 ? "byte" : "bytes"), "
+                "removed \(counted(entries, "entry", "entries")), \(counted(result.bytes, "byte")), "
                     + "in \(result.milliseconds) ms")
         }
         return .done

@@ -104,7 +104,7 @@ enum RedisVerb {
                 ]))
             return
         }
-        var parts = ["imported \(TransferText.entries(report.imported))"]
+        var parts = ["imported \(counted(report.imported, "entry", "entries"))"]
         if report.gone > 0 { parts.append("\(report.gone) disappeared before they could be read") }
         if report.kept > 0 { parts.append("\(report.kept) kept") }
         context.output.line(parts.joined(separator: ", "))
@@ -149,8 +149,8 @@ enum RedisVerb {
                 ]))
         } else {
             context.output.line(
-                "exported \(TransferText.entries(report.exported)) of \(report.databases) "
-                    + (report.databases == 1 ? "database" : "databases")
+                "exported \(counted(report.exported, "entry", "entries")) of "
+                    + counted(report.databases, "database")
                     + (report.stale > 0 ? "; not exported: \(report.stale) stale" : ""))
         }
         return .done

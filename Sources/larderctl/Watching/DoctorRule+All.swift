@@ -1,4 +1,5 @@
 import LarderPlatform
+import LarderVocabulary
 
 extension DoctorRule {
     /// The minimum number of reads for a meaningful hit ratio.
@@ -38,8 +39,7 @@ extension DoctorRule {
                 + "can be read or are set again"
         ) { facts in
             let count = facts.info.number("origins_unusable")
-            return count > 0
-                ? "\(count) \(count == 1 ? "database" : "databases") with an unknown or unavailable origin" : nil
+            return count > 0 ? counted(count, "database") + " with an unknown or unavailable origin" : nil
         },
         DoctorRule(
             name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, is down",
@@ -53,7 +53,7 @@ extension DoctorRule {
                 let waiting = origin.fields["outbox"].flatMap { Int64($0) } ?? 0
                 return "the origin of '\(origin.database)' is \(state) for \(NumberText.duration(since))"
                     + (facts.originErrors[origin.database].map { ": \($0)" } ?? "")
-                    + (waiting > 0 ? "; \(waiting) \(waiting == 1 ? "key" : "keys") in its outbox" : "")
+                    + (waiting > 0 ? "; \(counted(waiting, "key")) in its outbox" : "")
             }
             return away.isEmpty ? nil : away.joined(separator: ", ")
         },
@@ -64,14 +64,14 @@ extension DoctorRule {
             remedy:
                 "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
-            let counts = [
-                ("salvages", "database", "databases", "salvaged"),
-                ("journal_damages", "journal", "journals", "damaged"),
-                ("databases_set_aside", "database", "databases", "moved aside"),
+            let kinds: [(String, String, String?, String)] = [
+                ("salvages", "database", nil, "salvaged"), ("journal_damages", "journal", nil, "damaged"),
+                ("databases_set_aside", "database", nil, "moved aside"),
                 ("fact_losses", "loss", "losses", "of purges of tags, functions or origins"),
-            ].compactMap { name, one, several, suffix -> String? in
+            ]
+            let counts = kinds.compactMap { name, one, several, suffix -> String? in
                 let count = facts.info.number(name)
-                return count > 0 ? "\(count) \(count == 1 ? one : several) \(suffix)" : nil
+                return count > 0 ? counted(count, one, several) + " \(suffix)" : nil
             }
             return counts.isEmpty ? nil : counts.joined(separator: ", ") + " since the start"
         },
@@ -217,7 +217,7 @@ extension DoctorRule {
         ) { facts in
             let refused = facts.info.number("rejected_connections")
             guard refused > 0 else { return nil }
-            return "\(refused) \(refused == 1 ? "connection was" : "connections were") refused since the start"
+            return counted(refused, "connection was", "connections were") + " refused since the start"
         },
         DoctorRule(
             name: "many-clients", weight: .advice, condition: "more than 80 % of the allowed connections are open",

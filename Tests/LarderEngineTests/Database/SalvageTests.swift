@@ -65,6 +65,7 @@ import Testing
             if round == 0 {
                 let summary = try #require(database.lastSalvage)
                 #expect(summary.pieces == 1 && summary.lostCount == 1)
+                #expect(summary.description.contains("; 1 piece, "))
                 #expect(summary.entries >= 5000 - errors.count)
                 #expect(summary.lost[0].contains(" to \"\(key(errors.last ?? 0))\""), "\(summary.lost)")
                 #expect(larder.events.contains("entries may be lost under the keys \"k12"))

@@ -108,7 +108,7 @@ import Testing
         let child = try start("ulimit -n 30 && exec $larderd", in: place)
         #expect(try child.waitForExit() == .exited(1))
         #expect(
-            child.errors.contains("the process may open 30 descriptors; with 0 databases and 1 event loop(s), "))
+            child.errors.contains("the process may open 30 descriptors; with 0 databases and 1 event loop, "))
         #expect(child.errors.contains("raise the limit (ulimit -n)"))
     }
 

@@ -337,7 +337,7 @@ import Testing
         #expect(
             messages == [
                 "larderd \(Version.text) ready: socket \(daemon.socketPath), larder \(daemon.larder), durability "
-                    + "everysecond, 1 event loop(s)",
+                    + "everysecond, 1 event loop",
                 "new databases get the policy 'lowest' (--policy): entries are not kept longer unless they or their "
                     + "database have another policy",
                 "the larder may take all of the disk (--max-disk none)",

@@ -151,7 +151,7 @@ struct EpochCheck {
         if missing.expired > 0 {
             // This is only a note: readers do not see expired entries, and the next scan of all entries removes them.
             report.notes.append(
-                "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
+                "\(place): \(counted(missing.expired, "expired entry has", "expired entries have")) no key in the "
                     + "expiry index; the next scan of all entries removes them")
         }
         guard !missing.hashes.isEmpty else { return }
@@ -161,7 +161,7 @@ struct EpochCheck {
         let more = count - names.count
         report.add(
             .damage, place,
-            "\(count) \(count == 1 ? "entry has" : "entries have") no key in the expiry index: "
+            counted(count, "entry has", "entries have") + " no key in the expiry index: "
                 + names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
             "nothing is lost, but they are removed up to six hours after they expire; --repair adds the keys")
     }
@@ -284,7 +284,7 @@ struct EpochWalk {
             let more = badRecords.count - badRecords.first.count
             report.add(
                 .manual, place,
-                "\(badRecords.count) \(badRecords.count == 1 ? "entry" : "entries") cannot be read: "
+                counted(badRecords.count, "entry", "entries") + " cannot be read: "
                     + badRecords.first.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
                 "if a newer Larder wrote it, read it with that; otherwise write it again or delete it")
         }

@@ -393,7 +393,8 @@ package final class CommitPipeline: @unchecked Sendable {
             pendingBytes.store(0, ordering: .relaxed)
             return failed.upperBound
         }
-        context.report(isNews ? .error : .debug, "commit failed, \(failed.count) writes were refused: \(cause)")
+        let refused = counted(failed.count, "write was", "writes were")
+        context.report(isNews ? .error : .debug, "commit failed, \(refused) refused: \(cause)")
         decide(upTo: failed.upperBound, failure: error)
     }
 

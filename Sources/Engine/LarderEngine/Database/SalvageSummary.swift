@@ -25,12 +25,14 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     package static let rangesMax = 16
 
     package var description: String {
-        let what = "\(entries) entries were kept; \(pieces) pieces, \(bytes) bytes in total, could not be read"
+        let what =
+            "\(counted(entries, "entry was", "entries were")) kept; \(counted(pieces, "piece")), "
+            + "\(counted(bytes, "byte")) in total, could not be read"
         let keys =
             lostCount == 0
             ? doubts.isEmpty ? "no entry is lost" : "no range of keys is lost"
             : "entries may be lost under the keys " + lost.joined(separator: ", ")
-                + (lostCount > lost.count ? " and \(lostCount - lost.count) more ranges" : "")
+                + (lostCount > lost.count ? " and " + counted(lostCount - lost.count, "more range") : "")
         let kept = place.map { "the damaged files are in \($0)" } ?? "the damaged files could not be kept"
         return ([what, keys] + doubts + [kept]).joined(separator: "; ")
     }

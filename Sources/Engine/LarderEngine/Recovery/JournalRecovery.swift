@@ -90,7 +90,7 @@ final class JournalRecovery: CommitOwner {
         }
         if report.operations > 0 {
             context.report(
-                .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
+                .info, "replayed " + counted(report.operations, "operation") + ", \(report.bytes) bytes of the journal")
             journal.trigger.request()
         }
         journal.begin(behind: context.sequences.base)

@@ -63,8 +63,8 @@ struct DescriptorBudget: Equatable {
         else {
             let least = least(databases: databases, threads: threads) + clientsMin
             throw .descriptors(
-                "the process may open \(limit) descriptors; with \(databases) databases and \(threads) event loop(s), "
-                    + "at least \(least) are needed: raise the limit (ulimit -n)")
+                "the process may open \(limit) descriptors; with \(counted(databases, "database")) and "
+                    + "\(counted(threads, "event loop")), at least \(least) are needed: raise the limit (ulimit -n)")
         }
         if configuration.engine.databasesMax > budget.databasesPossible {
             log.warning(

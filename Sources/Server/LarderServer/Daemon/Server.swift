@@ -210,7 +210,7 @@ package enum Server {
         let engine = state.engine
         log.info(
             "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
-                + "durability \(engine.options.durability.rawValue), \(configuration.threads) event loop(s)")
+                + "durability \(engine.options.durability.rawValue), " + counted(configuration.threads, "event loop"))
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
                 + "unless they or their database have another policy")

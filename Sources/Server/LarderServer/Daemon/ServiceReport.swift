@@ -34,7 +34,7 @@ final class ServiceReport {
     }
 
     private var status: String {
-        "serving \(server.socketPath): \(server.clients.read()) clients, \(server.engine.databases.count) databases, "
-            + "\(server.rates.commandsPerSecond) commands/s"
+        "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
+            + "\(counted(server.engine.databases.count, "database")), \(server.rates.commandsPerSecond) commands/s"
     }
 }

@@ -298,8 +298,8 @@ package final class OriginTable: @unchecked Sendable {
     private func checkNothingWaits(_ name: String, _ outbox: Outbox?, _ discards: Bool) throws(CommandError) {
         guard let waiting = outbox?.index.waiting, waiting > 0, !discards else { return }
         throw CommandError(
-            "ERR \(waiting) \(waiting == 1 ? "write is" : "writes are") queued for the origin of database '\(name)', and would be "
-                + "lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
+            "ERR \(counted(waiting, "write is", "writes are")) queued for the origin of database '\(name)', and would "
+                + "be lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
     /// Checks the outbox of a database that did not use write-behind. If it has entries, they were queued for another

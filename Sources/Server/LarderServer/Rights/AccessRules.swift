@@ -140,7 +140,8 @@ package struct AccessRules: Equatable, Sendable {
     var summary: String {
         isEmpty
             ? "any user who can connect has all rights (--rights)"
-            : "\(all.count) access rule(s); other users have no rights, root and the daemon's user have all rights"
+            : counted(all.count, "access rule")
+                + "; other users have no rights, root and the daemon's user have all rights"
     }
 
     /// Returns the rights of a connection.

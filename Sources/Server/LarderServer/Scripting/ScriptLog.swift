@@ -36,6 +36,8 @@ struct ScriptLog {
 extension LimitedLines {
     /// Creates the common limit for the log lines of all scripts.
     static func ofScripts(_ log: Log, clock: @escaping @Sendable () -> Int64) -> LimitedLines {
-        LimitedLines(log, clock: clock) { " (\($0) lines of scripts were dropped before this)" }
+        LimitedLines(log, clock: clock) {
+            " (" + counted($0, "line of scripts was", "lines of scripts were") + " dropped before this)"
+        }
     }
 }

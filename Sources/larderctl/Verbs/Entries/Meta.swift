@@ -38,7 +38,7 @@ extension Verb {
             ("ttl", info.timeToLiveMilliseconds.map { TimeText.seconds($0) + " s" } ?? "never"),
             ("rule", rule),
             ("grace", info.graceMilliseconds > 0 ? TimeText.seconds(info.graceMilliseconds) + " s" : "none"),
-            ("size", "\(info.byteCount) \(info.byteCount == 1 ? "byte" : "bytes")"),
+            ("size", counted(info.byteCount, "byte")),
             ("codec", info.codec.description),
             ("state", state(info)),
         ]
