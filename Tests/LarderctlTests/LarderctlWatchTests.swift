@@ -59,6 +59,27 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
+    /// A database that the system does not let the daemon open is not damaged.
+    @Test func doctorReportsWhyADatabaseCannotBeOpened() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let first = try DaemonProcess(in: place)
+        let larderctl = Larderctl(socketPath: first.socketPath)
+        #expect(try larderctl("set", "k", "v").exitCode == 0)
+        try first.stop()
+        faults.arm(.failing(.open, EACCES, path: "/0/POINTER"))
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        #expect(try larderctl("get", "k").errors.contains(SystemErrorText.of(EACCES)))
+        let found = try larderctl("doctor")
+        let finding = "writes-refused: writes are failing: \(SystemErrorText.of(EACCES)); allow the daemon's user "
+        #expect(found.text.contains(finding), "\(found)")
+        #expect(!found.text.contains("database-unusable"), "\(found)")
+        faults.disarm()
+        #expect(try larderctl("get", "k").text == "v")
+        #expect(try !larderctl("doctor").text.contains("writes-refused"))
+        withExtendedLifetime(daemon) {}
+    }
+
     @Test func doctorHasNoFindingsForAHealthyDaemon() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a", "1").exitCode == 0)

@@ -107,6 +107,7 @@ import Testing
         #expect(errorCode { try database.put("a", "refused") } == .commitFailed)
         failing.value = false
         #expect(errorCode { try database.flush() } == .io)
+        #expect(try larder.engine().writeFailure != nil, "the rollback is still pending")
         #expect(errorCode { try larder.engine().save() } != nil)
         #expect(errorCode { try database.put("b", "refused") } == .io)
         // No read returns the refused value or the older value in LevelDB, and no update is based on either of them.
@@ -121,6 +122,7 @@ import Testing
         try database.flush()
         #expect(try database.value("a") == "acknowledged")
         try database.put("b", "again")
+        #expect(try larder.engine().writeFailure == nil)
         #expect(try database.contents() == ["a": "acknowledged", "b": "again"])
         try larder.engine().save()
         let crashCopy = try larder.crashCopy()

@@ -154,8 +154,28 @@ extension Database {
         let ticket = try database.putLater("short", "1")
         #expect(errorCode { try database.putAhead("long", "2") } == .commitFailed)
         try larder.engine().pipeline.wait(for: ticket)
-        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+        #expect(try larder.engine().rollbackCount == 0)
         #expect(try database.contents() == ["short": "1"])
+    }
+
+    /// A long value that cannot be written counts as a failed write. It is logged, but at most once a minute.
+    @Test func aRefusedLongValueIsReported() throws {
+        let larder = try TestLarder {
+            $0.journalFaults = JournalFaults { call, path in
+                if case .write = call, path.contains("ahead-") { return .fail(EFBIG) }
+                return nil
+            }
+        }
+        let (database, engine) = (try larder.database(), try larder.engine())
+        let lines = { larder.events.all.filter { $0.level == .error }.map(\.message) }
+        for _ in 0..<3 { #expect(errorCode { try database.putAhead("long", "1") } == .commitFailed) }
+        #expect(engine.statistics.commitFailures.read() == 3 && engine.writeFailure?.systemErrorNumber == EFBIG)
+        #expect(lines().count == 1 && lines()[0].contains(SystemErrorText.of(EFBIG)), "\(lines())")
+        larder.time.advance(milliseconds: 60_000)
+        #expect(errorCode { try database.putAhead("long", "1") } == .commitFailed)
+        #expect(lines().count == 2 && lines()[1].hasSuffix("; 2 more of these failures since the last line"))
+        try database.put("short", "1")
+        #expect(engine.writeFailure == nil)
     }
 
     // MARK: Others

@@ -69,6 +69,9 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Whether the pipeline's own thread must commit the queue.
     private var isWoken = false
     private var failures = CommitFailures()
+    /// Why the last long value could not be staged, and the last decided unit at that time.
+    private var stagingFailure: (error: LarderError, decided: UInt64)?
+    private var stagingLines = LineRate(milliseconds: 60_000)
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
@@ -123,7 +126,20 @@ package final class CommitPipeline: @unchecked Sendable {
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
         -> StagedFrame
     {
-        try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+        do throws(LarderError) {
+            return try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+        } catch {
+            context.statistics.commitFailures.add()
+            let skipped = lock.withLock {
+                stagingFailure = (error, lastDecided)
+                return stagingLines.line(at: context.time.monotonic())
+            }
+            if let skipped {
+                context.report(
+                    .error, "a long value was refused: \(error.message)" + LineRate.rest(skipped, "of these failures"))
+            }
+            throw error
+        }
     }
 
     /// - Throws: if the larder's files were removed, moved or replaced by another program.
@@ -189,8 +205,13 @@ package final class CommitPipeline: @unchecked Sendable {
         if let failure = failure(of: ticket) { throw failure }
     }
 
-    /// The error of the last commit; nil if it succeeded.
-    var lastFailure: LarderError? { failure(of: CommitTicket(sequence: decided.load(ordering: .acquiring))) }
+    /// Why the last write failed; nil if it succeeded. Not nil while a rollback is pending, because until it is done,
+    /// every commit fails.
+    var lastFailure: LarderError? {
+        let last = lastDecided
+        return failure(of: CommitTicket(sequence: last))
+            ?? lock.withLock { stagingFailure.flatMap { $0.decided == last ? $0.error : nil } }
+    }
 
     /// Returns the error of a decided ticket if its commit failed; otherwise nil. One atomic load if no commit ever
     /// failed.

@@ -285,7 +285,16 @@ package final class Engine: @unchecked Sendable {
     package var held: HeldBytes { context.larder.held }
     /// Why the last write failed, or why a database currently accepts no writes; nil if writes succeed.
     package var writeFailure: LarderError? {
-        pipeline.lastFailure ?? table.all.compactMap { $0.durableState.store?.suspension("write") }.first
+        if let failure = pipeline.lastFailure { return failure }
+        for database in table.all {
+            if case .failed(let error) = database.appliedState.presence, error.code == .io,
+                error.systemErrorNumber != nil
+            {
+                return error
+            }
+            if let error = database.durableState.store?.suspension("write") { return error }
+        }
+        return nil
     }
     /// The size of the journal's files, in bytes.
     package var journalByteCount: Int { journal.trigger.byteCount }
