@@ -136,6 +136,26 @@ import Testing
         #expect(!call("INFO commandstats").contains("cmdstat_get:"))
     }
 
+    @Test("CONFIG RESETSTAT resets the counters of reads and of expired entries, also in a transaction")
+    func resettingReads() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        for resetting in [["CONFIG RESETSTAT"], ["MULTI", "GET a", "CONFIG RESETSTAT", "EXEC"]] {
+            for line in ["SET a 1", "GET a", "GET a", "GET b", "SET c 1 PX 10"] { _ = call(line) }
+            server.time.advance(milliseconds: 10)
+            #expect(call("GET c") == Wire.null)
+            let before = call("INFO stats")
+            for text in ["keyspace_hits:2\r\n", "keyspace_misses:2\r\n", "expired_keys:1\r\n"] {
+                #expect(before.contains(text), "\(before)")
+            }
+            for line in resetting { #expect(!call(line).hasPrefix("-")) }
+            let after = call("INFO stats")
+            for name in ["keyspace_hits", "keyspace_misses", "keyspace_misses_expired", "expired_keys"] {
+                #expect(after.contains(name + ":0\r\n"), "\(after)")
+            }
+        }
+    }
+
     /// Scripts fail in the same way on the fast path, which begins with the second run, and elsewhere.
     @Test func infoCountsScriptsThatFail() throws {
         let call = try SocketlessServer().connect()

@@ -49,6 +49,17 @@ package final class Statistics: Sendable {
 
     init() {}
 
+    /// Resets the counters of reads, expired entries and evicted entries.
+    package func resetReads() {
+        hits.store(0, ordering: .relaxed)
+        misses.store(0, ordering: .relaxed)
+        missesExpired.store(0, ordering: .relaxed)
+        missesPurged.store(0, ordering: .relaxed)
+        missesEvicted.store(0, ordering: .relaxed)
+        expired.store(0, ordering: .relaxed)
+        evicted.store(0, ordering: .relaxed)
+        evictedBytes.store(0, ordering: .relaxed)
+    }
 }
 
 extension Atomic where Value == Int {

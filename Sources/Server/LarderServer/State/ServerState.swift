@@ -159,8 +159,10 @@ package final class ServerState: Sendable {
         noteAttention()
     }
 
+    /// Resets the counters that CONFIG RESETSTAT resets in Redis.
     func resetStatistics() {
         statistics.reset()
+        engine.statistics.resetReads()
         errors.reset()
         access.resetCounts()
         clientsSeen.store(0, ordering: .relaxed)

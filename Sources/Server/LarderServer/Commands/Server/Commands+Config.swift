@@ -84,9 +84,12 @@ enum ConfigCommands {
     }
 
     @Sendable static func resetstat(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.server.resetStatistics()
-        call.session.replies.simple("OK")
-        return .done
+        // Deferred, because it locks all shards, and a transaction already holds some of these locks.
+        .deferred { [server = call.server] (reply) throws(CommandError) in
+            server.resetStatistics()
+            reply.simple("OK")
+            return nil
+        }
     }
 
     @Sendable static func rewrite(_ call: inout Call) throws(CommandError) -> Outcome {
