@@ -41,8 +41,8 @@ import Testing
         Case(
             "origin-away", "origin_0:state=down,down-milliseconds=61000,outbox=3", not: "origin_0:state=up,outbox=3"),
         Case(
-            "damage-met", "salvages:1", not: "salvages:0\r\njournal_damages:0\r\ndatabases_set_aside:0\r\nfact_losses:0"
-        ),
+            "damage-met", "databases_missing:1",
+            not: "salvages:0\r\njournal_damages:0\r\ndatabases_set_aside:0\r\ndatabases_missing:0\r\nfact_losses:0"),
         Case("clock-set-back", "clock_offset_milliseconds:60001", not: "clock_offset_milliseconds:60000"),
         Case("file-system-full", { $0.disk = (4, 100) }, not: { $0.disk = (5, 100) }),
         Case("no-disk-limit", "disk_limit:0", not: "disk_limit:16777216"),
@@ -185,7 +185,8 @@ import Testing
     }
 
     private static let fieldNames = [
-        "salvages", "journal_damages", "databases_set_aside", "fact_losses", "clock_offset_milliseconds", "disk_bytes",
+        "salvages", "journal_damages", "databases_set_aside", "databases_missing", "fact_losses",
+        "clock_offset_milliseconds", "disk_bytes",
         "disk_limit",
         "evicted_entries", "keyspace_hits", "keyspace_misses", "maxmemory", "total_system_memory", "journal_bytes",
         "expiry_lag_p99_ms", "expiry_lag_entries", "keyspace_misses_expired", "fetch_failures", "leases_granted",

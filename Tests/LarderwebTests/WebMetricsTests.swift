@@ -43,7 +43,7 @@ import Testing
         #expect(value("larder_database_entries{database=\"other\"}", in: reply.body) == 1)
         #expect(value("larder_database_entries{database=\"0\"}", in: reply.body) == 2)
         #expect(value("larder_disk_limit_bytes", in: reply.body) == 67_108_864)
-        for losses in ["journal_damages", "salvages", "databases_set_aside", "fact_losses"] {
+        for losses in ["journal_damages", "salvages", "databases_set_aside", "databases_missing", "fact_losses"] {
             #expect(value("larder_\(losses)_total", in: reply.body) == 0, "\(losses)")
         }
         try expectFamilies(reply.body)

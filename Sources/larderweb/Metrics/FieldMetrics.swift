@@ -96,6 +96,7 @@ struct FieldMetric: Sendable {
         counter("journal_damages", "journal_damages", "Damaged journals found."),
         counter("salvages", "salvages", "Damaged databases salvaged."),
         counter("databases_set_aside", "databases_set_aside", "Damaged databases moved aside."),
+        counter("databases_missing", "databases_missing", "Databases whose files were missing at the daemon's start."),
         counter("fact_losses", "fact_losses", "Times that purges of tags, functions or origins were lost."),
     ]
 

@@ -67,8 +67,9 @@ import Testing
         larder.close()
         for copy in [larder, killed] {
             try FileSystem.removeTree(copy.path + "/lost")
-            for _ in 0..<2 {
+            for start in 0..<2 {
                 #expect(try copy.engine().databases.map(\.name) == ["kept"])
+                #expect(try copy.engine().statistics.databasesMissing.read() == (start == 0 ? 1 : 0))
                 copy.close()
             }
             let reports = copy.events.all.filter { $0.message.contains("is lost: its files are missing from ") }

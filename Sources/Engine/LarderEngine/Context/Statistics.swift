@@ -31,6 +31,8 @@ package final class Statistics: Sendable {
     package let evicted = Atomic<Int>(0)
     package let evictedBytes = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
+    /// Databases whose files were missing when the larder was opened.
+    package let databasesMissing = Atomic<Int>(0)
     /// Damaged journals, whose acknowledged writes are lost.
     package let journalDamages = Atomic<Int>(0)
     /// Bytes at the end of the journal that the last process had not finished writing.

@@ -157,6 +157,7 @@ package final class Engine: @unchecked Sendable {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)
         for name in context.sequences.previousDatabases.subtracting(found).sorted() {
+            context.statistics.databasesMissing.add()
             context.report(
                 .error,
                 "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "

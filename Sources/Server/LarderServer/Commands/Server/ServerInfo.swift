@@ -356,6 +356,7 @@ struct ServerInfo {
             ("evicted_entries", "\(statistics.evicted.read())"),
             ("evicted_bytes", "\(statistics.evictedBytes.read())"),
             ("databases_set_aside", "\(statistics.setAside.read())"),
+            ("databases_missing", "\(statistics.databasesMissing.read())"),
             ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("stale_served", "\(leases.staleServed.read())"),
