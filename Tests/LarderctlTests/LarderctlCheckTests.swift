@@ -50,6 +50,20 @@ import Testing
         #expect(try larderctl("check", directory.path + "/nowhere").exitCode == 2)
     }
 
+    /// `larderctl check` and `larderd --check` exit with the same code.
+    @Test func checkOfAnUnreadableLarderIsIncomplete() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        try filled(place)
+        let faults = try FaultControl(in: place)
+        faults.arm(.failing(.open, EACCES, path: "LOCK"))
+        let larder = place.path + "/larder"
+        let result = try Larderctl(socketPath: nil, faults: faults)("check", larder)
+        let direct = try ChildProcess(
+            try DaemonProcess.program(), ["--check", "--dir", larder], environment: try faults.environment())
+        #expect(try result.exitCode == 10 && direct.waitForExit() == .exited(10), "\(result) \(direct.errors)")
+        for errors in [result.errors, direct.errors] { #expect(errors.contains(SystemErrorText.of(EACCES))) }
+    }
+
     @Test("a check of a daemon on a full disk reports what to do")
     func checkOnAFullDiskReportsWhatToDo() throws {
         let place = try TemporaryDirectory(inMemory: true)

@@ -7,13 +7,13 @@ enum LarderHolder {
     case process(pid: String, socket: String?)
 
     /// Returns the process that has a larder open. Changes nothing.
-    /// - Throws: ``InputOutputError`` if the file cannot be read.
+    /// - Throws: ``CheckFailure`` if the file cannot be read.
     static func find(_ directory: String) throws -> LarderHolder {
         let path = directory + "/LOCK"
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return .nobody }
-            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+            throw CheckFailure(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
         }
         defer { close(file) }
         if flock(file, LOCK_SH | LOCK_NB) == 0 {

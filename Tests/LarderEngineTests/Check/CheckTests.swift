@@ -489,6 +489,10 @@ import Testing
         #expect(engine.repair(report) == [])
         #expect(try engine.check(copying: []).problems.isEmpty)
         #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image") })
+        // The permissions are those of the larder, not of the copy.
+        #expect(chmod(larder.path, 0o707) == 0 && chmod(larder.path + "/SEQUENCES", 0o400) == 0)
+        #expect(try engine.check(copying: []).problems.map(\.place) == ["SEQUENCES", "the larder's directory"])
+        #expect(chmod(larder.path, 0o700) == 0 && chmod(larder.path + "/SEQUENCES", 0o600) == 0)
         // Files that cannot be copied are reported too.
         _ = try larder.database("other")
         try FileSystem.removeFile(larder.directory(of: "other") + "/POINTER")

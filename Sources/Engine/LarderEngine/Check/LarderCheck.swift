@@ -44,7 +44,6 @@ package struct LarderCheck {
         } catch {
             throw LarderError(.io, error.description, operation: "check", underlying: error)
         }
-        AccessCheck(directory: directory).run(&report)
         var found: [String] = []
         for name in names where Self.mayBeDatabase(name) && (self.name ?? name) == name {
             switch DatabaseDirectory(directory + "/" + name) {

@@ -14,6 +14,7 @@ extension Engine {
         try LarderCheck.checkIsLarder(directory)
         let lock = try LarderLock.reading(directory)
         var report = try LarderCheck.run(directory, database: name, onProgress: onProgress, shouldStop: shouldStop)
+        AccessCheck(directory: directory).run(&report)
         others(directory, &report)
         _ = consume lock
         return report
@@ -36,6 +37,8 @@ extension Engine {
             return report
         }
         var report = try withImage(adding: names, for: "check", leavingOut: { left.append($0) }, look)
+        // The copy's files have owners and permissions of their own.
+        AccessCheck(directory: directory).run(&report)
         let lacking = left.compactMap { $0.database.map(LarderCheck.missingNote) }
         report.notes.removeAll(where: lacking.contains)
         for error in left where name == nil || error.database == name {
