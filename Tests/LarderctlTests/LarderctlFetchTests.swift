@@ -170,6 +170,11 @@ import Testing
         #expect(asJSON.exitCode == 0 && asJSON.text.hasPrefix(#"{"key":"k","state":"stale","value":"new","age":"#))
         let warning = #"{"warning":{"code":"fetch","message":"k: the command failed with exit code 1","exit":0}}"#
         #expect(asJSON.errors == warning + "\n")
+        let young = ["fetch", "k", "--back-off", "0", "--max-age", "600000", "--", "false"]
+        #expect(try place.larderctl.run(young).text == "new")
+        let tooOld = try place.larderctl("fetch", "k", "--back-off", "0", "--max-age", "0", "--", "false")
+        #expect(tooOld.exitCode == 6 && tooOld.text.isEmpty)
+        #expect(tooOld.errors.hasSuffix("with exit code 1, and the stored value is older than --max-age\n"))
         let failing = try place.larderctl("fetch", "k", "--", "false")
         #expect(failing.exitCode == 0 && failing.text == "new")
         #expect(failing.errors == "larderctl: k: the command failed with exit code 1\n")

@@ -166,8 +166,7 @@ private struct FetchCall {
             LoaderProcess.endProgram(by: signal)
         case .killed(let signal):
             release(token, [], client)
-            complain("signal \(signal) terminated the command", answer.value == nil ? .noValue : .done)
-            return show(answer, isRefreshed: false)
+            return showPrevious(answer, "signal \(signal) terminated the command")
         case .exited(0):
             let isStored = store(result.output, token, client)
             return show("lead", result.output, age: 0, ttl: nil, isStored: isStored, .done)
@@ -176,12 +175,11 @@ private struct FetchCall {
             return show("absent", nil, age: nil, ttl: absentFor, isStored: false, .notFound)
         case .exited(let code) where Int64(code) == sameCode:
             let isDone = release(token, ["UNCHANGED"], client)
-            guard answer.value != nil else { return show(answer, isRefreshed: false) }
+            guard answer.value != nil else { return showNone() }
             return show("lead", answer.value, age: isDone ? 0 : answer.age, ttl: nil, isStored: isDone, .done)
         case .exited(let code):
             release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
-            complain("the command failed with exit code \(code)", answer.value == nil ? .noValue : .done)
-            return show(answer, isRefreshed: false)
+            return showPrevious(answer, "the command failed with exit code \(code)")
         }
     }
 
@@ -229,14 +227,18 @@ private struct FetchCall {
             .show(asJSON: context.options.json)
     }
 
-    /// Prints the previous value, if there is one, after COMMAND has returned none.
-    private func show(_ answer: Answer, isRefreshed: Bool) -> ExitCode {
-        guard answer.value != nil else {
-            return show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue)
+    /// Prints the previous value after COMMAND has returned none, unless it is older than `--max-age`.
+    private func showPrevious(_ answer: Answer, _ failure: String) -> ExitCode {
+        guard answer.value != nil, maxAge.map({ $0 > 0 && answer.age <= $0 }) ?? true else {
+            complain(failure + (answer.value == nil ? "" : ", and the stored value is older than --max-age"), .noValue)
+            return showNone()
         }
+        complain(failure)
         let state = answer.ttl > 0 ? "fresh" : "stale"
         return show(state, answer.value, age: answer.age, ttl: answer.ttl, isStored: false, .done)
     }
+
+    private func showNone() -> ExitCode { show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue) }
 
     private func show(_ answer: Answer, _ code: ExitCode = .done) -> ExitCode {
         show(answer.state, answer.value, age: answer.age, ttl: answer.ttl, isStored: false, code)
