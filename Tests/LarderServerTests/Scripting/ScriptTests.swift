@@ -531,6 +531,20 @@ import Testing
         }
     }
 
+    /// The script starts again for each of its keys, because it declares none of them.
+    @Test(arguments: [["EVAL"], ["MULTI", "EVAL", "EXEC"]])
+    func theCommandsOfAScriptAreCountedOnce(_ commands: [String]) throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        let script = "redis.call('get','a') redis.call('set','b',1) return redis.call('get','c')"
+        for command in commands { _ = call(command == "EVAL" ? [command, script, "0"] : [command]) }
+        #expect(server.state.scripts.counts.runs.read() > 1)
+        let lines = call("INFO commandstats").split(separator: "\r\n")
+        for (name, calls) in [("get", 2), ("set", 1), ("eval", 1)] {
+            #expect(lines.contains { $0.hasPrefix("cmdstat_\(name):calls=\(calls),") }, "\(lines)")
+        }
+    }
+
     @Test func infoReportsScripts() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -187,7 +187,7 @@ final class ScriptHost {
             }
             count(row, begin, failed: false)
         } catch {
-            if run.missing.isEmpty, !run.mustLeave { count(row, begin, failed: true) }
+            count(row, begin, failed: true)
             throw error
         }
         noteShown(call)
@@ -222,8 +222,7 @@ final class ScriptHost {
     private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
         // A recorded command is counted when it is replayed.
         guard record == nil else { return }
-        session.accounting.counter.ran(
-            row.number, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failed)
+        run.scriptCalls.append((row.number, MonotonicClock.nanoseconds() - begin, failed))
     }
 
     // MARK: Recording

@@ -205,7 +205,7 @@ extension Session {
         }
     }
 
-    private func fail(_ error: CommandError) {
+    func fail(_ error: CommandError) {
         replies.error(error.bytes)
         server.errors.count(error.bytes)
     }

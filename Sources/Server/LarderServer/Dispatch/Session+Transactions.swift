@@ -258,7 +258,7 @@ extension Session {
             update = run.update
             attempt.needsLongThread = run.needsLongThread
             attempt.needsScriptThread = run.needsScriptThread
-            return attempt.missing.isEmpty && !run.mustLeave
+            return run.end(accounting.counter)
         }
         return attempt
     }
@@ -274,6 +274,7 @@ extension Session {
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
             willUse(command.row, count: command.count) { command[$0] }
             let begin = MonotonicClock.nanoseconds()
+            var failure: CommandError?
             do throws(CommandError) {
                 try checkQueued(command)
                 switch try CommandTable.spec(command.row).run(&call) {
@@ -284,13 +285,12 @@ extension Session {
                     attempt.work = work
                     return
                 }
-                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             } catch {
-                if !run.missing.isEmpty || run.mustLeave { return }
-                replies.error(error.bytes)
-                server.errors.count(error.bytes)
-                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
+                failure = error
             }
+            if failure != nil || command.row.flags.contains(.runsScript), run.mustBeginAgain { return }
+            if let failure { fail(failure) }
+            note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failure != nil)
             if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { show(command.row, call) }
             attempt.regions.append(start..<(replyQueue.position))
         }

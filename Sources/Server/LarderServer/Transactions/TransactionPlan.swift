@@ -160,6 +160,8 @@ final class TransactionRun {
     private(set) var needsScriptThread = false
     /// Whether entries have changed since a script has read them without locks. Then nothing is applied.
     private(set) var isOutdated = false
+    /// The commands that scripts have called, for the statistics. They count only if the attempt is applied.
+    var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []
     /// The longest record, in bytes, that a script may read while it runs without locks. Nil with locks: only the keys
     /// of the plan can then be read.
     private let loadedBytesMax: Int?
@@ -192,6 +194,17 @@ final class TransactionRun {
 
     /// Whether the attempt has failed for a reason other than ``missing``.
     var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
+
+    /// Whether the commands must run again, so that this attempt is not applied.
+    var mustBeginAgain: Bool { mustLeave || !missing.isEmpty }
+
+    /// Ends the attempt, and counts the commands of its scripts if it can be applied.
+    /// - Returns: whether it can be applied.
+    func end(_ counter: CommandCounter) -> Bool {
+        if mustBeginAgain { return false }
+        for call in scriptCalls { counter.ran(call.number, nanoseconds: call.nanoseconds, failed: call.failed) }
+        return true
+    }
 
     /// Returns the positions of keys. Returns nil if the plan does not contain them all, and records the missing ones.
     private func find(
