@@ -304,6 +304,19 @@ import Testing
         }
     }
 
+    /// Only a long comparison leaves the event loop. Its reads count once.
+    @Test func aShortComparisonRunsOnTheEventLoop() throws {
+        let client = try SocketlessServer().connect()
+        #expect(client(["MSET", "a", "x", "b", "xy", "long", String(repeating: "ab", count: 1000)]) == Wire.ok)
+        let before = client.colds
+        #expect(client("LCS a b LEN") == Wire.int(1))
+        #expect(client.colds == before)
+        #expect(client("LCS long long LEN") == Wire.int(2000))
+        #expect(client.colds == before + 1)
+        let counts = client("INFO stats").split(separator: "\r\n").filter { $0.hasPrefix("keyspace_") }
+        #expect(counts.prefix(2) == ["keyspace_hits:4", "keyspace_misses:0"])
+    }
+
     /// Once keys were read from the disk, their entries, or their absence, are kept in memory. Each read is counted
     /// once.
     @Test func mgetCachesTheEntriesItReadsFromTheDisk() throws {

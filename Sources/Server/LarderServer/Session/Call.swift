@@ -325,7 +325,11 @@ struct Call {
     }
 
     /// Returns the fresh entries of several keys at one instant. Throws if their values exceed the limit of one reply.
-    mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
+    /// - Parameter isLong: whether another thread must process the values. Then the call throws ``cold()`` on an event
+    ///   loop, and counts no reads.
+    mutating func read(
+        _ keys: [Key], leaving isLong: (Update) -> Bool = { _ in false }
+    ) throws(CommandError) -> [Record?] {
         if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
@@ -342,11 +346,14 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Then read all entries at one instant. Most of them are in memory now. Reads above were counted already.
-        let counts = !mayBlock
-        let records = try update(keys, loading: true) { update in
-            keys.indices.map { counts ? update.readRecord($0) : update.current($0) }
+        // Then read all entries at one instant. Most of them are in memory now.
+        let call = self
+        let records = try update(keys, loading: true) { update -> [Record?]? in
+            if !call.mayBlock, !call.isInTransaction, isLong(update) { return nil }
+            for index in keys.indices { call.countRead(index, in: update) }
+            return keys.indices.map { update.current($0) }
         }
+        guard let records else { throw cold() }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records
@@ -359,6 +366,10 @@ struct Call {
         var room = server.limits.replyBytesMax
         for key in keys { try take(try read(key, nil), from: &room) }
     }
+
+    /// Counts the read of a key of an update. A call that may block has counted it already, when it read each entry alone
+    /// to limit their total size.
+    func countRead(_ index: Int, in update: Update) { if !mayBlock { _ = update.has(index) } }
 
     private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
         room -= record?.payloadCount ?? 0

@@ -188,8 +188,7 @@ enum BitCommands {
             let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
             let admission = call.admits(length, update)
             guard admission == .granted else { return .refused(admission) }
-            // If the call may block, `limitTotal` has counted these reads already.
-            if !call.mayBlock { for index in keys.indices.dropFirst() { _ = update.has(index) } }
+            for index in keys.indices.dropFirst() { call.countRead(index, in: update) }
             guard length > 0 else {
                 update.removeStored(0)
                 return .value(0)

@@ -40,16 +40,17 @@ enum LCSCommand {
 
     @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try Options(call)
-        // Leave the event loop before the first read. If a long comparison left it later, reads would count twice.
-        if !call.readsOrigin { try call.mayTakeLong(bytes: .max) }
-        let records = try call.read(try [call.key(1), call.key(2)])
+        // A long comparison runs on another thread.
+        let records = try call.read(try [call.key(1), call.key(2)]) { update in
+            cells(update.payload(0)?.count ?? 0, update.payload(1)?.count ?? 0) > Limits.loopBytesMax
+        }
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
-        let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
+        let count = cells(values[0].count, values[1].count)
         // As in Redis, the table must not be larger than the longest value that is allowed.
-        guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
+        guard count <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
             throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
         }
-        try call.mayTakeLong(bytes: cells)
+        try call.mayTakeLong(bytes: count)
         let table = CommonSequence(values[0], values[1])
         if options.length {
             call.session.replies.integer(table.length)
@@ -60,6 +61,10 @@ enum LCSCommand {
         }
         return .done
     }
+
+    /// The number of cells of the table for two values of these lengths. It cannot overflow, because values have less
+    /// than 2^31 bytes.
+    private static func cells(_ first: Int, _ second: Int) -> Int { (first + 1) * (second + 1) }
 
     private static func reply(_ table: CommonSequence, _ options: Options, _ session: Session) {
         let ranges = table.trace().ranges.filter { Int64($0.count) >= options.least }
