@@ -176,8 +176,8 @@ DEFECTS = [
     ),
     Defect(
         "COPY and MOVE do not replace an entry that has expired", SERVER + "Commands/Keys/Commands+Moving.swift",
-        "guard let record = update.current(0), replaces || !other.isFresh(0) else { return false }",
-        "guard let record = update.current(0), replaces || (PLANTED ? !other.isStored(0) : !other.isFresh(0)) else { return false }",
+        "update.current(0), replaces || !other.isFresh(0) else {",
+        "update.current(0), replaces || (PLANTED ? !other.isStored(0) : !other.isFresh(0)) else {",
         ENTRIES,
     ),
     # Connections

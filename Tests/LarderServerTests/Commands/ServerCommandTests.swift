@@ -193,12 +193,18 @@ import Testing
         let script = "return{redis.call('mget',KEYS[1],KEYS[2]),redis.call('get',KEYS[1])}"
         // This script restarts for each key that it does not declare.
         let undeclared = "redis.call('get','c')redis.call('get','d')return{redis.call('get','a')}"
+        let restoring = "return{redis.call('restore',KEYS[2],0,redis.call('dump',KEYS[1]))}"
         let cases: [(lines: String, hits: Int, misses: Int)] = [
             ("GETDEL a", 1, 0), ("GETDEL c", 0, 1), ("GETSET a x", 1, 0), ("SET c x GET", 0, 1), ("SET a x", 0, 0),
             ("GETEX a PERSIST", 1, 0), ("LCS a b", 2, 0), ("LCS a c", 1, 1), ("TAGS a", 1, 0), ("TAGS c", 0, 1),
             ("BITOP OR d a c", 1, 1), ("BITOP NOT d c", 0, 1), ("MULTI;GET a;MGET a c;STRLEN c;EXEC", 2, 2),
             ("MULTI;SET c x;GET c;GETDEL c;LCS a c;EXEC", 3, 1), ("EVAL \(script) 2 a c", 2, 1),
             ("EVAL \(undeclared) 0", 1, 2), ("MULTI;EVAL \(undeclared) 0;EXEC", 1, 2),
+            ("COPY a d", 1, 0), ("COPY a b", 1, 0), ("COPY c d", 0, 1), ("COPY a d DB 1", 1, 0),
+            ("COPY c d DB 1", 0, 1),
+            ("MULTI;COPY a d DB 1;COPY c d DB 1;EXEC", 1, 1), ("MOVE a 1", 0, 0), ("MULTI;MOVE a 1;EXEC", 0, 0),
+            ("MEMORY USAGE a", 0, 0), ("MEMORY USAGE c", 0, 0), ("HDEL c f", 0, 0), ("ZREM c m", 0, 0),
+            ("LPOP c", 0, 0), ("HGET c f", 0, 1), ("XACK c g 1-1", 0, 1), ("EVAL \(restoring) 2 a c", 1, 0),
         ]
         for (lines, hits, misses) in cases {
             for isCold in [false, true] {

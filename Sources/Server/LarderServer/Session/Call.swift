@@ -151,6 +151,14 @@ struct Call {
         return facts
     }
 
+    /// Like ``facts(_:)``, but counts no hit or miss, for commands whose reads Redis does not count.
+    mutating func uncountedFacts(_ index: Int) throws(CommandError) -> Facts? {
+        guard try session.snapshot() == nil, !readsOrigin else { return try facts(index) }
+        return try update([try key(index)], loading: true) { update in
+            update.header(0).map { Facts(header: $0, payloadCount: update.payload(0)?.count ?? 0) }
+        }
+    }
+
     /// Returns the header of a key's entry, fresh or stale, and the length of its value in bytes; nil if there is none.
     /// In transactions, in snapshots and in databases with an origin, only fresh entries are found.
     mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {

@@ -11,9 +11,13 @@ extension CommandTable {
 /// return Redis' reply for missing keys. If a key has an entry, they return an error, because it is a string.
 enum AbsentTypeCommands {
     static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
-        { call throws(CommandError) in
+        // Of the commands that write, only XACK counts its lookup as a read in Redis.
+        let counts = !row.flags.contains(.write) || row.name == "xack"
+        return { call throws(CommandError) in
             try check(call, absent.check)
-            for index in try keys(call, row) where try call.facts(index) != nil { throw wrongType }
+            for index in try keys(call, row) {
+                if try (counts ? call.facts(index) : call.uncountedFacts(index)) != nil { throw wrongType }
+            }
             write(absent.form, call)
             return .done
         }

@@ -28,7 +28,7 @@ enum DumpCommands {
         let options = try RestoreOptions(call)
         let key = try call.key(1)
         // As in Redis, report an existing key before errors in the other arguments.
-        if !options.replaces, try call.countFresh([key]) > 0 { throw busy }
+        if !options.replaces, try call.uncountedFacts(1) != nil { throw busy }
         let ttl = try call.integer(2)
         guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
         try call.mayTakeLong(bytes: DumpPayload.decodedBytesMax(call.bytes(3)))

@@ -58,7 +58,7 @@ enum MovingCommands {
         if target === call.database {
             if source == destination { throw sameObject }
             isCopied = try call.update([source, destination], loading: true) { [replaces] update in
-                guard let record = update.current(0), replaces || !update.isFresh(1) else { return false }
+                guard let record = update.readRecord(0), replaces || !update.isFresh(1) else { return false }
                 update.place(1, record)
                 return true
             }
@@ -69,16 +69,19 @@ enum MovingCommands {
         return .done
     }
 
-    /// Copies or moves an entry to another database.
+    /// Copies or moves an entry to another database. As in Redis, only a copy counts as a read.
     private static func transfer(
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
         try call.checkHasNoOrigin(target)
         // First check whether there is an entry. In a transaction, the files of the other database would otherwise be
         // created even if there is nothing to move or copy.
-        if call.isInTransaction, try call.facts(1) == nil { return false }
+        if call.isInTransaction, try (removes ? call.uncountedFacts(1) : call.facts(1)) == nil { return false }
+        let counts = !removes && !call.isInTransaction
         return try call.update([key], and: target, [targetKey]) { update, other in
-            guard let record = update.current(0), replaces || !other.isFresh(0) else { return false }
+            guard let record = counts ? update.readRecord(0) : update.current(0), replaces || !other.isFresh(0) else {
+                return false
+            }
             if removes { update.remove(0) }
             other.place(0, record)
             return true

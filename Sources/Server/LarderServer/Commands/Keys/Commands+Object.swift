@@ -94,7 +94,7 @@ enum ObjectCommands {
             }
             index += 2
         }
-        if let facts = try call.facts(2) {
+        if let facts = try call.uncountedFacts(2) {
             let bytes = call.bytes(2).count + facts.header.byteCount + facts.payloadCount
             call.session.replies.integer(Limits.entryOverheadBytes + (bytes + 15) / 16 * 16)
         } else {
