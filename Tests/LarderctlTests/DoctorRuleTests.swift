@@ -140,6 +140,22 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
     }
 
+    /// A limit that is the smallest possible one cannot be lowered.
+    @Test func doctorDoesNotAdviseToLowerTheSmallestLimit() throws {
+        var facts = DoctorFacts()
+        facts.disk = (4, 100)
+        for (limit, isLowered) in [(0, true), (DoctorFacts.diskLimitMin, false), (DoctorFacts.diskLimitMin + 1, true)] {
+            facts.info = InfoFigures("disk_limit:\(limit)\r\naof_last_write_status:err\r\nlast_write_errno:\(ENOSPC)")
+            let remedies = DoctorRule.findings(facts).filter { $0.rule.name != "no-disk-limit" }.map(\.remedy)
+            #expect(remedies.count == 2 && remedies.allSatisfy { $0.contains("lower") == isLowered }, "\(remedies)")
+        }
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let least = DoctorFacts.diskLimitMin
+        #expect(try larderctl("CONFIG", "SET", "max-disk", "\(least)").exitCode == 0)
+        #expect(try larderctl("CONFIG", "SET", "max-disk", "\(least - 1)").exitCode == 4)
+    }
+
     /// A check finds nothing to repair if writes fail because of another error than damage.
     @Test(arguments: [
         (ENOSPC, "max-disk"), (EDQUOT, "quota"), (EFBIG, "ulimit -f"), (EROFS, "remount"), (EIO, "dmesg"),

@@ -96,7 +96,8 @@ extension DoctorRule {
             remedy:
                 "remove other files, or lower the larder's limit, also in its configuration: "
                 + "larderctl CONFIG SET max-disk BYTES, which evicts entries even on a full disk; "
-                + "or purge entries that can be fetched again (larderctl purge --database NAME)", needs: .disk
+                + "or purge entries that can be fetched again (larderctl purge --database NAME)", needs: .disk,
+            advise: \.remedyAtLeastLimit
         ) { facts in
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }

@@ -40,10 +40,19 @@ struct DoctorFacts {
     }
     /// The number of the system's error because of which writes fail; 0 if there is none, or it is unknown.
     var writeErrorNumber: Int32 { Int32(clamping: info.number("last_write_errno")) }
+    /// The smallest limit of the larder's files, in bytes.
+    static let diskLimitMin: Int64 = 16 << 20
+    /// Advice for a full disk if the larder's limit cannot be lowered; nil if it can.
+    var remedyAtLeastLimit: String? {
+        (1...Self.diskLimitMin).contains(info.number("disk_limit"))
+            ? "remove other files; the larder's limit (max-disk) is already the smallest one" : nil
+    }
     /// What to do about this error; nil if there is none, or the error is unusual.
     var writeRemedy: String? {
         switch writeErrorNumber {
-        case ENOSPC: "remove other files, or lower the larder's limit: larderctl CONFIG SET max-disk BYTES"
+        case ENOSPC:
+            remedyAtLeastLimit
+                ?? "remove other files, or lower the larder's limit: larderctl CONFIG SET max-disk BYTES"
         case EDQUOT: "raise the disk quota of the daemon's user, or remove other files of this user"
         case EFBIG: "raise the daemon's limit of file sizes (ulimit -f, LimitFSIZE), and restart it"
         case EROFS: "see dmesg for the reason, usually a failing disk; then remount the file system writable"
