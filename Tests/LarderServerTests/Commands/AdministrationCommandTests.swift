@@ -69,7 +69,7 @@ import Testing
             ("FLUSHDB", " ran FLUSHDB in database '0'"), ("FLUSHALL", " ran FLUSHALL"),
             ("PURGE EXPIRED", " ran PURGE EXPIRED in database '0', entries removed: 0"),
             ("PURGE", " ran PURGE in database '0', entries removed: 2"),
-            ("BACKUP \(server.directory.path)/backups", "backup to \(server.directory.path)/backups: "),
+            ("BACKUP \(server.directory.path)/backups", " ran BACKUP to \(server.directory.path)/backups/20"),
         ] {
             #expect(try client.call("MSET a 1 b 2") == Wire.ok)
             #expect(try !client.call(line).hasPrefix("-"), "\(line)")

@@ -15,6 +15,7 @@ enum BackupCommands {
             throw CommandError(
                 "ERR the backup directory must not be inside the larder (\(server.engine.directory))")
         }
+        let client = call.session.logName
         return .deferred { (reply) throws(CommandError) in
             guard server.backups.begin() else { throw CommandError("ERR a backup is already running") }
             var time: Int64?
@@ -22,7 +23,8 @@ enum BackupCommands {
             let begin = MonotonicClock.nanoseconds()
             let result = try write(to: path, server)
             time = server.engine.now() / 1000
-            server.log.info("backup to \(path): \(result.bytes) bytes, \(result.newBytes) of them new")
+            server.log.info(
+                "\(client) ran BACKUP to \(result.path): \(result.bytes) bytes, \(result.newBytes) of them new")
             for warning in result.warnings { server.log.warning("backup to \(path): \(warning)") }
             reply.map(count: 6)
             reply.bulk("path")
