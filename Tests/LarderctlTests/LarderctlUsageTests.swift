@@ -62,12 +62,12 @@ import Testing
         (
             ["set", "k", "v", "--policy", "often"],
             "'often' is not a policy: use highest, high, middle, low, lowest, never, "
-                + "or \(Self.seconds)\n(see: larderctl help set)"
+                + "or \(Self.seconds); at least 1ms\n(see: larderctl help set)"
         ),
         (
             ["policy", "often"],
             "'often' is not a policy: use highest, high, middle, low, lowest, never, "
-                + "or \(Self.seconds)\n(see: larderctl help policy)"
+                + "or \(Self.seconds); at least 1ms\n(see: larderctl help policy)"
         ),
         (
             ["set", "k", "v", "--ttl", "low"],

@@ -78,7 +78,7 @@ public struct UpdatePolicy: Hashable, Sendable {
 
     /// The description of the texts that ``typed(_:)`` accepts, for messages.
     package static let typedSyntax =
-        "highest, high, middle, low, lowest, never, or \(TimeSpan.rule(.seconds, takesFractions: true))"
+        "highest, high, middle, low, lowest, never, or \(TimeSpan.rule(.seconds, takesFractions: true)); at least 1ms"
 
     /// Parses user input: the format of ``init(_:)``, or a duration with a unit: `90s`, `5m`.
     package static func typed(_ text: String) -> UpdatePolicy? {

@@ -180,7 +180,7 @@ import Testing
 
     private static let policies =
         "highest, high, middle, low, lowest, never, or a number of seconds, also with a fraction, or one followed by us, ms, s, sec, "
-        + "m, min, h or d, such as 250ms, 90s, 15m or 1h"
+        + "m, min, h or d, such as 250ms, 90s, 15m or 1h; at least 1ms"
 
     @Test(
         "each wrong option is explained",
