@@ -55,7 +55,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// The waiting callers by identity, so that removing one is O(1).
     private var waiters: [ObjectIdentifier: Waiter] = [:]
     /// The number of callers that use this flight: those that have entered and have no event yet.
-    private var users = 0
+    private(set) var users = 0
     /// Whether the fetch continues without waiting callers, for example after they have returned a stale value.
     private var isBackground = false
     /// Whether all callers have left before the result, so that the task was cancelled. New callers must not join.

@@ -14,6 +14,13 @@ package final class FlightTable: @unchecked Sendable {
     /// The number of running fetches, for tests.
     package var count: Int { lock.withLock { flights.count } }
 
+    /// The number of callers that share the running fetches of a key, for tests.
+    package func callerCount<Value: Sendable>(forKey key: [UInt8], _ type: Value.Type) -> Int {
+        lock.withLock {
+            flights.filter { $0.key.name.key == key }.reduce(0) { $0 + (($1.value as? Flight<Value>)?.users ?? 0) }
+        }
+    }
+
     /// A lease that the caller already holds.
     private struct Lead<Value: Sendable>: Sendable {
         let token: UInt64

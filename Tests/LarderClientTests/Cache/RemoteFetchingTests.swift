@@ -241,8 +241,9 @@ import Testing
         let cache = try await connect()
         let origin = origin
         origin.hold()
-        let tasks = (0..<2).map { _ in Task { try await cache.value(forKey: "k") { try await origin.value() } } }
+        let tasks = (0..<2).map { _ in Task { try await cache.value(forKey: "common") { try await origin.value() } } }
         await origin.waitUntil(calls: 1)
+        await eventually { FlightTable.shared.callerCount(forKey: Array("common".utf8), Int.self) == 2 }
         tasks[0].cancel()
         let error = await #expect(throws: LarderClientError.self) { try await tasks[0].value }
         #expect(error?.code == .cancelled)

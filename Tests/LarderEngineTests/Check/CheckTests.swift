@@ -471,7 +471,7 @@ import Testing
             isRepaired.value = true
             return failures
         }
-        for _ in 0..<20 where !isRepaired.value { try await Task.sleep(for: .milliseconds(5)) }
+        await eventually { larder.events.contains("waits for a salvage that has begun") || isRepaired.value }
         #expect(!isRepaired.value)
         database.life.openLock.withLock { database.life.isSalvaging = false }
         #expect(await repair.value == [])

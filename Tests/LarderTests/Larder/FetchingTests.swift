@@ -124,8 +124,9 @@ import Testing
 
     @Test func aCancelledCallerDoesNotCancelTheSharedFetch() async throws {
         origin.hold()
-        let tasks = (0..<3).map { _ in Task { try await fetch() } }
+        let tasks = (0..<3).map { _ in Task { try await fetch("shared") } }
         await origin.waitUntil(calls: 1)
+        await eventually { FlightTable.shared.callerCount(forKey: Array("shared".utf8), Int.self) == 3 }
         tasks[0].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[0].value }
         #expect(origin.running == 1)
