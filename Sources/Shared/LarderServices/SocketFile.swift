@@ -67,6 +67,7 @@ package final class SocketFile {
             try Self.makeRoom(path, program)
             descriptor = try Self.bind(path, access)
         } catch {
+            unlink(path + ".lock")
             close(lock)
             throw error
         }

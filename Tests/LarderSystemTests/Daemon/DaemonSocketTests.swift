@@ -147,9 +147,9 @@ import Testing
         // Copy the program, because other users may have no access to the build directory.
         #expect(try ChildProcess.run("cp", [try DaemonProcess.program(), program]).end == .exited(0))
         chmod(program, 0o755)
-        func run(_ larder: String, _ socket: String) throws -> String {
+        func run(_ larder: String, _ socket: String, _ options: [String] = []) throws -> String {
             let (end, _, errors) = try ChildProcess.run(
-                "setpriv", user + [program, "--dir", place.path + larder, "--socket", place.path + socket])
+                "setpriv", user + [program, "--dir", place.path + larder, "--socket", place.path + socket] + options)
             #expect(end == .exited(1))
             return errors
         }
@@ -159,6 +159,8 @@ import Testing
         #expect(
             try run("/theirs/larder", "/closed/socket").contains(
                 "cannot create \(place.path)/closed/socket.lock: Permission denied"))
+        let group = try run("/theirs/new", "/theirs/new/socket", ["--socket-group", "root"])
+        #expect(group.contains("cannot change the group (to 0) of the socket") && !exists(place.path + "/theirs/new"))
         mkdir(place.path + "/others", 0o777)
         chmod(place.path + "/others", 0o777)
         chown(place.path + "/others", 12345, 12345)

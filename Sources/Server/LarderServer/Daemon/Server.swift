@@ -62,12 +62,7 @@ package enum Server {
         // Use an absolute path, because other processes, whose working directories differ, connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
-        // Create the socket before a new larder, so that no larder is left if the socket fails. If the socket is inside
-        // the larder, this order is impossible.
-        let isNew =
-            !FileSystem.exists(configuration.directory)
-            && !options.holderSocket.hasPrefix(FileSystem.absolute(configuration.directory) + "/")
-        let early = try isNew ? listen(configuration) : nil
+        let early = try FileSystem.exists(configuration.directory) ? nil : listenBeforeCreating(configuration)
         let engine: Engine
         do throws(LarderError) {
             engine = try during("opening the larder", service) { () throws(LarderError) in
@@ -89,6 +84,21 @@ package enum Server {
 
     private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
         do throws(SocketFile.Failure) { return try ListeningSocket(configuration) } catch { throw Failure(error) }
+    }
+
+    /// Creates the socket of a new larder, and the larder's directory, in which the socket may be. If there can be no
+    /// socket, no larder is left.
+    private static func listenBeforeCreating(
+        _ configuration: ServerConfiguration
+    ) throws(Failure) -> ListeningSocket {
+        // If this fails, opening the larder reports the error.
+        try? FileSystem.makeDirectories(configuration.directory)
+        do throws(Failure) {
+            return try listen(configuration)
+        } catch {
+            rmdir(configuration.directory)
+            throw error
+        }
     }
 
     /// The parts of the server's environment that do not affect which data it serves.
