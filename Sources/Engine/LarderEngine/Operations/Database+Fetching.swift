@@ -370,21 +370,3 @@ extension Database: LeaseOwner {
         shard.lock.withLock { shard.leases?.holderEnded(token, key) }
     }
 }
-
-extension Update {
-    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored entry.
-    /// - Returns: whether the lease was valid.
-    package func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
-        guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
-        guard recordsAbsenceWithLease(index, token, milliseconds: milliseconds) else { return false }
-        remove(index)
-        return true
-    }
-
-    /// Releases a lease of the key at `index`, because its origin reports that the stored value is unchanged.
-    package func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
-        guard holdsLease(index, token, tags: stored(index)?.tags) else { return .lost }
-        if renew(index) { return .done }
-        return release(index, token, .open) ? .nothingStored : .lost
-    }
-}

@@ -88,24 +88,6 @@ extension Database {
         }
     }
 
-    /// Stores records, and removes the keys that have none, in one commit unit. Called with all shard locks held.
-    /// - Parameter enqueue: queues a commit unit whose batch the given closure fills, and returns its sequence number.
-    func apply(
-        _ records: [(key: Key, record: Record?)], to store: EpochStore,
-        enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
-    ) -> UInt64 {
-        let update = Update()
-        update.add(records.map(\.key), areDistinct: true)
-        update.prepare(self, now: unnoticedNow(), .none)
-        update.begin()
-        for (index, (_, record)) in records.enumerated() {
-            if let record { update.put(index, record) } else { update.remove(index) }
-        }
-        let sequence = enqueue { batch, sequence in update.write(self, into: batch, store, sequence) }
-        update.note(sequence)
-        return sequence
-    }
-
     /// Returns the store for writes. Throws if it does not accept writes now.
     func writableStore(
         _ presence: DatabaseState.Presence, _ operation: String
