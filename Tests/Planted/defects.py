@@ -273,8 +273,8 @@ DEFECTS = [
     # The library
     Defect(
         "an update overwrites another lifetime and other tags", LIBRARY + "Cache/EntryWrite.swift",
-        "case .unchanged(let previous): current == previous",
-        "case .unchanged(let previous): PLANTED ? current?.payload == previous?.payload : current == previous", LIBRARY_MODEL,
+        "case .unchanged(let previous): update.current(index) == previous",
+        "case .unchanged(let previous): PLANTED ? update.current(index)?.payload == previous?.payload : update.current(index) == previous", LIBRARY_MODEL,
     ),
     Defect(
         "a counter loses its grace", LIBRARY + "Cache/Cache+Updating.swift",

@@ -45,12 +45,14 @@ extension Cache {
         _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?, isRead: Bool = false
     ) throws(LarderError) -> Renewal {
         let key = try source.key(key, "touch")
-        let policy = try policy.checked(name, key, "touch")
-        guard policy.grace == nil else {
-            throw LarderError(
-                .invalidArgument, EntryPolicy.graceStays, operation: "touch", database: name, key: key.description)
+        do throws(EntryPolicy.Impossible) {
+            let renewal = Renewal(
+                key: key, policy: try policy.checked(), durability: durability, isRead: isRead)
+            if renewal.policy.grace == nil { return renewal }
+        } catch {
+            throw .invalid(error.message, "touch", name, key)
         }
-        return Renewal(key: key, policy: policy, durability: durability, isRead: isRead)
+        throw .invalid(EntryPolicy.graceStays, "touch", name, key)
     }
 
     /// Changes the lifetime of a fresh entry.

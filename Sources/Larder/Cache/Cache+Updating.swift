@@ -127,9 +127,7 @@ extension Cache {
                 .decoding, "the value is not \(Number.kind)", operation: "increment", database: name,
                 key: key.description)
         case .outOfRange:
-            throw LarderError(
-                .invalidArgument, "the sum is not \(Number.kind)", operation: "increment", database: name,
-                key: key.description)
+            throw .invalid("the sum is not \(Number.kind)", "increment", name, key)
         }
     }
 }
@@ -141,14 +139,16 @@ extension CacheSource {
         _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         _ durability: Durability?
     ) throws(LarderError) -> EntryWrite? {
-        var action = EntryWrite.Action.remove
+        var write = EntryWrite(removing: key)
         if let model {
-            let (payload, codec) = try encode(model, key)
-            action = try put(payload, codec, key, policy, tags, keeping: record?.tags)
+            let (payload, codec) = try codec.payload(of: model, key, database.name)
+            write = try EntryWrite(payload, codec, key, policy, tags, database.name)
+            write.tags = write.tags ?? record?.tags
         } else if record == nil {
             return nil
         }
-        return EntryWrite(key: key, action: action, condition: .unchanged(record), durability: durability)
+        (write.condition, write.durability) = (.unchanged(record), durability)
+        return write
     }
 }
 

@@ -123,7 +123,7 @@ extension Cache {
             let loads = try prepare(changes)
             try source.database.commit(keys, loading: loads, durability: durability ?? self.durability) { update in
                 for (index, change) in changes.enumerated() {
-                    change.action.apply(&update, index, ahead: source.database.timeAhead)
+                    change.apply(&update, index, ahead: source.database.timeAhead)
                 }
             }
         }
@@ -133,8 +133,8 @@ extension Cache {
     /// count as removals in the statistics. The keys to store need no lookup.
     /// - Returns: whether the batch must load its keys.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
-        if changes.contains(where: \.action.loads) { return true }
-        let removed = changes.filter(\.action.isRemoval).map(\.key)
+        if changes.contains(where: \.keepsPrevious) { return true }
+        let removed = changes.filter(\.isRemoval).map(\.key)
         if removed.isEmpty || !source.database.exists { return false }
         // If entries get no memory, the results of the lookups would not be kept, so the batch must load its keys.
         if source.database.attachmentBytesMax == 0 { return true }

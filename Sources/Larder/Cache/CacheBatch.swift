@@ -32,7 +32,7 @@ public final class CacheBatch: @unchecked Sendable {
     ) throws(LarderError) {
         let key = try Key(checking: key, "batch", nil)
         let (payload, codec) = try codec.payload(of: value, key, nil)
-        try add(payload, codec, key, policy, tags)
+        try add(try EntryWrite(payload, codec, key, policy, tags, nil), byteCount: payload.count)
     }
 
     /// Adds bytes to store unchanged under a key. Errors as for ``set(_:forKey:policy:tags:)``.
@@ -40,9 +40,7 @@ public final class CacheBatch: @unchecked Sendable {
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
         let key = try Key(checking: key, "batch", nil)
-        let payload = Payload.bytes(bytes)
-        try payload.check(key, nil)
-        try add(payload, .raw, key, policy, tags)
+        try add(try EntryWrite(.bytes(bytes), .raw, key, policy, tags, nil), byteCount: bytes.count)
     }
 
     /// Adds the removal of a key, which may be missing. If the key has more than 65,536 bytes,
@@ -51,7 +49,7 @@ public final class CacheBatch: @unchecked Sendable {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)
             lock.withLock {
-                list.append(EntryWrite(key: key, action: .remove))
+                list.append(EntryWrite(removing: key))
                 bytes += key.stored.count
             }
         } catch {
@@ -59,12 +57,8 @@ public final class CacheBatch: @unchecked Sendable {
         }
     }
 
-    private func add(
-        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String]
-    ) throws(LarderError) {
-        let change = EntryWrite(
-            key: key, action: .put(payload, codec, try policy.checked(nil, key), try Tags.checked(tags, nil, key)))
-        let size = key.stored.count + payload.count
+    private func add(_ change: EntryWrite, byteCount: Int) throws(LarderError) {
+        let size = change.key.stored.count + byteCount
         let fits = lock.withLock {
             guard bytes <= Self.bytesMax - size else { return false }
             list.append(change)
@@ -72,9 +66,8 @@ public final class CacheBatch: @unchecked Sendable {
             return true
         }
         guard fits else {
-            throw LarderError(
-                .invalidArgument, "a batch holds at most \(Self.bytesMax) bytes; apply it and begin another",
-                operation: "batch", key: key.description)
+            throw .invalid(
+                "a batch holds at most \(Self.bytesMax) bytes; apply it and begin another", "batch", nil, change.key)
         }
     }
 

@@ -123,11 +123,16 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     // MARK: Results
 
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
-        let (payload, codec) = try source.encode(value, key)
-        let policy = try options.policy.checked(database.name, key, "fetch")
-        let tags = try Tags.checked(options.tags, database.name, key, "fetch")
-        let write = EntryWrite(key: key, action: .put(payload, codec, policy, tags), condition: .lease(token))
-        _ = try await BlockingWork.run { () throws(LarderError) in try cache.perform(write) }
+        let (payload, codec) = try source.codec.payload(of: value, key, database.name)
+        let write = try EntryWrite(payload, codec, key, options.policy, options.tags, database.name, "fetch")
+        try await store(write, token)
+    }
+
+    /// Stores a fetched value if the lease with this token is still valid.
+    func store(_ write: EntryWrite, _ token: UInt64) async throws(LarderError) {
+        var write = write
+        write.condition = .lease(token)
+        _ = try await BlockingWork.run { [write] () throws(LarderError) in try cache.perform(write) }
     }
 
     func release(token: UInt64, _ release: FetchRelease) async {

@@ -1,16 +1,11 @@
 import LarderEngine
 
-/// A prepared change of an entry: encoded, with a validated key and policy.
+/// A change of an entry as its caller has requested it: encoded, with a validated key, policy and tags.
 ///
-/// A value type, so that a synchronous caller can apply it directly and an asynchronous caller can pass it to another
-/// thread.
+/// A value type, so that asynchronous callers can pass it to another thread, and batches can collect it. An operation
+/// of an ``Update``, which goes to the journal, has another type, because it contains the resulting record. The record
+/// depends on the time of the commit, on the database's policy and possibly on the previous entry.
 struct EntryWrite: Sendable {
-    /// The change of the entry.
-    enum Action: Sendable {
-        case put(Payload, Codec, EntryPolicy.Checked, Tags?)
-        case remove
-    }
-
     /// The condition of the change, checked when it is applied.
     enum Condition: Sendable {
         case none
@@ -27,142 +22,146 @@ struct EntryWrite: Sendable {
     }
 
     let key: Key
-    let action: Action
+    /// The encoded value to store; nil to remove the entry.
+    let payload: Payload?
+    let codec: Codec
+    let policy: EntryPolicy.Checked
+    /// The tags of the new entry; nil for none, or with ``EntryPolicy/keep`` for those of the previous entry.
+    var tags: Tags?
     var condition = Condition.none
     var durability: Durability?
 
-    var operation: String {
-        switch action {
-        case .put: "set"
-        case .remove: "remove"
+    /// Creates a change that removes an entry.
+    init(removing key: Key) {
+        (self.key, payload, codec, policy) = (key, nil, .raw, .governed)
+    }
+
+    /// Creates a change that stores an encoded value.
+    /// - Parameters:
+    ///   - database: the name of the database, if it is known, for errors.
+    ///   - operation: the name of the call, for errors.
+    init(
+        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String], _ database: String?,
+        _ operation: String = "set"
+    ) throws(LarderError) {
+        try payload.check(key, database)
+        (self.key, self.payload, self.codec) = (key, payload, codec)
+        do throws(EntryPolicy.Impossible) {
+            self.policy = try policy.checked()
+        } catch {
+            throw .invalid(error.message, operation, database, key)
+        }
+        if tags.isEmpty { return }
+        do throws(TagRules.Impossible) {
+            self.tags = try Tags(checking: tags.map { Array($0.utf8) })
+        } catch {
+            throw .invalid(error.message, operation, database, key)
         }
     }
 
+    var operation: String { isRemoval ? "remove" : "set" }
+
+    var isRemoval: Bool { payload == nil }
+
+    /// Whether the new entry keeps the lifetime, the grace and the tags of the previous one.
+    var keepsPrevious: Bool { policy.lifetime == .keep }
+
     /// Whether the change does nothing if the database has no files.
     var needsFiles: Bool {
-        switch (condition, action) {
-        case (.present, _), (.equal, _), (.unchanged(.some), _), (_, .remove): true
-        case (.none, .put), (.absent, .put), (.unchanged(nil), .put), (.lease, .put): false
+        switch condition {
+        case .present, .equal, .unchanged(.some): true
+        case .none, .absent, .unchanged(nil), .lease: isRemoval
         }
     }
 
     /// Whether the previous entry must be loaded.
     var loads: Bool {
         switch condition {
-        case .none, .lease: action.loads
+        case .none, .lease: keepsPrevious
         case .absent, .present, .equal, .unchanged: true
         }
     }
-}
 
-extension EntryWrite {
-    /// Whether the condition of this change holds. This change must be the only one of the update.
-    func isAllowed(_ update: inout Update) -> Bool {
-        switch condition {
-        case .none: true
-        case .lease(let token):
-            update.holdsLease(
-                0, token, tags: action.tags ?? (action.loads ? update.kept(0, isRefresh: true)?.tags : nil))
-        default: condition.allows(update.current(0))
+    /// Changes the entry at `index` of an update if the condition holds.
+    /// - Parameters:
+    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock.
+    ///   - long: the payload as returned by `stage`; nil if it was not staged.
+    /// - Returns: whether the condition holds.
+    @discardableResult
+    func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) -> Bool {
+        let previous = keepsPrevious ? update.kept(index, isRefresh: condition.isLease) : nil
+        let tags = tags ?? previous?.tags
+        guard condition.allows(&update, index, tags) else { return false }
+        guard let payload else {
+            update.remove(index)
+            return true
         }
+        let rule = policy.rule(update.rules.settings, now: update.now, ahead: ahead, previous: previous?.header.rule)
+        let grace = policy.grace ?? previous?.header.grace
+        payload.withBytes {
+            update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec, tags: tags)
+        }
+        return true
     }
 }
 
 extension EntryWrite.Condition {
-    var isLease: Bool { if case .lease = self { true } else { false } }
+    fileprivate var isLease: Bool { if case .lease = self { true } else { false } }
 
-    fileprivate func allows(_ current: Record?) -> Bool {
+    /// Whether the condition holds for the entry at `index`.
+    /// - Parameter tags: the tags of the new entry.
+    fileprivate func allows(_ update: inout Update, _ index: Int, _ tags: Tags?) -> Bool {
         switch self {
-        case .none, .lease: true
-        case .absent: current == nil
-        case .present: current != nil
-        case .unchanged(let previous): current == previous
+        case .none: true
+        case .lease(let token): update.holdsLease(index, token, tags: tags)
+        case .absent: !update.isFresh(index)
+        case .present: update.isFresh(index)
+        case .unchanged(let previous): update.current(index) == previous
         case .equal(let payload):
-            current?.withPayload { stored in
+            update.payload(index).map { stored in
                 payload.withBytes { $0.count == stored.count && $0.elementsEqual(stored) }
             } ?? false
         }
     }
 }
 
-extension EntryWrite.Action {
-    /// Whether the change depends on the previous entry.
-    var loads: Bool {
-        if case .put(_, _, let policy, _) = self { policy.lifetime == .keep } else { false }
-    }
-
-    /// The tags of the new entry, unless it keeps the previous ones.
-    var tags: Tags? { if case .put(_, _, _, let tags) = self { tags } else { nil } }
-
-    var isRemoval: Bool { if case .remove = self { true } else { false } }
-
-    /// Changes the entry at `index` of an update.
-    /// - Parameters:
-    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock.
-    ///   - long: the payload as returned by `stage`; nil if it was not staged.
-    ///   - isRefresh: whether the value was fetched from an origin, under a lease.
-    func apply(
-        _ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil, isRefresh: Bool = false
-    ) {
-        switch self {
-        case .remove: update.remove(index)
-        case .put(let payload, let codec, let policy, let tags):
-            let previous = loads ? update.kept(index, isRefresh: isRefresh) : nil
-            let rule = policy.rule(
-                update.rules.settings, now: update.now, ahead: ahead, previous: previous?.header.rule)
-            let grace = policy.grace(previous: previous?.header)
-            let tags = tags ?? previous?.tags
-            payload.withBytes {
-                update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec, tags: tags)
-            }
-        }
-    }
-}
-
 extension CacheSource {
     /// Returns a change that stores a model.
-    func write<Value: Encodable>(
-        _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String],
-        if condition: EntryWrite.Condition = .none, _ durability: Durability?
+    func write(
+        _ value: some Encodable, _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String],
+        if condition: EntryWrite.Condition = .none, _ durability: Durability? = nil, _ operation: String = "set"
     ) throws(LarderError) -> EntryWrite {
-        let key = try self.key(key, "set")
-        let (payload, codec) = try encode(value, key)
-        return EntryWrite(
-            key: key, action: try put(payload, codec, key, policy, tags), condition: condition, durability: durability)
-    }
-
-    /// Returns the action that stores an encoded value.
-    /// - Parameter kept: the tags of the entry if `tags` is empty.
-    func put(
-        _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
-        keeping kept: Tags? = nil
-    ) throws(LarderError) -> EntryWrite.Action {
-        let tags = try Tags.checked(tags, database.name, key) ?? kept
-        return .put(payload, codec, try policy.checked(database.name, key), tags)
+        let key = try Key(checking: key, operation, database.name)
+        let (payload, codec) = try codec.payload(of: value, key, database.name)
+        var write = try EntryWrite(payload, codec, key, policy, tags, database.name)
+        (write.condition, write.durability) = (condition, durability)
+        return write
     }
 
     /// Returns a change that stores bytes.
     func write(
         bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String], _ durability: Durability?
     ) throws(LarderError) -> EntryWrite {
-        let key = try self.key(key, "set")
-        let payload = Payload.bytes(bytes)
-        try payload.check(key, database.name)
-        return EntryWrite(key: key, action: try put(payload, .raw, key, policy, tags), durability: durability)
+        var write = try EntryWrite(.bytes(bytes), .raw, try self.key(key, "set"), policy, tags, database.name)
+        write.durability = durability
+        return write
     }
 
     /// Returns a change that removes an entry if it holds `value`.
-    func removal<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, _ durability: Durability?)
-        throws(LarderError) -> EntryWrite
-    {
-        EntryWrite(
-            key: try self.key(key, "remove"), action: .remove, condition: try holding(value, key),
-            durability: durability)
+    func removal(
+        _ key: some CacheKey, ifEqual value: some Encodable, _ durability: Durability?
+    ) throws(LarderError) -> EntryWrite {
+        var write = EntryWrite(removing: try self.key(key, "remove"))
+        (write.condition, write.durability) = (try holding(value, key), durability)
+        return write
     }
 
     /// Returns the condition that a fresh entry holds `value`, encoded by the cache's codec.
-    func holding<Value: Encodable>(_ value: Value, _ key: some CacheKey) throws(LarderError) -> EntryWrite.Condition {
-        .equal(try encode(value, try self.key(key, "set")).0)
+    func holding(_ value: some Encodable, _ key: some CacheKey) throws(LarderError) -> EntryWrite.Condition {
+        let key = try self.key(key, "set")
+        let (payload, _) = try codec.payload(of: value, key, database.name)
+        try payload.check(key, database.name)
+        return .equal(payload)
     }
 }
 
@@ -170,16 +169,15 @@ extension Cache {
     /// Applies a change. May block.
     /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
-        try source.whileOpen(write.operation) { (_) throws(LarderError) in
-            if write.needsFiles, try !source.hasFiles() { return false }
-            let durability = write.durability ?? self.durability
-            let long = try stage(write, durability)
-            return try source.database.commit([write.key], loading: write.loads, durability: durability) { update in
-                guard write.isAllowed(&update) else { return false }
-                write.action.apply(
-                    &update, 0, ahead: source.database.timeAhead, long: long, isRefresh: write.condition.isLease)
-                return true
-            }
+        try source.whileOpen(write.operation) { (_) throws(LarderError) in try commit(write) }
+    }
+
+    private func commit(_ write: EntryWrite) throws(LarderError) -> Bool {
+        if write.needsFiles, try !source.hasFiles() { return false }
+        let (database, durability) = (source.database, write.durability ?? durability)
+        let long = try stage(write, durability)
+        return try database.commit([write.key], loading: write.loads, durability: durability) { update in
+            write.apply(&update, 0, ahead: database.timeAhead, long: long)
         }
     }
 
@@ -187,17 +185,14 @@ extension Cache {
     /// the value is not long, or cannot be written before.
     private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
         // An entry with tags cannot be staged: its tags are stored with a number that is known only at the commit.
-        guard case .put(let payload, _, let policy, nil) = write.action, !write.action.loads,
+        guard let payload = write.payload, write.tags == nil, !write.keepsPrevious,
             payload.count >= Database.largeValueBytesMin
         else { return nil }
-        let ahead = source.database.timeAhead
-        let settings = source.database.rules.settings
-        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, previous: nil)
-        return try payload.withBytes { bytes in
-            Result { () throws(LarderError) in
-                try source.database.stage(
-                    bytes, write.key, rule: rule, grace: policy.grace, durability: durability)
-            }
-        }.get()
+        let database = source.database
+        let rule = write.policy.rule(
+            database.rules.settings, now: database.now(), ahead: database.timeAhead, previous: nil)
+        return try payload.withBytes { (bytes) throws(LarderError) in
+            try database.stage(bytes, write.key, rule: rule, grace: write.policy.grace, durability: durability)
+        }
     }
 }

@@ -32,8 +32,8 @@ extension OriginCache {
                 operation: "set", database: cache.name)
         }
         let stored = try source.key(key, "set")
-        let (payload, codec) = try source.encode(value, stored)
-        _ = try source.put(payload, codec, stored, policy, self.tags(tags))
+        let (payload, codec) = try source.codec.payload(of: value, stored, cache.name)
+        _ = try EntryWrite(payload, codec, stored, policy, self.tags(tags), cache.name)
         let writing = OriginWriting(payload.bytes, codec: codec, lifetime: lifetime)
         let bytes = Array(stored.bytes)
         try await applyNotifications(for: CollectionOfOne(bytes))
@@ -48,8 +48,8 @@ extension OriginCache {
         guard self.writing == .through, acknowledgement.isWatched || !trust.isNotified, let ticket,
             let policy = life.policy(policy, source.database)
         else { return await forget([bytes]) }
-        let action = try source.put(payload, codec, stored, policy, self.tags(tags))
-        guard await keep(action, stored, bytes, ticket) else { return await forget([bytes]) }
+        let write = try EntryWrite(payload, codec, stored, policy, self.tags(tags), cache.name)
+        guard await keep(write, bytes, ticket) else { return await forget([bytes]) }
     }
 
     /// Removes an entry from the origin and from the cache, and returns when it has been removed from both.
@@ -106,22 +106,20 @@ extension OriginCache {
 
     /// Caches a value that the origin has acknowledged.
     /// - Returns: false if the origin may have a newer value, or the value cannot be stored.
-    private func keep(
-        _ action: EntryWrite.Action, _ key: Key, _ bytes: [UInt8], _ ticket: InvalidationEpoch.Ticket
-    ) async -> Bool {
+    private func keep(_ write: EntryWrite, _ bytes: [UInt8], _ ticket: InvalidationEpoch.Ticket) async -> Bool {
         let (cache, trust) = (cache, trust)
         let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in
             try cache.source.whileOpen("set") { (_) throws(LarderError) in
                 // Notifications received so far, including the one for this write, refer to the previous entry. Handle
                 // them now, so that they do not make the new entry stale later.
                 if !trust.isSettled(CollectionOfOne(bytes)) { try trust.applyNotifications(to: cache.source.database) }
-                return try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) {
-                    update in
+                return try cache.source.database.commit(
+                    [write.key], loading: write.loads, durability: cache.durability
+                ) { update in
                     // The commit holds the key's lock, so notifications that arrive from now on make the new entry
                     // stale.
                     guard trust.mayStore(ticket, bytes) else { return false }
-                    action.apply(&update, 0, ahead: cache.source.database.timeAhead)
-                    return true
+                    return write.apply(&update, 0, ahead: cache.source.database.timeAhead)
                 }
             }
         }

@@ -54,11 +54,9 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
         guard let policy = life.policy(options.policy, cache.cache.source.database) else {
             return await base.release(token: token, .open)
         }
-        let action = try cache.cache.source.put(
-            .bytes(bytes), answered.answer.codec, base.key, policy, cache.tags(options.tags))
-        let write = EntryWrite(key: base.key, action: action, condition: .lease(token))
-        let underlying = cache.cache
-        _ = try await BlockingWork.run { () throws(LarderError) in try underlying.perform(write) }
+        let write = try EntryWrite(
+            .bytes(bytes), answered.answer.codec, base.key, policy, cache.tags(options.tags), cache.cache.name)
+        try await base.store(write, token)
     }
 
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }

@@ -171,9 +171,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func save(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
-        let stored = try cache.source.key(key, "save")
-        let (payload, codec) = try cache.source.encode(value, stored)
-        try accept(stored, try cache.source.put(payload, codec, stored, policy, tags), payload.bytes, codec)
+        try accept(try cache.source.write(value, key, policy, tags, nil, "save"))
     }
 
     /// Runs the call above without blocking the calling thread.
@@ -188,7 +186,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     /// Removes an entry from the cache and queues the delivery of its removal, with a nil value.
     public func remove(_ key: some CacheKey) throws(LarderError) {
-        try accept(try cache.source.key(key, "remove"), .remove, nil, .raw)
+        try accept(EntryWrite(removing: try cache.source.key(key, "remove")))
     }
 
     /// Runs the call above without blocking the calling thread.
@@ -197,12 +195,11 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         try await BlockingWork.run { () throws(LarderError) in try self.remove(key) }
     }
 
-    private func accept(
-        _ key: Key, _ action: EntryWrite.Action, _ value: [UInt8]?, _ codec: Codec
-    ) throws(LarderError) {
+    private func accept(_ write: EntryWrite) throws(LarderError) {
+        let (key, value) = (write.key, write.payload?.bytes)
         let bytes = Array(key.bytes)
         let (source, outbox) = (cache.source, outbox)
-        let operation = value == nil ? "remove" : "save"
+        let operation = write.isRemoval ? "remove" : "save"
         guard !core.isStopping else { throw closed(operation, key.description) }
         let size = bytes.count + (value?.count ?? 0)
         if let refusal = outbox.index.refusal(of: [bytes], bytes: size, limit: "keysMax") {
@@ -217,7 +214,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 for database in [source.database, outbox.database] {
                     try database.commit([key], loading: false) { _ in }
                 }
-                let loads = action.loads || action.isRemoval
+                let loads = write.keepsPrevious || write.isRemoval
                 let part = TransactionPart(
                     database: source.database, keys: [key], loadedCount: loads ? 1 : 0, watches: [])
                 let other = TransactionPart(database: outbox.database, keys: [key], loadedCount: 0, watches: [])
@@ -227,13 +224,14 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                     guard let number = outbox.index.note([bytes], bytes: [size], now: update.now) else {
                         throw LarderError(.writesSuspended, "the outbox does not accept writes now", operation: "save")
                     }
-                    if action.isRemoval {
+                    if write.isRemoval {
                         update.removeStored(0)
                     } else {
-                        action.apply(&update, 0, ahead: source.database.timeAhead)
+                        write.apply(&update, 0, ahead: source.database.timeAhead)
                     }
                     let entry = OutboxEntry(
-                        number: number, acceptedAt: update.now, until: nil, value: value, token: token, codec: codec)
+                        number: number, acceptedAt: update.now, until: nil, value: value, token: token,
+                        codec: write.codec)
                     entry.bytes.withUnsafeBytes { other.put(0, payload: $0, rule: .ownNever) }
                 }
                 guard case .applied(let ticket) = end else { continue }

@@ -268,10 +268,6 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    func encode<Value: Encodable>(_ value: Value, _ key: Key) throws(LarderError) -> (Payload, Codec) {
-        try codec.payload(of: value, key, database.name)
-    }
-
     /// Removes the entry of a key if it is still `record`.
     func remove(_ key: Key, holding record: Record) throws(LarderError) {
         try whileOpen("remove") { (_) throws(LarderError) in
@@ -283,27 +279,22 @@ public final class CacheSource: @unchecked Sendable {
 }
 
 extension ModelCodec {
-    /// Returns the encoded bytes of a value, checked for length; errors name key and type.
+    /// Returns the encoded bytes of a value; errors name key and type.
     func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError)
         -> (Payload, Codec)
     {
-        let (payload, used): (Payload, Codec)
         do {
-            (payload, used) = try encode(value)
+            return try encode(value)
         } catch {
             throw .encodingFailed(Value.self, codec, key, database, error)
         }
-        try payload.check(key, database)
-        return (payload, used)
     }
 }
 
 extension Payload {
     func check(_ key: Key, _ database: String?) throws(LarderError) {
         guard count <= Record.payloadBytesMax else {
-            throw LarderError(
-                .invalidArgument, "the value has \(count) bytes; the limit is \(Record.payloadBytesMax)",
-                operation: "set", database: database, key: key.description)
+            throw .invalid("the value has \(count) bytes; the limit is \(Record.payloadBytesMax)", "set", database, key)
         }
     }
 }

@@ -1,30 +1,6 @@
 import LarderEngine
 
-// Policies and tags in the engine's form, with errors that describe the allowed values.
-
-extension EntryPolicy.Checked {
-    /// Returns the rule of an entry that is stored at `now`.
-    /// - Parameters:
-    ///   - settings: the database's policy.
-    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock, to which absolute deadlines
-    ///     refer.
-    ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
-    func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
-        switch lifetime {
-        case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)
-        case .keep: previous ?? .governed
-        case .policy(let policy): settings.rule(policy, jitter: jitter ?? 0, now: now)
-        case .until(let instant):
-            .own(now + DatabasePolicy.shortened(instant + ahead - now, by: jitter ?? 0))
-        }
-    }
-
-    /// Returns the grace of an entry that is stored, in milliseconds; nil for that of the database.
-    func grace(previous: RecordHeader?) -> Int64? {
-        if let grace { return grace }
-        return lifetime == .keep ? previous?.grace : nil
-    }
-}
+// Checks of policies, with errors that describe the allowed values.
 
 /// A validated change of a database's policy.
 struct PolicyChange: Sendable {
@@ -51,17 +27,6 @@ struct PolicyChange: Sendable {
     }
 }
 
-extension EntryPolicy {
-    func checked(_ database: String?, _ key: Key, _ operation: String = "set") throws(LarderError) -> Checked {
-        do throws(Impossible) {
-            return try checked()
-        } catch {
-            throw LarderError(
-                .invalidArgument, error.message, operation: operation, database: database, key: key.description)
-        }
-    }
-}
-
 extension UpdatePolicy {
     static func checked(_ seconds: Double, _ operation: String, _ database: String?) throws(LarderError)
         -> UpdatePolicy
@@ -70,21 +35,6 @@ extension UpdatePolicy {
             return try checked(seconds)
         } catch {
             throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
-        }
-    }
-}
-
-extension Tags {
-    /// Returns the validated tags; nil if there are none.
-    static func checked(_ tags: [String], _ database: String?, _ key: Key, _ operation: String = "set")
-        throws(LarderError) -> Tags?
-    {
-        if tags.isEmpty { return nil }
-        do throws(TagRules.Impossible) {
-            return try Tags(checking: tags.map { Array($0.utf8) })
-        } catch {
-            throw LarderError(
-                .invalidArgument, error.message, operation: operation, database: database, key: key.description)
         }
     }
 }

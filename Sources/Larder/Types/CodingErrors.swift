@@ -9,6 +9,11 @@ extension LarderError {
             code, message, operation: operation, database: database, key: key, underlying: underlying)
     }
 
+    /// Returns the error for an invalid argument of a call that changes an entry.
+    static func invalid(_ message: String, _ operation: String, _ database: String?, _ key: Key) -> LarderError {
+        LarderError(.invalidArgument, message, operation: operation, database: database, key: key.description)
+    }
+
     /// Returns the error for a value that could not be encoded. Its text names types and fields, never values.
     static func encodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String?, _ error: any Error)
         -> LarderError

@@ -108,10 +108,12 @@ package enum Payload: Sendable {
         }
     }
 
-    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    package func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         switch self {
-        case .bytes(let bytes): bytes.withUnsafeBytes { body($0) }
-        case .data(let data): data.withUnsafeBytes { body($0) }
+        case .bytes(let bytes): try bytes.span.bytes.withUnsafeBytes(body)
+        case .data(let data): try data.bytes.withUnsafeBytes(body)
         }
     }
 }

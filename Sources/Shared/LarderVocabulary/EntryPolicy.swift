@@ -129,6 +129,9 @@ extension EntryPolicy {
         package let grace: Int64?
         /// The jitter in percent; nil for the database's, which applies only to lifetimes set by its policy.
         package let jitter: Int?
+
+        /// The checked form of ``EntryPolicy/database``.
+        package static let governed = Checked(lifetime: .governed, grace: nil, jitter: nil)
     }
 
     /// The error for an invalid policy.

@@ -15,8 +15,6 @@ package struct DatabasePolicy: Hashable, Sendable {
         self.jitter = jitter
     }
 
-    package static let jitterMax = Jitter.percentMax
-
     /// Returns the rule of an entry that is stored at `now`. With a jitter every entry gets its own deadline.
     /// - Parameters:
     ///   - interval: the entry's own interval; nil for the database's.
@@ -26,11 +24,24 @@ package struct DatabasePolicy: Hashable, Sendable {
         guard jitter > 0, let length = (interval ?? policy).intervalMilliseconds else {
             return interval.map { .policy($0, now: now) } ?? .governed
         }
-        return .own(now + Self.shortened(length, by: jitter))
+        return .own(now + Jitter.shortened(length, by: jitter))
     }
+}
 
-    /// Returns `milliseconds`, shortened by a random part of at most `jitter` percent; at least 1 ms.
-    package static func shortened(_ milliseconds: Int64, by jitter: Int) -> Int64 {
-        Jitter.shortened(milliseconds, by: jitter)
+extension EntryPolicy.Checked {
+    /// Returns the rule of an entry that is stored at `now`.
+    /// - Parameters:
+    ///   - settings: the database's policy.
+    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock, to which absolute deadlines
+    ///     refer.
+    ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
+    package func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
+        switch lifetime {
+        case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)
+        case .keep: previous ?? .governed
+        case .policy(let policy): settings.rule(policy, jitter: jitter ?? 0, now: now)
+        case .until(let instant):
+            .own(now + Jitter.shortened(instant + ahead - now, by: jitter ?? 0))
+        }
     }
 }

@@ -100,7 +100,7 @@ package struct PointerFile: Hashable, Sendable {
             let diskLimit = text.version < 5 ? 0 : Int(values[10]), diskLimit >= 0,
             let grace = text.version < 3 ? 0 : Int64(values[7]), let jitter = text.version < 3 ? 0 : Int(values[8]),
             epoch <= Sequences.epochMax, journalFrom <= epoch, (0...UpdatePolicy.longestMilliseconds).contains(grace),
-            (0...DatabasePolicy.jitterMax).contains(jitter)
+            (0...Jitter.percentMax).contains(jitter)
         else { throw .malformed("a value is out of range") }
         let latest = EngineTime.latestMilliseconds
         let settings = DatabasePolicy(policy, grace: grace, jitter: jitter)

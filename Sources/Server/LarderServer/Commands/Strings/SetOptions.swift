@@ -64,7 +64,7 @@ struct SetOptions {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
         case .until(let deadline):
-            deadline > now ? .own(now + DatabasePolicy.shortened(deadline - now, by: jitter ?? 0)) : nil
+            deadline > now ? .own(now + Jitter.shortened(deadline - now, by: jitter ?? 0)) : nil
         case .policy(let policy): rules.settings.rule(policy, jitter: jitter ?? 0, now: now)
         case .keep: previous?.header.rule ?? .governed
         }
