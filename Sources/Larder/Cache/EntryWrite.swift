@@ -66,6 +66,12 @@ struct EntryWrite: Sendable {
     /// Whether the new entry keeps the lifetime, the grace and the tags of the previous one.
     var keepsPrevious: Bool { policy.lifetime == .keep }
 
+    /// Whether the change stores a value that is not long, without tags, whatever the previous entry is.
+    var isPlain: Bool {
+        guard case .none = condition, let payload, tags == nil, !keepsPrevious else { return false }
+        return payload.count < Database.largeValueBytesMin
+    }
+
     /// Whether the change does nothing if the database has no files.
     var needsFiles: Bool {
         switch condition {
@@ -169,9 +175,24 @@ extension Cache {
     /// Applies a change. May block.
     /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
-        try source.whileOpen(write.operation) { (_) throws(LarderError) in try commit(write) }
+        let lease = try source.hold(write.operation)
+        // No lock is held here, so entries that were removed from memory can be freed.
+        defer { source.database.releaseDetached() }
+        defer { withExtendedLifetime(lease) {} }
+        do throws(LarderError) {
+            guard write.isPlain, let payload = write.payload else { return try commit(write) }
+            try payload.withBytes { (payload) throws(LarderError) in
+                try source.database.put(
+                    write.key, payload: payload, write.policy, codec: write.codec,
+                    durability: write.durability ?? durability)
+            }
+            return true
+        } catch {
+            throw error.during(write.operation)
+        }
     }
 
+    /// Applies a change that depends on the previous entry, or is long or has tags.
     private func commit(_ write: EntryWrite) throws(LarderError) -> Bool {
         if write.needsFiles, try !source.hasFiles() { return false }
         let (database, durability) = (source.database, write.durability ?? durability)

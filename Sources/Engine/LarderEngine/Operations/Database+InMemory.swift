@@ -113,33 +113,34 @@ extension Database {
         }
     }
 
-    /// Stores a payload without reading the present entry. The database must be ready for writing.
-    /// - Parameter durability: the durability of this write; nil for that of the larder.
-    /// - Returns: the ticket that the reply has to wait for.
+    /// Stores a payload without reading the present entry.
+    /// - Parameters:
+    ///   - hash: the hash of the key, if it is known.
+    ///   - durability: the durability of this write; nil for that of the larder.
+    /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the files are not open.
     package func put(
-        _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
-        codec: Codec = .raw, now: Int64, durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
-    ) throws(LarderError) -> CommitTicket {
+        _ key: UnsafeRawBufferPointer, hash: Int? = nil, payload: UnsafeRawBufferPointer,
+        rule: DeadlineRule = .governed, grace: Int64? = nil, codec: Codec = .raw, now: Int64,
+        durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
+    ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
-        let hash = Key.hash(key)
+        let hash = hash ?? Key.hash(key)
         let shard = shards[Shard.index(hash)]
         shard.lock.lock()
         defer { shard.lock.unlock() }
+        if isWithoutFiles { return nil }
         let store = try writableStore(applied.presence, "update")
         let header = RecordHeader(
-            storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation)
+            storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation,
+            grace: grace)
+        try checkFits(header.byteCount + payload.count, limit: applied.diskLimit)
         let stateSequence = applied.sequence
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             batch.put(key: key, header: header, payload: payload, sequence: sequence)
-            if context.changes.isOn { batch.changes.add(stored(key, header, origin), sequence) }
+            if context.changes.isOn { batch.changes.add(stored(Array(key), header, .init(origin: origin)), sequence) }
         }
         _ = shard.put(key, hash, header, payload, sequence: sequence)
         return CommitTicket(sequence: max(sequence, stateSequence))
-    }
-
-    /// Returns the notification for listeners that a record was stored. Called with a shard lock held.
-    func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
-        stored(Array(key), header, ChangeNote(origin: origin))
     }
 }

@@ -81,7 +81,7 @@ extension Database {
     func isUndecided(_ key: Key) -> Bool { shards[key].find(key).map { undecided($0) > 0 } ?? false }
 
     /// Whether the files are not open, but may be opened or created. Called with the lock of a shard held.
-    private var isWithoutFiles: Bool {
+    var isWithoutFiles: Bool {
         switch applied.presence {
         case .absent, .closed, .failed: true
         case .open, .deleted, .shut: false
@@ -118,16 +118,7 @@ extension Database {
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         while true {
-            if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            while pipeline.isCongested || checkpointer.isFull {
-                pipeline.drain()
-                if checkpointer.assist() { continue }
-                // If the file system was full, it may have space now.
-                if isReady(forWriting: true) { break }
-                try prepare(forWriting: true)
-                if !checkpointer.assist() { break }
-            }
-            if !isReady(forWriting: true) { continue }
+            try prepareToWrite()
             let request = Request(
                 keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true,
                 observed: version)
@@ -137,6 +128,42 @@ extension Database {
             guard let ticket, let result else { continue }
             try pipeline.wait(for: ticket)
             return result
+        }
+    }
+
+    /// Stores a payload without reading the present entry, and waits for the commit. Otherwise like
+    /// ``commit(_:loading:durability:_:)``.
+    /// - Parameter policy: any but ``EntryPolicy/keep``.
+    package func put(
+        _ key: Key, payload: UnsafeRawBufferPointer, _ policy: EntryPolicy.Checked, codec: Codec,
+        durability: Durability?
+    ) throws(LarderError) {
+        while true {
+            try prepareToWrite()
+            let now = now()
+            let rule = policy.rule(rules.settings, now: now, ahead: timeAhead, previous: nil)
+            // As in `commit`, the files may have been removed again.
+            if let ticket = try put(
+                key.unsafeBytes, hash: key.hash, payload: payload, rule: rule, grace: policy.grace, codec: codec,
+                now: now, durability: durability)
+            {
+                return try pipeline.wait(for: ticket)
+            }
+        }
+    }
+
+    /// Opens, creates or reopens the database if needed. While too many writes wait for the disk, waits, and helps with
+    /// a checkpoint.
+    private func prepareToWrite() throws(LarderError) {
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            guard pipeline.isCongested || checkpointer.isFull else { return }
+            pipeline.drain()
+            if checkpointer.assist() { continue }
+            // If the file system was full, it may have space now.
+            if isReady(forWriting: true) { return }
+            try prepare(forWriting: true)
+            if !checkpointer.assist(), isReady(forWriting: true) { return }
         }
     }
 
