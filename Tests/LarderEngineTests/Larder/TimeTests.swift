@@ -3,7 +3,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the larder's time when the clock is set: each cell of the table in docs/Architecture.md.
+/// Tests of the larder's time when the clock is set: each statement in the section Time of
+/// docs/Architecture.md.
 @Suite struct TimeTests {
     /// When the clock is set.
     enum Moment: CaseIterable { case running, cleanRestart, kill, powerLoss }

@@ -49,6 +49,103 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
     }
 
+    /// A chain of calls in docs/Architecture.md: the functions that a request passes through, in order, each with the
+    /// file that it is in. Consecutive functions of one file form a step.
+    private struct Chain {
+        let name: String
+        let steps: [(file: String, functions: [String])]
+
+        var functions: [String] { steps.flatMap { step in step.functions.map { "\(step.file): \($0)" } } }
+        var files: Set<String> { Set(steps.map(\.file)) }
+    }
+
+    /// The most functions and files of each chain. Lower them when a chain gets shorter.
+    private static let chainLimits: [String: (functions: Int, files: Int)] = [
+        "Hot GET": (12, 8), "Cold GET": (28, 12), "SET": (16, 10), "Cache.set": (14, 10),
+    ]
+
+    private static func chains() throws -> [Chain] {
+        let page = try String(contentsOfFile: PackageRoot.path + "/docs/Architecture.md", encoding: .utf8)
+        let section = try #require(
+            page.firstMatch(of: #/(?s)\n### Function by function\n(.*?)\n## /#), "the section is missing")
+        var chains: [Chain] = []
+        for match in section.1.matches(of: #/\n\*\*`?(.+?)`?\*\*([^\n]*)\n\n((?:[- ] [^\n]+\n)+)/#) {
+            var steps = match.3.replacing("\n  ", with: " ").matches(of: #/- `([\w+]+\.swift)`: ([^\n]+)/#).map {
+                (file: String($0.1), functions: $0.2.matches(of: #/`([\w.]+)`/#).map { String($0.1) })
+            }
+            if let last = match.2.firstMatch(of: #/as a hot GET up to `([\w.]+)`/#)?.1, let hot = chains.first {
+                let end = try #require(hot.steps.firstIndex { $0.functions.contains(String(last)) })
+                steps.insert(contentsOf: hot.steps[...end], at: 0)
+            }
+            chains.append(Chain(name: String(match.1), steps: steps))
+        }
+        return chains
+    }
+
+    /// Each function exists in its file, and is called in the file of an earlier one.
+    @Test func theChainsOfCallsExistAndStayShort() throws {
+        let chains = try Self.chains()
+        #expect(Set(chains.map(\.name)) == Set(Self.chainLimits.keys))
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Sources")
+        for chain in chains {
+            var callers = ""
+            for (file, functions) in chain.steps {
+                let texts = try paths.filter { $0.hasSuffix("/" + file) }.map {
+                    try String(contentsOfFile: PackageRoot.path + "/Sources/" + $0, encoding: .utf8)
+                }
+                for function in functions {
+                    let parts = function.split(separator: ".")
+                    try #require(parts.count == 2, "\(function)")
+                    let (type, name) = (parts[0], parts[1])
+                    let declarations = name == "init" ? ["init(", "init<"] : ["func \(name)(", "func \(name)<"]
+                    let text = texts.first { text in
+                        ["class", "struct", "enum", "extension"].contains { text.contains("\($0) \(type)") }
+                            && declarations.contains { text.contains($0) }
+                    }
+                    let code = try #require(text, "\(chain.name): \(function) is not in \(file)")
+                    if callers.isEmpty { callers = code }
+                    let called = name == "init" ? type : name
+                    let others = callers.replacing("func \(called)", with: "")
+                    let isCalled = [".", " ", "("].contains { others.contains($0 + called + "(") }
+                    #expect(isCalled || others.contains(called + " {"), "\(chain.name): nothing calls \(function)")
+                    callers += code
+                }
+            }
+            let most = try #require(Self.chainLimits[chain.name])
+            print("\(chain.name): \(chain.functions.count) functions in \(chain.files.count) files, at most \(most)")
+            #expect(Set(chain.functions).count == chain.functions.count, "\(chain.name) lists a function twice")
+            #expect(chain.functions.count <= most.functions && chain.files.count <= most.files, "\(chain.name)")
+        }
+    }
+
+    /// Draws the chains side by side.
+    @Test func theDiagramOfTheChainsMatchesTheirLists() throws {
+        var lines: [String] = []
+        for (index, chain) in try Self.chains().enumerated() {
+            lines.append("    subgraph cluster_\(index) {")
+            lines.append("        label=\"\(chain.name)\"")
+            for (number, step) in chain.steps.enumerated() {
+                let label = (step.functions + [step.file]).joined(separator: "\\n")
+                lines.append("        c\(index)_\(number) [label=\"\(label)\"]")
+                if number > 0 { lines.append("        c\(index)_\(number - 1) -> c\(index)_\(number)") }
+            }
+            lines.append("    }")
+        }
+        let text = """
+            // Made of docs/Architecture.md by ArchitectureTests: run `make docs`.
+            digraph chains {
+                graph [rankdir=TB, nodesep=0.2, ranksep=0.2, fontname="Helvetica", fontsize=12, bgcolor="white"]
+                node [shape=box, style="rounded,filled", fillcolor="#f4f4f4", fontname="Helvetica", fontsize=10]
+                edge [color="#555555", arrowsize=0.6]
+            \(lines.joined(separator: "\n"))
+            }
+
+            """
+        let path = Self.directory + "/chains.dot"
+        if Self.isUpdating { try text.write(toFile: path, atomically: true, encoding: .utf8) }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
+    }
+
     /// Returns the words in a diagram, regardless of the version of Graphviz that has drawn it.
     private static func words(_ svg: String) -> [String] {
         svg.replacing("&#45;", with: "-").matches(of: #/<text[^>]*>([^<]*)</text>/#).map { String($0.1) }.sorted()
@@ -56,13 +153,16 @@ import Testing
 
     /// Draws each source with Graphviz, and compares the words with the stored diagram.
     @Test func everyDiagramMatchesItsSource() async throws {
-        if Self.isUpdating { try theModulesAreThePackages() }
+        if Self.isUpdating {
+            try theModulesAreThePackages()
+            try theDiagramOfTheChainsMatchesTheirLists()
+        }
         let page = try ["Architecture", "Freshness"].map { name in
             try String(contentsOfFile: PackageRoot.path + "/docs/\(name).md", encoding: .utf8)
         }.joined()
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.directory)
         let sources = files.filter { $0.hasSuffix(".dot") }
-        #expect(sources.count == 7)
+        #expect(sources.count == 8)
         for source in sources {
             let picture = source.dropLast(3) + "svg"
             let (end, drawn, errors) = try ChildProcess.run("dot", ["-Tsvg", Self.directory + "/" + source])
@@ -136,7 +236,8 @@ import Testing
             // larder.
             let isOther = files.contains(type + ".swift") || rooms.contains(type) || modules.contains(type)
             if isOther || type == "Sendable" || type.allSatisfy({ $0.isUppercase || $0 == "_" }) { continue }
-            let isDeclared = declared.contains(type) && member.map { declared.contains($0) || $0 == "swift" } ?? true
+            let isKnown = { (name: String) in declared.contains(name) || name == "init" || name == "swift" }
+            let isDeclared = declared.contains(type) && member.map(isKnown) ?? true
             #expect(isDeclared, "\(page): \(match.0)")
         }
         for match in text.matches(of: #/`([\w+]+\.swift)`/#) {
