@@ -254,6 +254,23 @@ import Testing
         #expect(errorCode { try larder.database("small").setDiskLimit(1000) } == .invalidArgument)
     }
 
+    @Test func aValueLargerThanHalfOfTheLimitIsRefused() throws {
+        let larder = try larder(limit: nil)
+        let database = try larder.database("small", policy: .never)
+        try database.setDiskLimit(4 << 20)
+        func put(_ count: Int) throws(LarderError) {
+            let value = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+            defer { value.deallocate() }
+            value.initializeMemory(as: UInt8.self, repeating: 1)
+            try database.put(
+                Key("k"), payload: UnsafeRawBufferPointer(value), .governed, codec: .raw, durability: nil)
+        }
+        try put(1 << 20)
+        #expect(errorCode { try put(3 << 20) } == .invalidArgument)
+        #expect(try database.get(Key("k"))?.payloadCount == 1 << 20)
+        larder.close()
+    }
+
     @Test func theDiskLimitCanBeChangedAtRunTime() throws {
         let larder = try larder(limit: nil)
         let database = try larder.database(policy: .never)

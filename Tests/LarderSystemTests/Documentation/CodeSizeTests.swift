@@ -55,17 +55,17 @@ import Testing
         let figures = [
             Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_722),
             Figure(name: "files", value: files.count, most: 914),
-            Figure(name: "types", value: types.count, most: 1537),
+            Figure(name: "types", value: types.count, most: 1536),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 118),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 16),
             Figure(
                 name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 174),
-            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3033),
+            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3025),
             Figure(
                 name: "package functions of Database", value: Self.lineCount(database, with: "package", "func "),
-                most: 42),
+                most: 41),
             Figure(name: "lines of Session", value: Self.lineCount(Self.files(of: "Session", files)), most: 2103),
         ]
         for figure in figures {
