@@ -154,7 +154,7 @@ import Testing
             #expect(store.ending == .purged)
             #expect(try database.contents() == [:])
         } else {
-            #expect(errorCode { _ = try database.salvageIfDamaged() } == .invalidArgument)
+            #expect(errorCode { _ = try DatabaseRepair(database: database).salvage() } == .invalidArgument)
             #expect(database.durableState.store === store)
             #expect(try database.contents() == ["a": "1"])
         }

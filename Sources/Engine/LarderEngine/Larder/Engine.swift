@@ -229,7 +229,7 @@ package final class Engine: @unchecked Sendable {
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func setAsideDamaged(_ name: String) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
-        try existing(name, "set aside").setAsideIfDamaged()
+        try DatabaseRepair(database: try existing(name, "set aside")).setAside()
     }
 
     /// Salvages a damaged database: copies everything that can be read from its files, and its entries in the journal
@@ -237,7 +237,7 @@ package final class Engine: @unchecked Sendable {
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
         try DatabaseName.check(name, operation: "salvage")
-        return try existing(name, "salvage").salvageIfDamaged()
+        return try DatabaseRepair(database: try existing(name, "salvage")).salvage()
     }
 
     private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {

@@ -1,0 +1,312 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// One salvage of a damaged database: copies everything readable into a new epoch (a new LevelDB), and keeps its entries
+/// in the journal and in memory.
+///
+/// 1. *Freeze*: nothing more is written to the damaged LevelDB. Entries that LevelDB lacks stay in memory, and
+///    checkpoints append them to the journal again. Reads continue, and fail where they encounter the damage.
+/// 2. *Keep*: the files of the LevelDB are hard-linked below `DAMAGED`. The salvage reads these links, which remain as
+///    evidence.
+/// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which is renamed to `<epoch>` when it is complete and
+///    synced.
+/// 4. *Switch*: the file POINTER is replaced. It names the new epoch as the current one, and also the old one, because
+///    the old epoch's operations in the journal are still valid.
+///
+/// After a crash, either the damaged or the new epoch is current. A failed salvage is rolled back, and can be retried.
+struct DatabaseSalvage {
+    private let database: Database
+    /// The number of the damaged epoch.
+    private let epoch: UInt64
+    /// The open LevelDB of the damaged epoch; nil if it cannot be opened.
+    private let store: EpochStore?
+    /// The content of POINTER; nil if it cannot be read.
+    private let pointer: PointerFile?
+    private let damage: LarderError
+    private let shouldStop: () -> Bool
+
+    private var name: String { database.name }
+    private var files: DatabaseFiles { database.files }
+    private var context: EngineContext { database.context }
+
+    /// The copy, before the switch to it.
+    private struct Salvaged {
+        let store: EpochStore
+        let journalNeeded: UInt64
+        var summary: SalvageSummary
+        let evidence: Evidence
+    }
+
+    /// Begins to salvage a database whose LevelDB is open and has reported damage. Called with `openLock` held.
+    /// - Parameter shouldStop: returns true if the larder is being closed, and the salvage must end with an error.
+    init(_ database: Database, _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool) {
+        self.database = database
+        (epoch, self.store, pointer) = (store.epoch, store, database.appliedState.pointer)
+        self.damage = damage
+        self.shouldStop = shouldStop
+    }
+
+    /// Begins to salvage a database that cannot be opened. Called with `openLock` held.
+    init(
+        unopened database: Database, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
+    ) throws(LarderError) {
+        self.database = database
+        self.damage = damage
+        self.shouldStop = shouldStop
+        store = nil
+        try database.pipeline.rollBackWhatFailed("salvage")
+        do throws(LarderError) {
+            let pointer = try database.files.readPointer()
+            (epoch, self.pointer) = (pointer.epoch, pointer)
+        } catch {
+            guard error.code == .damaged else { throw error }
+            // If the journal has operations of a newer epoch than the newest files, the epoch of these files was
+            // purged.
+            let known = database.shards.withAllLocked { database.unresolved.epochs.keys.max() ?? 0 }
+            (epoch, pointer) = (max(database.files.newestEpoch, known), nil)
+        }
+    }
+
+    /// Salvages the database, and holds `openLock` only for the switch at the end. Called without it.
+    func run() throws(LarderError) -> SalvageSummary {
+        defer { database.life.openLock.withLock { database.life.isSalvaging = false } }
+        if let store { database.checkpointer.holdingTurn { store.indexLock.withLock { store.setFrozen(true) } } }
+        do throws(LarderError) {
+            let salvaged = try build()
+            return try database.life.openLock.withLock { () throws(LarderError) in try replace(by: salvaged) }
+        } catch {
+            if let store {
+                // If the store was closed for the salvage, it is reopened later in the same way as after a failed
+                // write.
+                if store.isClosed { store.suspend(error) }
+                store.setFrozen(false)
+            }
+            throw error
+        }
+    }
+
+    /// Salvages the database while its users wait. Called with `openLock` held.
+    func runLocked() throws(LarderError) -> SalvageSummary { try replace(by: try build()) }
+
+    // MARK: The new epoch
+
+    private func build() throws(LarderError) -> Salvaged {
+        files.removeUnfinishedSalvages()
+        let epoch = context.nextEpoch(after: self.epoch)
+        let parent = files.directory + "/" + DatabaseFiles.salvagePrefix + "\(epoch)"
+        let path = files.epochPath(self.epoch)
+        var evidence = try DamagedFiles.keep(path, pointer: files.pointerPath, name, context.larder)
+        do throws(LarderError) {
+            // Without hard links, the original files are read, so LevelDB is closed to keep it from changing them.
+            if evidence.linked == nil { store?.closeFrozen() }
+            try files.wrapErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
+            let (copied, frozen) = try copy(from: evidence.linked ?? path, into: parent, epoch)
+            try files.wrapErrors("salvage") { () throws(FileError) in
+                try FileSystem.rename("\(parent)/\(epoch)", to: files.epochPath(epoch))
+                try FileSystem.syncDirectory(files.directory)
+            }
+            context.disposalQueue.remove(parent)
+            try evidence.makePermanent(context.larder)
+            var summary = copied.summary(damage.message, at: database.now())
+            if pointer == nil {
+                summary.doubts.append(
+                    "\(PointerFile.name) is lost, and with it the policy: entries without their own policy count as expired"
+                )
+            }
+            return Salvaged(
+                store: try files.open(epoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
+                summary: summary, evidence: evidence)
+        } catch {
+            context.disposalQueue.remove(parent)
+            context.disposalQueue.remove(files.epochPath(epoch))
+            evidence.discard(context.larder)
+            throw error
+        }
+    }
+
+    private func copy(
+        from source: String, into parent: String, _ epoch: UInt64
+    ) throws(LarderError) -> (EpochSalvage, UInt64) {
+        let fresh = try files.makeEpoch(epoch, in: parent)
+        // Makes LevelDB write the record of the format version to a table of its own. Later, tables with entries may be
+        // removed to free space, and this record must stay.
+        fresh.flushMemtable()
+        defer { fresh.close() }
+        var salvage = EpochSalvage(
+            source: source,
+            indexing: ExpiryIndex.Rules(database.policy, durable: database.durableState.rules.policy),
+            shouldStop: shouldStop)
+        if self.epoch == database.life.epochAheadOfJournal {
+            // LevelDB is readable, but its values do not match the rest of the journal, and it is unknown for which
+            // keys. A value may be newer than the journal's end. It may also be older, if a newer one was only in the
+            // lost part.
+            salvage.leaveOut("its LevelDB does not match the rest of the journal: only the journal's entries are kept")
+        } else if FileSystem.exists(source) {
+            try salvage.copy(into: fresh, of: database)
+        }
+        if database.isLedger, salvage.isInDoubt, let ledger = database.roster.ledger {
+            try ledger.noteLoss(in: fresh)
+        }
+        try fresh.noteSynced()
+        return (salvage, store?.journalNeededWhileFrozen ?? 0)
+    }
+
+    // MARK: The switch
+
+    /// Makes the salvaged epoch the current one. Called with `openLock` held.
+    private func replace(by salvaged: Salvaged) throws(LarderError) -> SalvageSummary {
+        let fresh = salvaged.store
+        do throws(LarderError) {
+            try database.checkpointer.withTurn { () throws(LarderError) in
+                let needed = max(salvaged.journalNeeded, store?.journalNeededWhileFrozen ?? 0)
+                if needed > 0 { try fresh.note(journalNeeded: needed) }
+                try fresh.noteSynced()
+                if let store { try switchOpen(store, to: fresh) } else { try switchUnopened(to: fresh) }
+            }
+        } catch {
+            // If the switch has failed, it may already have ended the new store and queued it for removal.
+            if fresh.ending == .none { context.disposalQueue.add(fresh) }
+            salvaged.evidence.discard(context.larder)
+            throw error
+        }
+        return finish(salvaged)
+    }
+
+    private func switchOpen(_ old: EpochStore, to fresh: EpochStore) throws(LarderError) {
+        let state = database.appliedState
+        guard state.store === old else { throw gone() }
+        try database.switchEpoch(
+            to: fresh, rules: state.rules, .heir(journalFrom: state.journalFrom), ending: .salvaged,
+            operation: "salvage", applying: forgetStored)
+    }
+
+    private func switchUnopened(to fresh: EpochStore) throws(LarderError) {
+        switch database.appliedState.presence {
+        case .closed, .failed: break
+        case .absent, .open, .deleted, .shut: throw gone()
+        }
+        if let pointer, (try? files.readPointer()) != pointer { throw gone() }
+        var next =
+            pointer
+            // Without POINTER the database's policy is unknown, and with it which entries had expired. So all entries
+            // that follow this policy count as expired.
+            ?? PointerFile(
+                epoch: epoch,
+                rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, database.now() - 1)))
+        // If the old epoch is unknown (0), only operations of the new epoch in the journal are valid.
+        if next.journalFrom == 0 { next.journalFrom = fresh.epoch }
+        next.epoch = fresh.epoch
+        next.isUnmade = false
+        let purges = database.isLedger ? nil : try database.completePurges(areExpected: pointer?.hasTagPurges ?? true)
+        next.hasTagPurges = purges != nil
+        let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
+            try files.replacePointer(by: next)
+        }
+        if let unsynced { context.report(.error, "\(unsynced); a machine failure may undo the salvage") }
+        database.shards.withAllLocked {
+            forgetStored()
+            database.setBoth {
+                $0.adopt(next)
+                $0.rules.purges = purges
+                $0.presence = .open(fresh)
+            }
+            database.resolve()
+        }
+    }
+
+    /// Discards what memory has recorded about the content of the damaged LevelDB, such as which keys it has, because
+    /// the content of the new LevelDB differs. Called with all shard locks held.
+    private func forgetStored() {
+        for shard in database.shards.all {
+            shard.forgetStored()
+            shard.table.forgetIndexed()
+        }
+    }
+
+    private func gone() -> LarderError {
+        LarderError(
+            .io, "the database's files were replaced during the operation", operation: "salvage", database: name)
+    }
+
+    /// Releases the old epoch, and reports the result. Called after the new epoch has become current.
+    private func finish(_ salvaged: Salvaged) -> SalvageSummary {
+        var summary = salvaged.summary
+        let old = files.epochPath(epoch)
+        if salvaged.evidence.linked != nil {
+            if let store {
+                context.disposalQueue.add(store)
+            } else {
+                context.disposalQueue.remove(old)
+            }
+            summary.place = salvaged.evidence.place
+        } else {
+            store?.close()
+            do throws(LarderError) {
+                summary.place = try salvaged.evidence.take(old, context.larder)
+            } catch {
+                context.report(.error, "the damaged files of database '\(name)' cannot be kept: \(error)")
+                context.disposalQueue.remove(old)
+            }
+        }
+        database.life.salvaged(summary)
+        context.statistics.salvages.add()
+        context.statistics.salvagedPieces.add(summary.pieces)
+        context.statistics.salvagedRanges.add(summary.lostCount)
+        if !summary.doubts.isEmpty { context.statistics.salvagesInDoubt.add() }
+        context.reportDamage("database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
+        if let place = summary.place {
+            DamagedFiles.describe(summary.description, in: place, context.larder)
+            DamagedFiles.enforceCap(context.larder)
+        }
+        return summary
+    }
+}
+
+extension Database {
+    /// Salvages a database whose open LevelDB has reported damage. Reads and rewrites the whole database, so it may
+    /// take long.
+    /// - Returns: nil if the database's files were replaced in the meantime, or the database is already being salvaged.
+    @discardableResult
+    func salvage(
+        _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
+    ) throws(LarderError) -> SalvageSummary? {
+        let salvage: DatabaseSalvage? = life.openLock.withLock {
+            guard appliedState.store === store, !life.isSalvaging else { return nil }
+            life.isSalvaging = true
+            return DatabaseSalvage(self, store, damage, shouldStop: shouldStop)
+        }
+        return try salvage?.run()
+    }
+
+    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, and so only for
+    /// small databases; for others see ``salvageUnopened(_:shouldStop:)``.
+    @discardableResult
+    func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
+        try DatabaseSalvage(unopened: self, damage).runLocked()
+    }
+
+    /// Like ``salvageUnopenedLocked(_:)``, for a caller that does not hold `openLock`. For a large database it holds
+    /// the lock only at the beginning and at the end; in between, every use of the database throws `damage`.
+    /// - Returns: nil if the database was opened in the meantime, or is already being salvaged.
+    @discardableResult
+    func salvageUnopened(
+        _ damage: LarderError, shouldStop: @escaping () -> Bool
+    ) throws(LarderError) -> SalvageSummary? {
+        let isAtOnce = isSalvagedAtOnce
+        var summary: SalvageSummary?
+        let salvage = try life.openLock.withLock { () throws(LarderError) -> DatabaseSalvage? in
+            guard case .failed = appliedState.presence, !life.isSalvaging else { return nil }
+            if isAtOnce {
+                summary = try salvageUnopenedLocked(damage)
+                return nil
+            }
+            let salvage = try DatabaseSalvage(unopened: self, damage, shouldStop: shouldStop)
+            life.isSalvaging = true
+            return salvage
+        }
+        return try salvage?.run() ?? summary
+    }
+
+    /// Whether the database is so small that it is salvaged while all its users wait: at most 64 MiB.
+    var isSalvagedAtOnce: Bool { files.byteCount <= 64 << 20 }
+}
