@@ -32,7 +32,7 @@ extension CacheSource {
             let step: FeedStep
             do throws(LarderError) {
                 step = try await BlockingWork.run { [self] () throws(LarderError) in
-                    try whileOpen("changes") { (_) throws(LarderError) in try database.changes(since: from, options) }
+                    try whileOpen("changes") { (_) throws(LarderError) in try database.feed.step(since: from, options) }
                 }
             } catch {
                 if error.code == .closed { return nil }

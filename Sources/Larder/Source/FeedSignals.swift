@@ -45,13 +45,13 @@ final class FeedSignals: @unchecked Sendable {
         }
         defer { lock.withLock { signals[ObjectIdentifier(signal)] = nil } }
         let waiter = FeedWaiter(prefix: prefix) { signal.set() }
-        guard isOpen, database.wait(waiter, feed: feed, behind: place) else { return }
+        guard isOpen, database.feed.wait(waiter, feed: feed, behind: place) else { return }
         await withTaskCancellationHandler {
             await signal.wait()
         } onCancel: {
             signal.set()
         }
-        database.stopWaiting(waiter)
+        database.feed.stopWaiting(waiter)
     }
 
     /// Ends all current and future waits.

@@ -23,7 +23,7 @@ struct FeedCopy {
         var options = FeedOptions()
         options.prefix = prefix
         (options.count, options.bytes) = (count, bytes)
-        let step = try database.changes(since: position, options)
+        let step = try database.feed.step(since: position, options)
         // Converts the position to text and back, as a client does.
         let text = step.position.description
         position = try #require(FeedPosition(text))

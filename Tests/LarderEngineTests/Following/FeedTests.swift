@@ -65,10 +65,10 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("k", "v")
-        let position = try database.changes(since: .end, FeedOptions()).position
+        let position = try database.feed.step(since: .end, FeedOptions()).position
         let hadDeadline = try database.commit([Key("k")], loading: true) { $0.persist(0) }
         #expect(!hadDeadline)
-        let changes = try database.changes(since: position, FeedOptions()).changes
+        let changes = try database.feed.step(since: position, FeedOptions()).changes
         guard case .stored(_, let record, _, _) = changes.first?.kind else {
             Issue.record("\(changes)")
             return
@@ -82,7 +82,7 @@ import Testing
         try database.put("k", "v")
         #expect(try !larder.engine().changes.isOn)
         #expect(try larder.engine().changeLog.figures.changes == 0)
-        _ = try database.changes(since: .end, FeedOptions())
+        _ = try database.feed.step(since: .end, FeedOptions())
         try database.put("k", "v")
         #expect(try larder.engine().changeLog.figures.changes == 1)
     }
@@ -91,7 +91,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         let log = try larder.engine().changeLog
-        let position = try database.changes(since: .end, FeedOptions()).position
+        let position = try database.feed.step(since: .end, FeedOptions()).position
         let (feed, place) = try #require(log.end(of: database))
         #expect(position == FeedPosition(feed: feed, place))
         let woken = Recorder<Int>()
@@ -106,7 +106,7 @@ import Testing
         #expect(!log.wait(waiter, in: database, feed: feed &+ 1, behind: place), "another feed")
         let end = try #require(log.end(of: database)).end
         #expect(log.wait(waiter, in: database, feed: feed, behind: end))
-        database.stopWaiting(waiter)
+        database.feed.stopWaiting(waiter)
         try database.put("a", "v")
         #expect(woken.all == [1])
         // A purge wakes all followers.

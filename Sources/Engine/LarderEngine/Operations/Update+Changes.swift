@@ -192,7 +192,7 @@ extension Update {
     /// Restarts the lifetime of the fresh or stale entry at `index`, as if its value had been stored now.
     /// - Returns: false if there is no such entry.
     func renew(_ index: Int) -> Bool {
-        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
+        guard let record = freshOrStale(index) else { return false }
         var header = record.header
         header.rule = renewed(header)
         header.storedAt = now

@@ -28,7 +28,7 @@ extension Update {
     ) -> FollowedChange {
         let known = known(index)
         if isBeingChanged(index) { return .kept }
-        let present = stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0 }
+        let present = freshOrStale(index)
         var taken = rules.taking(header)
         taken.generation = generation
         if let present, present.isSame(taken, payload, tags) { return .kept }

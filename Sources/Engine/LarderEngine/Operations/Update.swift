@@ -382,6 +382,11 @@ package final class Update: @unchecked Sendable {
         }
     }
 
+    /// The fresh or stale entry stored under the key at `index`.
+    func freshOrStale(_ index: Int) -> Record? {
+        stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0 }
+    }
+
     /// The header of the entry stored under the key at `index`, expired or not.
     func storedHeader(_ index: Int) -> RecordHeader? {
         let slot = slot(index)
@@ -417,9 +422,7 @@ package final class Update: @unchecked Sendable {
     /// - Parameter isRefresh: whether the new value was fetched with a lease. In that case the entry may be stale, and
     ///   its lifetime restarts with the same length, because its expiry caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
-        guard isRefresh else { return current(index) }
-        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
-        return record.with(rule: renewed(record.header))
+        isRefresh ? freshOrStale(index).map { $0.with(rule: renewed($0.header)) } : current(index)
     }
 
     /// The deadline rule of an entry whose lifetime restarts now with the same length.

@@ -66,7 +66,7 @@ struct FeedWait {
         let (beginning, isWoken) = (Beginning(), WaitingFetch.Flag())
         waiting = Waiting(database: database, until: until, isWoken: isWoken, beginning: beginning)
         means.elsewhere {
-            beginning.set((try? database.changes(since: .end, FeedOptions()))?.position)
+            beginning.set((try? database.feed.step(since: .end, FeedOptions()))?.position)
             isWoken.set()
             wakeUp()
         }
@@ -84,7 +84,7 @@ struct FeedWait {
             isWoken.set()
             wakeUp()
         }
-        guard database.wait(waiter, feed: feed, behind: place) else { return nil }
+        guard database.feed.wait(waiter, feed: feed, behind: place) else { return nil }
         waiting = Waiting(database: database, until: until, isWoken: isWoken, beginning: nil, waiter: waiter)
         return until
     }
@@ -92,7 +92,7 @@ struct FeedWait {
     /// Ends the wait. Has no effect if no command waits.
     mutating func stop() {
         guard let waiting else { return }
-        if let waiter = waiting.waiter { waiting.database.stopWaiting(waiter) }
+        if let waiter = waiting.waiter { waiting.database.feed.stopWaiting(waiter) }
         self.waiting = nil
     }
 }

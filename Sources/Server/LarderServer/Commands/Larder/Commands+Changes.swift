@@ -39,7 +39,7 @@ enum ChangesCommands {
         return .deferred { (reply) throws(CommandError) in
             let step: FeedStep
             do throws(LarderError) {
-                step = try database.changes(since: position, words.options)
+                step = try database.feed.step(since: position, words.options)
             } catch {
                 throw CommandError(error)
             }

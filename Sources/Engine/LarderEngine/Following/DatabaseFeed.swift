@@ -1,71 +1,102 @@
-extension Database {
+/// The feed of a database: its changes, as followers read them. The ``ChangeLog`` has the latest changes; for followers
+/// that need more, the feed returns all entries.
+///
+/// The larder keeps no state for a follower: a position may be used on any connection and any number of times.
+package struct DatabaseFeed {
+    fileprivate let database: Database
+
     /// Returns the next step of the feed after a position: the changes since then, in the order of commits, each
     /// changed key with its current entry. If the change log no longer has these changes, a full pass begins. The steps
     /// of a full pass return all entries in the order of their keys, and the changes made since the pass began.
     ///
-    /// A reader keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``, it
-    /// must also remove its keys in this range that the step does not return. The larder keeps no state for a reader: a
-    /// position may be used on any connection and any number of times. May block.
-    package func changes(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
+    /// A follower keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``, it
+    /// must also remove its keys in this range that the step does not return. May block.
+    package func step(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
-        if case .deleted = appliedState.presence { throw deletedError("follow") }
-        let time = now()
-        // Wait for the commits under way, so that the step includes everything that was applied before `time`.
-        pipeline.drain()
-        switch position.start {
-        case .beginning: return try beginPass(.asked, time, options)
+        if database.isDeleted { throw database.deletedError("follow") }
+        var reader = FeedReader(database, position, options)
+        // Wait for the commits under way, so that the step includes everything that was applied before its time.
+        database.pipeline.drain()
+        try reader.read()
+        return reader.step
+    }
+
+    /// Registers `waiter`, which is woken once when there is a matching change after a place.
+    /// - Returns: false, without registering it, if there is such a change already, or if the database now has a
+    ///   different feed.
+    package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
+        database.context.changeLog.wait(waiter, in: database, feed: feed, behind: place)
+    }
+
+    /// Stops waiting for a change. Idempotent.
+    package func stopWaiting(_ waiter: FeedWaiter) {
+        database.context.changeLog.stopWaiting(waiter, in: database)
+    }
+}
+
+extension Database {
+    package var feed: DatabaseFeed { DatabaseFeed(database: self) }
+}
+
+/// Builds one step of a feed.
+private struct FeedReader {
+    /// The most expired or purged entries that one step skips before it ends.
+    private static let goneMax = 100_000
+
+    let database: Database
+    let options: FeedOptions
+    var step: FeedStep
+
+    private var log: ChangeLog { database.context.changeLog }
+
+    init(_ database: Database, _ position: FeedPosition, _ options: FeedOptions) {
+        self.database = database
+        self.options = options
+        step = FeedStep(position: position, state: .current, time: database.now())
+    }
+
+    /// Reads the changes, and the entries of a full pass, that follow the step's position. Moves the position.
+    mutating func read() throws(LarderError) {
+        switch step.position.start {
+        case .beginning: try beginPass(.asked)
         case .end:
             let (feed, end) = beginFeed()
-            return FeedStep(position: FeedPosition(feed: feed, end), state: .current, time: time)
+            step.position = FeedPosition(feed: feed, end)
         case .behind(let feed, let place):
             // A position without a feed ID may have a commit unit after the last recorded change. Then continue from
             // that change.
-            let present = context.changeLog.end(of: self)
+            let present = log.end(of: database)
             let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
-            let found = context.changeLog.changes(
-                of: self, feed: feed, behind: from, prefix: options.prefix, count: options.count)
+            let found = log.changes(
+                of: database, feed: feed, behind: from, prefix: options.prefix, count: options.count)
             switch found {
-            case .otherFeed: return try beginPass(.otherFeed, time, options)
-            case .forgotten: return try beginPass(.forgotten, time, options)
+            case .otherFeed: try beginPass(.otherFeed)
+            case .forgotten: try beginPass(.forgotten)
             case .changes(let changes, let feed, let end, let hasMore):
-                var step = FeedStep(
-                    position: FeedPosition(feed: feed, end, position.pass), state: hasMore ? .changes : .current,
-                    time: time)
-                try notify(changes, &step, options)
-                if position.pass != nil { try resume(&step, options) }
-                return step
+                step.position = FeedPosition(feed: feed, end, step.position.pass)
+                step.state = hasMore ? .changes : .current
+                try add(changes)
+                if step.position.pass != nil { try continuePass() }
             }
         }
     }
 
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
-        let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
+        let begun = log.begin(database, behind: database.pipeline.lastDecided)
         if begun.isNew {
             // Write the new log to its files through the commit pipeline, so that this happens in the order of the
             // commits.
-            _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
-            pipeline.drain()
+            _ = database.pipeline.enqueue(perform: { [log] in log.prepare() }, committed: { _ in })
+            database.pipeline.drain()
         }
         return (begun.feed, begun.end)
-    }
-
-    private func beginPass(_ reason: FeedStep.Reason, _ time: Int64, _ options: FeedOptions) throws(LarderError)
-        -> FeedStep
-    {
-        if reason != .asked { context.statistics.feedFallbacks.add() }
-        // The feed reports the changes applied from now on. The full pass reads the results of earlier ones.
-        let (feed, end) = beginFeed()
-        var step = FeedStep(
-            position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
-        try resume(&step, options)
-        return step
     }
 
     // MARK: Changes
 
     /// Adds changes to the step, with the current entries of their keys. If an entry is newer than the change, a later
     /// change reports it again.
-    private func notify(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+    private mutating func add(_ changes: [LoggedChange]) throws(LarderError) {
         var bytes = 0
         var ticket = CommitTicket.none
         for (index, change) in changes.enumerated() {
@@ -76,7 +107,7 @@ extension Database {
             case .purgeTags(let tags): kind = .purgedTags(tags)
             case .key(let key):
                 bytes += key.count
-                if let record = try present(key, step.time, &ticket) {
+                if let record = try present(key, &ticket) {
                     bytes += record.payloadCount
                     kind = stored(key, record)
                 } else {
@@ -90,36 +121,40 @@ extension Database {
                 break
             }
         }
-        try pipeline.wait(for: ticket)
+        try database.pipeline.wait(for: ticket)
     }
 
     private func stored(_ key: [UInt8], _ record: Record) -> FeedChange.Kind {
-        let rules = rules
+        let rules = database.rules
         return .stored(
             key: key, record, header: rules.leaving(record.header), deadline: rules.deadline(record.header))
     }
 
     /// Returns the entry of a key if it is fresh or stale, otherwise nil.
-    private func present(_ key: [UInt8], _ time: Int64, _ ticket: inout CommitTicket) throws(LarderError) -> Record? {
-        if !isReady(forWriting: false) { try prepare(forWriting: false) }
+    private func present(_ key: [UInt8], _ ticket: inout CommitTicket) throws(LarderError) -> Record? {
+        if !database.isReady(forWriting: false) { try database.prepare(forWriting: false) }
         var found: Record?
-        let request = Request(
-            keys: [key.withUnsafeBytes { Key($0) }], loading: .records, access: .mayBlock, now: time,
-            fillCache: false)
-        let read = try run(request) { (update) throws(LarderError) in
-            found = update.stored(0).flatMap { update.rules.freshness($0.header, now: time) == .gone ? nil : $0 }
+        let key = key.withUnsafeBytes { Key($0) }
+        let read = try database.perform([key], .records, .mayBlock, now: step.time, fillCache: false) { update in
+            found = update.freshOrStale(0)
         }
-        if let read, read.sequence > ticket.sequence { ticket = read }
+        if let read { ticket = max(ticket, read) }
         return found
     }
 
     // MARK: A full pass
 
-    /// The most expired or purged entries that one step skips before it ends.
-    private static let goneMax = 100_000
+    private mutating func beginPass(_ reason: FeedStep.Reason) throws(LarderError) {
+        if reason != .asked { database.context.statistics.feedFallbacks.add() }
+        // The feed reports the changes applied from now on. The full pass reads the results of earlier ones.
+        let (feed, end) = beginFeed()
+        step.position = FeedPosition(feed: feed, end, .notBegun)
+        step.reason = reason
+        try continuePass()
+    }
 
     /// Adds the next part of a full pass to the step.
-    private func resume(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+    private mutating func continuePass() throws(LarderError) {
         guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
         step.state = .scan
         let count = step.changes.count
@@ -127,9 +162,9 @@ extension Database {
             do throws(LarderError) {
                 // Read the end of the change log before the entries. Then the entries include every change up to this
                 // place.
-                let known = context.changeLog.end(of: self)?.end ?? place
-                let purge = context.changeLog.finishedPurge(of: self)
-                let through = try read(after: pass.after, known, purge, place.sequence, &step, options)
+                let known = log.end(of: database)?.end ?? place
+                let through = try addEntries(
+                    after: pass.after, known, log.finishedPurge(of: database), place.sequence)
                 step.range = FeedStep.Range(after: pass.after, through: through)
                 step.position = FeedPosition(feed: feed, place, through.map { .through($0) })
                 return
@@ -142,18 +177,17 @@ extension Database {
     }
 
     /// - Returns: the last key that was read; nil if there are no more keys.
-    private func read(
-        after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64, _ step: inout FeedStep,
-        _ options: FeedOptions
+    private mutating func addEntries(
+        after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64
     ) throws(LarderError) -> [UInt8]? {
         var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
         // Start at the key that follows `after` in byte order, unless the keys with the prefix begin later.
         if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
             enumeration.start = start
         }
-        guard let cursor = try cursor(enumeration) else { return nil }
+        guard let cursor = try database.cursor(enumeration) else { return nil }
         defer { cursor.close() }
-        let rules = rules
+        let rules = database.rules
         var (count, bytes, gone) = (0, 0, 0)
         while try cursor.next() {
             let header = try cursor.header()
@@ -165,7 +199,7 @@ extension Database {
             }
             let record = try cursor.record()
             var version = ChangeVersion(time: header.storedAt)
-            if let change = context.changeLog.change(of: key, in: self), change.place <= known {
+            if let change = log.change(of: key, in: database), change.place <= known {
                 version = change.version
             } else if let purge {
                 // The entry was stored after the purge, so its version must be later than that of the purge.
@@ -178,16 +212,4 @@ extension Database {
         }
         return nil
     }
-}
-
-extension Database {
-    /// Registers `waiter`, which is woken once when there is a matching change after a place.
-    /// - Returns: false, without registering it, if there is such a change already, or if the database now has a
-    ///   different feed.
-    package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
-        context.changeLog.wait(waiter, in: self, feed: feed, behind: place)
-    }
-
-    /// Stops waiting for a change. Idempotent.
-    package func stopWaiting(_ waiter: FeedWaiter) { context.changeLog.stopWaiting(waiter, in: self) }
 }
