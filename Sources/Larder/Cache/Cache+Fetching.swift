@@ -194,7 +194,9 @@ extension Cache {
                     try await source.modelToShareForTask(type, key, fillCache: true)
                 })
         {
-            if source.database.endsSoon(stored, now: source.database.now()) { refreshAhead(type, key, options, load) }
+            if source.database.leases.isRefreshDue(stored, now: source.database.now()) {
+                refreshAhead(type, key, options, load)
+            }
             return value
         }
         guard checked.source != .cacheOnly else {

@@ -43,7 +43,7 @@ extension Cache {
     func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
         let record = try source.whileOpen("remove") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else {
-                source.database.endLeases([key])
+                source.database.leases.end([key])
                 return nil
             }
             return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
@@ -62,7 +62,7 @@ extension Cache {
     func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
             guard !keys.isEmpty, try source.hasFiles() else {
-                source.database.endLeases(keys)
+                source.database.leases.end(keys)
                 return 0
             }
             return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {

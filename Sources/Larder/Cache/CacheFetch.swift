@@ -19,7 +19,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     private var source: CacheSource { cache.source }
     private var database: Database { cache.source.database }
 
-    func now() -> Int64 { database.leaseTime() }
+    func now() -> Int64 { database.leases.time }
 
     // MARK: Lookups
 
@@ -59,7 +59,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 request.mayWait = false
                 // If the lease was granted at the time of the cancellation, release it.
                 if case .lead(let token) = try await look(request, held.engine).0.state {
-                    database.release(key, token, .open)
+                    database.leases.release(key, token, .open)
                 }
                 throw CancellationError()
             case .wait: return .wait
@@ -137,12 +137,12 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     func release(token: UInt64, _ release: FetchRelease) async {
         switch release {
-        case .open: database.release(key, token, .open)
-        case .failed(let milliseconds): database.release(key, token, .failed(milliseconds: milliseconds))
+        case .open: database.leases.release(key, token, .open)
+        case .failed(let milliseconds): database.leases.release(key, token, .failed(milliseconds: milliseconds))
         case .absent(let milliseconds):
             await BlockingWork.run {
                 if database.exists, (try? removeAbsent(token, milliseconds)) != nil { return }
-                database.release(key, token, .absent(milliseconds: milliseconds))
+                database.leases.release(key, token, .absent(milliseconds: milliseconds))
             }
         }
     }
@@ -155,7 +155,9 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    func failedInBackground(_ error: any Error) { database.reportFailedRefresh(key, error) }
+    func failedInBackground(_ error: any Error) {
+        database.report(.warning, "refetching '\(key)' in the background failed: \(error)")
+    }
 }
 
 extension CacheSource {

@@ -249,7 +249,7 @@ final class InvalidationEpoch: @unchecked Sendable {
                     // End the leases of running fetches first, so that a reply of the previous epoch is stored before
                     // the purge or not at all. The purge makes only existing entries stale, so a reply that is stored
                     // after it would stay fresh.
-                    database.endLeases(prefix: [])
+                    database.leases.end(prefix: [])
                     try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
                 }
                 lock.withLock { settled = now }
@@ -265,8 +265,8 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// Drops running fetches of the keys, and makes their entries stale. May block.
     static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
-        // End the leases first, so that no value that was requested before this call is stored later.
-        database.endLeases(keys)
+        // End the leases first, so that no value is stored later that was requested before.
+        database.leases.end(keys)
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {
             let some = Array(keys[start..<min(start + 256, keys.count)])

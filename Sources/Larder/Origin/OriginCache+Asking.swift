@@ -31,7 +31,7 @@ extension OriginCache {
                     try await cache.source.modelToShareForTask(type, key, fillCache: true)
                 })
         {
-            if cache.source.database.endsSoon(stored, now: cache.source.database.now()) {
+            if cache.source.database.leases.isRefreshDue(stored, now: cache.source.database.now()) {
                 refreshAhead(type, key, options)
             }
             return value
@@ -83,7 +83,7 @@ extension OriginCache {
         let pass = try limiter.enter()
         let ticket = trust.beginCall()
         defer { trust.endCall() }
-        let sentAt = cache.source.database.leaseTime()
+        let sentAt = cache.source.database.leases.time
         let deadline = began.flatMap { began in
             options.hardTimeout?.roundedMilliseconds.map { min($0, .max - began) + began }
         }

@@ -96,7 +96,7 @@ extension OriginCache {
             try source.whileOpen("invalidate") { (_) throws(LarderError) in
                 // End the leases of all keys with the prefix, even of keys without an entry: replies to requests from
                 // before the call are then not stored.
-                source.database.endLeases(prefix: prefix)
+                source.database.leases.end(prefix: prefix)
                 var options = EntryOptions(prefix: prefix, limit: Self.keysPerCursor)
                 while true {
                     let keys: [[UInt8]]

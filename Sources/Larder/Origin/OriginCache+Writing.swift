@@ -37,7 +37,7 @@ extension OriginCache {
         let writing = OriginWriting(payload.bytes, codec: codec, lifetime: lifetime)
         let bytes = Array(stored.bytes)
         try await applyNotifications(for: CollectionOfOne(bytes))
-        let sentAt = source.database.leaseTime()
+        let sentAt = source.database.leases.time
         let (acknowledgement, ticket) = try await write([bytes]) { [origin] in
             try await origin.write(writing, forKey: bytes)
         } confirmedAt: {

@@ -93,7 +93,7 @@ struct OriginLifetime {
     /// whichever is earlier; nil if the lifetime is over.
     func policy(_ own: EntryPolicy, _ database: Database) -> EntryPolicy? {
         guard let milliseconds else { return own }
-        let left = milliseconds - (database.leaseTime() - since)
+        let left = milliseconds - (database.leases.time - since)
         guard left > 0 else { return nil }
         guard let checked = try? own.checked() else { return own }
         // Convert to the system clock, by which deadlines are given: the larder's time may be ahead of it.

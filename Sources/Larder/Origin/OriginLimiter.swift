@@ -45,7 +45,7 @@ final class OriginLimiter: @unchecked Sendable {
     }
 
     /// The time of the lease clock, in nanoseconds.
-    private func now() -> Int64 { database.leaseTime() * 1_000_000 }
+    private func now() -> Int64 { database.leases.time * 1_000_000 }
 
     /// Whether a call would fail at once, because the circuit breaker is open.
     var isResting: Bool { lock.withLock { breaker.reasonToRefuse(now()) != nil } }
@@ -154,7 +154,7 @@ final class OriginLimiter: @unchecked Sendable {
                     + "\(limits.rest) ms; last error: \(counts.lastError ?? "")"
             )
         }
-        if let word { database.reportOrigin(isAsked: word.isAsked, word.text) }
+        if let word { database.report(word.isAsked ? .info : .warning, word.text) }
     }
 
     /// Called with `lock` held.

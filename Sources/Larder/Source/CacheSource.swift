@@ -238,7 +238,7 @@ public final class CacheSource: @unchecked Sendable {
             switch onDecodingFailure {
             case .throwError:
                 guard isReplaceable else { throw error }
-                database.reportUndecodable(key, error.message)
+                database.report(.warning, "'\(key)' is treated as missing: \(error.message)")
                 return nil
             case .treatAsMiss: return nil
             case .removeAndMiss:

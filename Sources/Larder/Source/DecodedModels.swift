@@ -48,10 +48,13 @@ extension CacheSource {
         // A larder that is being shut down has no decoded models, so it need not be kept open here.
         guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
         var ticket = CommitTicket.none
-        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket, endsSoon: endsSoon) {
-            attachment in
-            guard let model = attachment.value(of: type, madeBy: codecIdentity) else { return false }
+        let isRead = database.readInMemory(key, now: database.now(), usesAttachment: true, ticket: &ticket) { entry in
+            // Safe without counting references: the entry retains the attachment, and a lock protects the entry.
+            guard let attachment = entry.attachment,
+                let model = attachment._withUnsafeGuaranteedRef({ $0.value(of: type, madeBy: codecIdentity) })
+            else { return false }
             body(model)
+            endsSoon?.pointee = entry.endsSoon
             return true
         }
         return isRead ? ticket.sequence : nil

@@ -28,7 +28,7 @@ import Testing
                 return
             }
             guard number < 3 || number == keys.count - 1 else { continue }
-            #expect(database.release(key, token, .absent(milliseconds: 60_000)))
+            #expect(database.leases.release(key, token, .absent(milliseconds: 60_000)))
         }
         for key in keys[..<3] + keys.suffix(1) {
             #expect(try fetch(database, key, holder) == .absent(milliseconds: 60_000))

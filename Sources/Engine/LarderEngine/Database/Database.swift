@@ -208,6 +208,11 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// The result of the last salvage since the larder was opened; nil if there was none.
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
+    /// Logs a message about the database, which must not contain a value of an entry.
+    package func report(_ level: EngineEvent.Level, _ message: String) {
+        context.report(level, "database '\(name)': \(message)")
+    }
+
     package func deletedError(_ operation: String) -> LarderError {
         LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)
     }

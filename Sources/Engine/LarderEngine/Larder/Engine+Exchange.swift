@@ -16,7 +16,7 @@ extension Engine {
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
             // If neither database has files, there is nothing to exchange, and no files have to be created.
             if !first.exists, !second.exists {
-                for database in [first, second] { database.endLeases(prefix: []) }
+                for database in [first, second] { database.leases.end(prefix: []) }
                 return .none
             }
             try first.prepare(forWriting: true)

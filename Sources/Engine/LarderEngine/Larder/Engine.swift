@@ -217,7 +217,7 @@ package final class Engine: @unchecked Sendable {
     }
 
     /// Ends all leases of all databases, so that values being fetched now are not stored.
-    package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
+    package func endAllLeases() { for database in table.all { database.leases.end(prefix: []) } }
 
     /// Deletes a database with its files, even while it is open. From then on, calls on its handles fail.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {

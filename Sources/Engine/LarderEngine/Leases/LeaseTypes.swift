@@ -12,6 +12,15 @@ package enum LeaseRelease: Hashable, Sendable {
     case failed(milliseconds: Int64)
 }
 
+/// The outcome of releasing a lease.
+package enum LeaseReleaseResult: Sendable {
+    case done
+    /// The lease is no longer valid. Nothing was done.
+    case lost
+    /// There was no value to renew; the lease was released.
+    case nothingStored
+}
+
 /// A remembered negative result of an origin for one key: the origin had no value, or the fetch failed. It ends at an
 /// instant of the monotonic clock, in milliseconds.
 package enum NegativeResult: Hashable, Sendable {

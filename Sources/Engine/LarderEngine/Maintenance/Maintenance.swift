@@ -114,7 +114,7 @@ final class Maintenance: @unchecked Sendable {
             let isExpiryHeld = isExpiryHeld
             let more = isExpiryHeld ? false : sweep(databases)
             unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
-            for database in databases { database.dropEndedLeases() }
+            for database in databases { database.leases.dropEnded() }
             if !isExpiryHeld { observation.notifyExpired() }
             context.disposalQueue.clear(report: context.report)
             return more

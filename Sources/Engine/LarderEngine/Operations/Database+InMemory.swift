@@ -9,13 +9,19 @@ extension Database {
         case unreadable(RecordHeader.Defect)
         /// There is no fresh entry.
         case absent
-        case fresh(RecordHeader, record: UnsafeRawBufferPointer, version: UInt64)
+        /// The caller that uses the entry must call ``use(_:_:_:)``.
+        case fresh(RecordHeader, record: UnsafeRawBufferPointer, EntryPointer)
     }
 
-    /// Looks up a key and counts a hit or a miss. Called with the lock of its shard held.
+    /// Looks up a key, and counts a miss. Called with the lock of its shard held.
+    ///
+    /// With `memoryOnly`, if the shard does not know the key, also asks LevelDB without using the disk. LevelDB can
+    /// exclude most keys that were never stored. Their absence is recorded in the shard, which may evict entries that
+    /// were found earlier.
     @inline(__always)
     func look(
-        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
+        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ access: Access,
+        _ ticket: inout CommitTicket
     ) -> Looked {
         guard case .open = applied.presence else {
             guard case .absent = applied.presence else { return .unavailable }
@@ -23,45 +29,73 @@ extension Database {
             shard.counters.misses += 1
             return .absent
         }
-        guard let entry = shard.table.find(key, hash: hash) else { return .unknown }
-        let sequence = max(undecided(entry), applied.sequence)
-        guard let record = entry.record else {
-            ticket = max(ticket, CommitTicket(sequence: sequence))
+        guard let entry = shard.table.find(key, hash: hash) else {
+            guard access == .memoryOnly, isAbsentInLevelDB(shard, key, hash) else { return .unknown }
+            ticket = max(ticket, CommitTicket(sequence: applied.sequence))
             shard.noteMiss(nil, hash, now: now)
+            shard.keepAbsence(key, hash)
+            shard.makeRoom()
             return .absent
         }
         let header: RecordHeader
         do throws(RecordHeader.Defect) {
+            guard let record = entry.record else {
+                depend(on: entry, &ticket)
+                shard.noteMiss(nil, hash, now: now)
+                return .absent
+            }
             header = try RecordHeader(parsing: record, applied.rules.purges)
-        } catch {
-            return .unreadable(error)
-        }
-        ticket = max(ticket, CommitTicket(sequence: sequence))
-        let freshness = applied.rules.freshness(header, now: now)
-        guard freshness == .fresh else {
+            let freshness = applied.rules.freshness(header, now: now)
+            if freshness == .fresh { return .fresh(header, record: record, entry) }
+            depend(on: entry, &ticket)
             if freshness == .gone { shard.foundExpired(entry) }
             shard.counters.noteMiss(header)
             return .absent
+        } catch {
+            return .unreadable(error)
         }
-        shard.table.touch(entry)
-        shard.counters.hits += 1
-        return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Like ``look(_:_:_:_:_:)``, but if the shard does not know the key, also asks LevelDB without using the disk.
-    /// LevelDB can exclude most keys that were never stored. Their absence is recorded in the shard, which may evict
-    /// entries that were found earlier. For event loops.
+    /// Counts a hit, and marks the entry as recently used. Called with the lock of its shard held.
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
     @inline(__always)
-    func lookAndAsk(
-        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
-    ) -> Looked {
-        let looked = look(shard, key, hash, now, &ticket)
-        guard case .unknown = looked, isAbsentInLevelDB(shard, key, hash) else { return looked }
-        ticket = max(ticket, CommitTicket(sequence: applied.sequence))
-        shard.noteMiss(nil, hash, now: now)
-        shard.keepAbsence(key, hash)
-        shard.makeRoom()
-        return .absent
+    func use(_ entry: EntryPointer, _ shard: Shard, _ ticket: inout CommitTicket) {
+        depend(on: entry, &ticket)
+        shard.table.touch(entry)
+        shard.counters.hits += 1
+    }
+
+    @inline(__always)
+    private func depend(on entry: EntryPointer, _ ticket: inout CommitTicket) {
+        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+    }
+
+    /// Passes the fresh entry of a key to `body`, if it is in memory.
+    /// - Parameters:
+    ///   - usesAttachment: whether `body` uses the attachment of the entry, and is not called if there is none.
+    ///   - ticket: raised to cover the commits that the reply has to wait for, if `body` returns true.
+    ///   - body: called at most once, with a shard's lock held: copy the data that you need, and do not call the
+    ///     engine. Returns whether it used the entry, which then counts as a hit.
+    /// - Returns: whether `body` was called and returned true. If not, nothing was done.
+    package func readInMemory(
+        _ key: UnsafeRawBufferPointer, now: Int64, usesAttachment: Bool = false, ticket: inout CommitTicket,
+        _ body: (FreshEntry) -> Bool
+    ) -> Bool {
+        if ForkGuard.isForked { return false }
+        let hash = Key.hash(key)
+        return shards.with(hash) { shard in
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
+                !usesAttachment || entry.head.pointee.attachment != nil, let record = entry.record,
+                let header = try? RecordHeader(parsing: record, applied.rules.purges),
+                applied.rules.freshness(header, now: now) == .fresh,
+                body(FreshEntry(self, shards.unmanaged(hash), entry, header, record, hash: hash, now: now))
+            else { return false }
+            use(entry, shard, &ticket)
+            if usesAttachment { entry.head.pointee.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
+            return true
+        }
     }
 
     /// Whether LevelDB can exclude, without using the disk, that it contains a key. For keys that the shard does not
@@ -95,14 +129,12 @@ extension Database {
                 let (isKnown, continues) = shards.with(hashes[index]) { shard in
                     shard.lock.withLock { () -> (Bool, Bool) in
                         var ticket = CommitTicket.none
-                        switch lookAndAsk(shard, keys[index], hashes[index], now, &ticket) {
+                        switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
                         case .unknown, .unavailable, .unreadable: return (false, false)
                         case .absent: return (true, body(index, ticket, nil))
-                        case .fresh(_, let record, _) where record.count >= context.options.pinnedBytesMin:
-                            // The thread that reads the entry counts the hit.
-                            shard.counters.hits -= 1
-                            return (false, false)
-                        case .fresh(let header, let record, _):
+                        case .fresh(let header, let record, let entry):
+                            if record.count >= context.options.pinnedBytesMin { return (false, false) }
+                            use(entry, shard, &ticket)
                             return (true, body(index, ticket, header.payload(of: record)))
                         }
                     }

@@ -99,18 +99,13 @@ extension Database {
             shard.lock.lock()
             defer { shard.lock.unlock() }
             let isInMemory = access == .memoryOnly
-            let looked =
-                isInMemory ? lookAndAsk(shard, key, hash, now, &ticket) : look(shard, key, hash, now, &ticket)
-            switch looked {
-            case .fresh(let header, let record, let version):
-                if isInMemory, record.count >= bytesMax {
-                    // The thread that reads the entry counts the hit.
-                    shard.counters.hits -= 1
-                    return .ended(.cold)
-                }
-                if record.count >= context.options.pinnedBytesMin, let entry = shard.table.find(key, hash: hash),
-                    entry.pin()
-                {
+            switch look(shard, key, hash, now, access, &ticket) {
+            case .fresh(let header, let record, let entry):
+                // The thread that reads the entry counts the hit.
+                if isInMemory, record.count >= bytesMax { return .ended(.cold) }
+                use(entry, shard, &ticket)
+                let version = entry.head.pointee.version
+                if record.count >= context.options.pinnedBytesMin, entry.pin() {
                     return .pinned(entry, header, record, version: version)
                 }
                 body(header, record, version)

@@ -14,7 +14,7 @@ extension Database {
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
         // End the leases of keys without an entry too. Leases granted from now on stay valid: their holders fetch
         // values that are newer than the call.
-        endLeases(prefix: prefix)
+        leases.end(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
         notifyFollowers(purgeOf: prefix)
         let report = try removeMatching(prefix) { _, _, _ in

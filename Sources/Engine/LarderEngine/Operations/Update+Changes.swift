@@ -285,7 +285,7 @@ extension Update {
     }
 
     /// Releases a lease of the key at `index`, because its origin reports that the stored value is unchanged.
-    package func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
+    package func releaseUnchanged(_ index: Int, _ token: UInt64) -> LeaseReleaseResult {
         guard holdsLease(index, token, tags: stored(index)?.tags) else { return .lost }
         if renew(index) { return .done }
         return release(index, token, .open) ? .nothingStored : .lost

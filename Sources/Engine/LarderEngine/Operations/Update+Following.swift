@@ -145,7 +145,7 @@ extension Database {
         }
         // End the leases of keys without an entry too. With tags, end all leases, because the tags of the values that
         // are being fetched are unknown.
-        endLeases(prefix: prefix)
+        leases.end(prefix: prefix)
         let isWhole = prefix.isEmpty && tags == nil
         if isWhole { context.changeLog.noteForeignPurge(version, in: self) }
         let set = tags.map { Set($0) }

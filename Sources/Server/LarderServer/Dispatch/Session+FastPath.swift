@@ -120,8 +120,14 @@ extension Session {
             let options = try? FetchWords(arguments)
         else { return false }
         return replyFromMemory { database, ticket in
-            database.fetchFresh(key, maxAge: options.maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
-                replies.pointee.fetched(.fresh, $2, unless: options.version, storedAt: $0, deadline: $1, now: now)
+            database.readInMemory(key, now: now, ticket: &ticket) { entry in
+                guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
+                    return false
+                }
+                replies.pointee.fetched(
+                    .fresh, entry.payload, unless: options.version, storedAt: entry.header.storedAt,
+                    deadline: entry.deadline, now: now)
+                return true
             }
         }
     }

@@ -47,7 +47,7 @@ struct Fetching {
     /// Releases the leases to waiting clients, because the connection was closed or reset. Many leases are released on
     /// another thread, because this would delay other connections.
     mutating func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)?) {
-        if let waiting { waiting.database.stopWaiting(waiting.request) }
+        if let waiting { waiting.database.leases.stopWaiting(waiting.request) }
         waiting = nil
         leases?.end(elsewhere: elsewhere)
         leases = nil

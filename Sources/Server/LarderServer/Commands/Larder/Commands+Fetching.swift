@@ -113,7 +113,7 @@ enum FetchingCommands {
     @Sendable static func release(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
         let token = try call.token(2)
-        let result: Database.ReleaseResult
+        let result: LeaseReleaseResult
         if call.count == 3 {
             result = try call.update([key], loading: false) { $0.release(0, token, .open) ? .done : .lost }
         } else if call.count == 4, call.isWord(3, "UNCHANGED") {
