@@ -55,7 +55,7 @@ enum Purge {
         var code = ExitCode.done
         for database in databases {
             do throws(LarderError) {
-                let result = target == .expired ? try database.purgeExpired() : try database.purge()
+                let result = target == .expired ? try database.purge(.expired(merges: true)) : try database.purge()
                 report(database.name, result.entries ?? 0, result.bytes, result.milliseconds)
             } catch {
                 Daemon.complain(error.description)

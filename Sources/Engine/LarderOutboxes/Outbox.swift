@@ -143,7 +143,7 @@ package final class Outbox: Sendable {
 
     /// Drops all pending writes without delivering them. May block.
     package func discard() throws(LarderError) {
-        _ = try database.purge(counting: false)
+        _ = try database.purge(.all(counting: false))
         index.removeAll()
     }
 }

@@ -86,7 +86,7 @@ extension Cache {
         try source.whileOpen("purge") { (engine) throws(LarderError) in
             // Wakes the background thread, so that the old files are removed soon.
             defer { engine.wakeMaintenance() }
-            let report = try source.database.purge(counting: counting)
+            let report = try source.database.purge(.all(counting: counting))
             source.database.notePurge(entries: report.entries ?? 0)
             return report
         }
@@ -113,7 +113,7 @@ extension Cache {
         let tags = tags.map { Array($0.utf8) }
         try source.whileOpen("purge") { (engine) throws(LarderError) in
             if tags.isEmpty { return }
-            try source.database.purge(tags: tags, soft: soft)
+            try source.database.purge(.tags(tags, soft: soft))
             engine.wakeMaintenance()
         }
     }
@@ -126,7 +126,7 @@ extension Cache {
     public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
         let prefix = try source.key(prefix, "remove prefix")
         return try source.whileOpen("remove prefix") { (_) throws(LarderError) in
-            try source.database.purge(prefix: Array(prefix.bytes))
+            try source.database.purge(.prefix(Array(prefix.bytes)))
         }
     }
 
@@ -135,7 +135,7 @@ extension Cache {
     @discardableResult
     public func removeExpired() throws(LarderError) -> PurgeReport {
         try source.whileOpen("remove expired") { (_) throws(LarderError) in
-            try source.database.purgeExpired()
+            try source.database.purge(.expired(merges: true))
         }
     }
 

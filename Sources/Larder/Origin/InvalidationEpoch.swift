@@ -250,7 +250,7 @@ final class InvalidationEpoch: @unchecked Sendable {
                     // the purge or not at all. The purge makes only existing entries stale, so a reply that is stored
                     // after it would stay fresh.
                     database.leases.end(prefix: [])
-                    try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
+                    try database.purge(.tags([Array(Self.tag.utf8)], soft: true))
                 }
                 lock.withLock { settled = now }
             }

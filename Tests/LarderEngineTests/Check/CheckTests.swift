@@ -249,7 +249,7 @@ import Testing
 
     @Test("a check reports a ledger without POINTER") func aLedgerWithoutPointerIsReported() throws {
         let larder = try Self.filled()
-        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        try larder.database().purge(.tags([Array("t".utf8)], soft: false))
         larder.close()
         try larder.expectHealthy()
         let databases = try larder.engine().databases.count
@@ -266,7 +266,7 @@ import Testing
         let larder = try Self.filled()
         larder.close()
         #expect(errorCode { _ = try larder.check(DatabaseName.ledger) } == .noSuchDatabase)
-        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        try larder.database().purge(.tags([Array("t".utf8)], soft: false))
         try larder.crashCopy().expectHealthy()
         _ = try larder.engine().ledger.database.flushedStore()
         larder.close()
@@ -276,7 +276,7 @@ import Testing
         let without = try larder.crashCopy()
         let database = try without.database()
         try without.engine().ledger.set("functions", to: [1])
-        database.forgetPurges(database.rules.purges)
+        database.tagPurges.forget(database.rules.purges)
         without.close()
         try without.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try without.expectRepair()
@@ -317,7 +317,7 @@ import Testing
     @Test("the ledger's tables are read once for all databases")
     func theLedgerIsReadOnce() throws {
         let larder = try Self.filled()
-        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        try larder.database().purge(.tags([Array("t".utf8)], soft: false))
         _ = try larder.engine().ledger.database.flushedStore()
         try larder.engine().save()
         larder.close()

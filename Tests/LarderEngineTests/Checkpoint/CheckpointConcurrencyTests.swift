@@ -73,7 +73,7 @@ import Testing
             try own.setPolicy(round % 20 < 10 ? .never : .lowest)
             if try number(own.value("a")) != round { note("\(name) lost \(round)") }
             if round % 30 < 10 {
-                _ = try own.purge(counting: round % 20 < 10)
+                _ = try own.purge(.all(counting: round % 20 < 10))
                 if try own.count(includingExpired: true) != 0 { note("\(name) has entries after a purge") }
             } else if round % 30 < 20 {
                 _ = try engine.deleteDatabase(name)

@@ -76,7 +76,7 @@ import Testing
     /// If a recreated database reused an epoch number, old entries in the journal would be applied to it.
     @Test func aRecreatedDatabaseNeverReusesAnEpochNumber() throws {
         let larder = try TestLarder()
-        for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
+        for _ in 0..<5 { _ = try larder.database().purge(.all(counting: false)) }
         larder.close()
         try larder.database().put("a", "1")
         for _ in 0..<10 {
@@ -199,7 +199,7 @@ import Testing
         fault.instead.value = { gate.pass() }
         let purge = Guarded<LarderError.Code?>(nil)
         let purging = WorkThread(name: "purge") {
-            let code = errorCode { _ = try database.purge(counting: false) }
+            let code = errorCode { _ = try database.purge(.all(counting: false)) }
             purge.value = code
         }
         gate.waitUntil()

@@ -221,7 +221,7 @@ import Testing
                 let before = database.appliedState.store
                 thread.with {
                     $0 = WorkThread(name: "purge") {
-                        let code = errorCode { _ = try database.purge(counting: false) }
+                        let code = errorCode { _ = try database.purge(.all(counting: false)) }
                         purged.value = code
                     }
                 }

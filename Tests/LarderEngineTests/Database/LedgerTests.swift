@@ -15,7 +15,7 @@ import Testing
     }
 
     private func purge(_ database: Database, _ tag: String) throws {
-        try database.purge(tags: [Array(tag.utf8)], soft: false)
+        try database.purge(.tags([Array(tag.utf8)], soft: false))
     }
 
     /// Returns a larder with three entries: the tag of `a` was purged, the tag of `b` was not, and `c` has no tag.

@@ -186,7 +186,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("old", "1")
-        _ = try database.purge(counting: false)
+        _ = try database.purge(.all(counting: false))
         let store = try #require(database.durableState.store)
         #expect(!store.isMade)
         let batch = LarderLevelDB.WriteBatch()

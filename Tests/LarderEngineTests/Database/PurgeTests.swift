@@ -72,7 +72,7 @@ import Testing
         let snapshotCursor = try #require(try snapshot.cursor())
         #expect(try cursor.next())
         #expect(try snapshotCursor.next())
-        #expect(try database.purge(counting: false).entries == nil)
+        #expect(try database.purge(.all(counting: false)).entries == nil)
         for _ in 0..<2 {
             #expect(errorCode { _ = try cursor.next() } == .purged)
             #expect(errorCode { _ = try cursor.key() } == .purged)
@@ -110,7 +110,7 @@ import Testing
             }
             if thread > 0 { isDone.value = true }
             while thread == 0, !isDone.value {
-                if let code = errorCode({ _ = try database.purge(counting: false) }) {
+                if let code = errorCode({ _ = try database.purge(.all(counting: false)) }) {
                     problems.add("\(code)")
                 }
             }
@@ -122,7 +122,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         let before = try database.putLater("a", "1")
-        _ = try database.purge(counting: false)
+        _ = try database.purge(.all(counting: false))
         let after = try database.putLater("b", "2")
         try larder.engine().pipeline.wait(for: before)
         try larder.engine().pipeline.wait(for: after)
@@ -152,11 +152,11 @@ import Testing
         let database = try larder.database()
         for number in 0..<1300 { try database.put("user:\(number)", "v") }
         for name in ["usen", "user", "user;", "uses", "\u{7f}"] { try database.put(name, "v") }
-        let report = try database.purge(prefix: Array("user:".utf8))
+        let report = try database.purge(.prefix(Array("user:".utf8)))
         #expect(report.entries == 1300)
         #expect(try Set(database.contents().keys) == ["usen", "user", "user;", "uses", "\u{7f}"])
-        #expect(try database.purge(prefix: [0xFF]).entries == 0)
-        #expect(try database.purge(prefix: []).entries == 5)
+        #expect(try database.purge(.prefix([0xFF])).entries == 0)
+        #expect(try database.purge(.prefix([])).entries == 5)
         #expect(try database.rawKeys().count == 1)
     }
 
@@ -171,9 +171,9 @@ import Testing
             return try #require(try JournalMark.newest(in: bytes, secondOffset: JournalMarkFile.secondOffset)).synced
         }
         let purges: [(Database) throws -> Int?] = [
-            { try $0.purge(prefix: Array("k".utf8)).entries },
-            { try $0.follow(purge: ChangeVersion(time: $0.now() + 1), prefix: [], tags: nil) },
-            { try $0.follow(purge: ChangeVersion(time: $0.now() + 1), prefix: Array("k".utf8), tags: nil) },
+            { try $0.purge(.prefix(Array("k".utf8))).entries },
+            { try $0.purge(.upTo(ChangeVersion(time: $0.now() + 1), prefix: [], tags: nil)).entries },
+            { try $0.purge(.upTo(ChangeVersion(time: $0.now() + 1), prefix: Array("k".utf8), tags: nil)).entries },
         ]
         for purge in purges {
             try database.put("k", "v")
@@ -195,7 +195,7 @@ import Testing
         larder.close()
         larder.time.stepWall(milliseconds: -3_600_000)
         let database = try larder.database()
-        #expect(try database.purge(prefix: Array("a:".utf8)).entries == 1)
+        #expect(try database.purge(.prefix(Array("a:".utf8))).entries == 1)
         #expect(try database.count(includingExpired: true) == 0)
     }
 

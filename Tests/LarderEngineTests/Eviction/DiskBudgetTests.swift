@@ -108,7 +108,7 @@ import Testing
         for key in gone[..<100] { try database.remove(key) }
         #expect(try misses(Array(gone[..<100])) == 0)
         #expect(try misses(Array(gone[100..<200])) > 80)
-        _ = try database.purge(prefix: Array("key:".utf8))
+        _ = try database.purge(.prefix(Array("key:".utf8)))
         #expect(try misses(Array(gone[100..<200])) == 0)
     }
 
@@ -153,7 +153,7 @@ import Testing
         #expect(outbox.counts.evicted == 0)
         // The entries survive a year and a restart.
         larder.time.advance(milliseconds: 366 * 86_400_000)
-        _ = try outbox.purgeExpired()
+        _ = try outbox.purge(.expired(merges: true))
         larder.close()
         #expect(try count(try larder.database("a.outbox")) == 1_000)
     }

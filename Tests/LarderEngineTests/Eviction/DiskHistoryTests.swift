@@ -40,10 +40,10 @@ import Testing
             let key = key()
             switch random.below(1_000) {
             case 0 where purges:
-                _ = try database.purge(counting: false)
+                _ = try database.purge(.all(counting: false))
                 model = [:]
             case 1...2 where purges:
-                _ = try database.purge(prefix: Array("key:1".utf8))
+                _ = try database.purge(.prefix(Array("key:1".utf8)))
                 for key in model.keys where key.hasPrefix("key:1") { model[key] = .some(nil) }
             case 3...9: larder.time.advance(milliseconds: Int64(random.below(20_000)))
             case 10..<60:

@@ -47,7 +47,7 @@ import Testing
             case 0: _ = try database.flushedStore()
             case 1: try database.setPolicy(.every(milliseconds: 40_000) ?? .high, grace: 5_000)
             case 2: try database.setPolicy(.never)
-            case 3: try database.purge(tags: [[7]], soft: Bool.random(using: &random))
+            case 3: try database.purge(.tags([[7]], soft: Bool.random(using: &random)))
             case 4: _ = try database.commit([Key(key)], loading: false) { $0.remove(0) }
             default:
                 let life = Int64.random(in: 1...60_000, using: &random)

@@ -220,7 +220,7 @@ import Testing
         try larder.maintain()
         #expect(try database.rawKeys().filter { $0.first == KeyKind.record } == [Key("b").stored])
         #expect(try raw(database, KeyKind.ownDeadline) == 0)
-        #expect(try database.purge(prefix: []).entries == 1)
+        #expect(try database.purge(.prefix([])).entries == 1)
         #expect(try raw(database, KeyKind.record) == 0)
     }
 
@@ -277,12 +277,12 @@ import Testing
         for number in 0..<1500 { try database.put("old\(number)", "value") }
         larder.time.advance(milliseconds: 60_000)
         for number in 0..<10 { try database.put("new\(number)", "value") }
-        let report = try database.purgeExpired()
+        let report = try database.purge(.expired(merges: true))
         #expect(report.entries == 1500)
         #expect(report.bytes == (0..<1500).reduce(0) { $0 + "old\($1)".utf8.count + 5 })
         #expect(try database.count(includingExpired: true) == 10)
         #expect(try raw(database, KeyKind.governed) == 10)
-        #expect(try database.purgeExpired() == PurgeReport())
+        #expect(try database.purge(.expired(merges: true)) == PurgeReport())
     }
 
     /// A checkpoint with large values of other databases can take seconds. `purgeExpired` must not wait for it; it
@@ -298,7 +298,7 @@ import Testing
             checkpointer.holdingTurn { gate.pass() }
         }
         gate.waitUntil()
-        let report = try database.purgeExpired(merges: false)
+        let report = try database.purge(.expired(merges: false))
         gate.open()
         checkpoint.join()
         #expect(report.entries == 600)
@@ -306,7 +306,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1)
         try larder.maintain()
         #expect(try larder.engine().statistics.compactions.read() == 1)
-        #expect(try database.purgeExpired(merges: false) == PurgeReport())
+        #expect(try database.purge(.expired(merges: false)) == PurgeReport())
     }
 }
 
@@ -368,7 +368,7 @@ import Testing
         try larder.maintain()
         #expect(database.byteCountOnDisk() > 29_000_000)
         if byPrefix {
-            #expect(try database.purge(prefix: [UInt8(ascii: "k")]).entries == 500)
+            #expect(try database.purge(.prefix([UInt8(ascii: "k")])).entries == 500)
         } else {
             for number in 0..<500 { try database.remove("k\(number)") }
         }

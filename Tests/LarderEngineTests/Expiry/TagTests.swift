@@ -17,7 +17,7 @@ import Testing
     }
 
     private func purge(_ database: Database, _ names: String..., soft: Bool = false) throws {
-        try database.purge(tags: names.map { Array($0.utf8) }, soft: soft)
+        try database.purge(.tags(names.map { Array($0.utf8) }, soft: soft))
     }
 
     @Test func invalidTagsAreRefused() throws {

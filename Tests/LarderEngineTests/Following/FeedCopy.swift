@@ -83,9 +83,9 @@ enum FeedHistory {
         let database = try larder.database(policy: .high)
         let key = ["", "a", "ab", "b"][random.below(4)] + "\(random.below(12))"
         switch random.below(40) {
-        case 0: _ = try database.purge(counting: random.oneIn(2))
-        case 1: _ = try database.purge(prefix: Array("a".utf8))
-        case 2, 3: try database.purge(tags: [Array("t\(random.below(3))".utf8)], soft: random.oneIn(3))
+        case 0: _ = try database.purge(.all(counting: random.oneIn(2)))
+        case 1: _ = try database.purge(.prefix(Array("a".utf8)))
+        case 2, 3: try database.purge(.tags([Array("t\(random.below(3))".utf8)], soft: random.oneIn(3)))
         case 4: larder.time.advance(milliseconds: Int64(random.below(20_000)))
         case 5: try larder.maintain()
         case 6: try larder.engine().save()

@@ -45,7 +45,7 @@ import Testing
         try larder.database().put("d", "3")
         larder.close()
         try larder.database().put("e", "4")
-        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        try larder.database().purge(.tags([Array("t".utf8)], soft: false))
         #expect(try follow(&copy, larder) == 0)
         try larder.database().remove("c")
         _ = try larder.database().purge()

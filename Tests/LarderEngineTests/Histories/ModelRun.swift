@@ -205,7 +205,7 @@ final class ModelRun {
         guard !tags.isEmpty else { return }
         note("purge \(name) tags \(tags)")
         noteSweep()
-        try database.purge(tags: tags.map { Array($0.utf8) }, soft: random.oneIn(2))
+        try database.purge(.tags(tags.map { Array($0.utf8) }, soft: random.oneIn(2)))
         models[name]?.purge(tags: Set(tags))
         for index in views.indices where views[index].name == name { views[index].model.purge(tags: Set(tags)) }
     }
@@ -307,7 +307,7 @@ final class ModelRun {
         }
         // Purging a database that is already purged writes nothing, so it cannot fail.
         let expected: LarderError.Code? = database.ticketIfEmpty == nil ? .commitFailed : nil
-        guard errorCode({ _ = try database.purge(counting: false) }) == expected else {
+        guard errorCode({ _ = try database.purge(.all(counting: false)) }) == expected else {
             throw fail("a failing purge did not fail")
         }
         if database.policy != models[name]?.policy { throw fail("a failed change of policy stayed") }
@@ -344,7 +344,7 @@ final class ModelRun {
         let database = try database(name)
         note("purge \(name)")
         let isPurged = database.ticketIfEmpty != nil
-        _ = try database.purge(counting: random.oneIn(2))
+        _ = try database.purge(.all(counting: random.oneIn(2)))
         if isPurged { return }
         models[name]?.entries = [:]
         models[name]?.purged = []
@@ -357,7 +357,7 @@ final class ModelRun {
         let prefix = ["p:", "q:", "p", "1", "z"].randomElement(using: &random) ?? ""
         note("purge \(name) prefix \(prefix)")
         noteSweep()
-        let report = try database.purge(prefix: Array(prefix.utf8))
+        let report = try database.purge(.prefix(Array(prefix.utf8)))
         guard let model = models[name] else { return }
         let matching = model.entries.filter { $0.key.hasPrefix(prefix) }
         let sure = matching.count { !$0.value.mayBeSwept }
@@ -375,7 +375,7 @@ final class ModelRun {
         let database = try database(name)
         note("purge \(name) expired")
         noteSweep()
-        _ = try database.purgeExpired()
+        _ = try database.purge(.expired(merges: true))
         // Expired entries stay in the model: an entry that expired before it was written to LevelDB may come back from
         // the journal, still expired. It then counts as a stored entry, but is not visible.
     }

@@ -116,7 +116,7 @@ final class RecordedRun {
 
     private func purge(_ name: String) throws {
         let database = try database(name)
-        guard try attempt({ _ = try database.purge(counting: random.oneIn(2)) }) else { return }
+        guard try attempt({ _ = try database.purge(.all(counting: random.oneIn(2))) }) else { return }
         models[name]?.entries = [:]
         models[name]?.deadBefore = 0
         record(name)

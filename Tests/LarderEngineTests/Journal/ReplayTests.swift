@@ -23,7 +23,7 @@ import Testing
             }
             if number == 4000 {
                 // After the purge, earlier groups of the journal must not be applied.
-                _ = try database.purge(counting: false)
+                _ = try database.purge(.all(counting: false))
                 expected[name] = [:]
             }
         }

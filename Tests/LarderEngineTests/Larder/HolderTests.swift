@@ -83,7 +83,7 @@ import Testing
                     errorCode { _ = try engine.openDatabase("new") },
                     errorCode { _ = try Engine.open(path + "/x") },
                     errorCode { try engine.pipeline.waitForAllCommits() },
-                    errorCode { _ = try database.purge(prefix: []) },
+                    errorCode { _ = try database.purge(.prefix([])) },
                 ]
                 snapshot.close()
                 cursor?.close()

@@ -59,7 +59,7 @@ import Testing
             let tags = try? Tags(checking: [Array("t".utf8)])
             update.put(0, payload: UnsafeRawBufferPointer(start: nil, count: 0), tags: tags)
         }
-        try database.purge(tags: [Array("t".utf8)], soft: false)
+        try database.purge(.tags([Array("t".utf8)], soft: false))
         try withContents(of: try larder.engine(), larder.time) { (copy: Engine) throws in
             #expect(try copy.openDatabase("books").contents() == ["a": "1"])
         }

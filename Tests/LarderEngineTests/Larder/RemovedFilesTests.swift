@@ -95,7 +95,7 @@ import Testing
         let before = try FileSystem.list(larder.path).sorted()
         #expect(refusal { _ = try database.purge() } != nil)
         #expect(refusal { try database.setPolicy(.high) } != nil)
-        #expect(refusal { try database.purge(tags: [[1]], soft: false) } != nil)
+        #expect(refusal { try database.purge(.tags([[1]], soft: false)) } != nil)
         #expect(refusal { try larder.database("other").put("a", "b") } != nil)
         #expect(refusal { _ = try database.delete(counting: false) } != nil)
         #expect(try FileSystem.list(larder.path).sorted() == before)

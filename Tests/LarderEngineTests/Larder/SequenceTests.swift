@@ -250,7 +250,7 @@ import Testing
                 #expect(epoch > last)
                 last = epoch
                 if round % 2 == 0 {
-                    _ = try database.purge(counting: false)
+                    _ = try database.purge(.all(counting: false))
                 } else {
                     _ = try larder.engine().deleteDatabase("books")
                 }

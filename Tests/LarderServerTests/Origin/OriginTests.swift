@@ -103,7 +103,7 @@ import Testing
         for name in ["a", "b", "c"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("MGET a b c")
         _ = fixture.origin.takeReads()
-        _ = try fixture.server.engine.database("0").purge(prefix: Array("b".utf8))
+        _ = try fixture.server.engine.database("0").purge(.prefix(Array("b".utf8)))
         fixture.client.feed(["a", "b", "c"].flatMap { encodeRequest(["GET", $0]) })
         fixture.server.commit()
         #expect(fixture.client.takeSendable() == Wire.bulk("va") + Wire.bulk("vb") + Wire.bulk("vc"))

@@ -84,9 +84,9 @@ import Testing
     @Test func aTagPurgeIsReportedWithItsTags() async throws {
         let database = try Engine.open(work.directory).database("books")
         let changes = try cache.changes(prefix: "p")
-        try database.purge(tags: [Array("article:17".utf8), Array("x".utf8)], soft: false)
+        try database.purge(.tags([Array("article:17".utf8), Array("x".utf8)], soft: false))
         #expect(try await notified(changes, end: "p") == ["purged article:17 x"])
-        try database.purge(tags: [Array("y".utf8)], soft: true)
+        try database.purge(.tags([Array("y".utf8)], soft: true))
         #expect(try await notified(changes, end: "p") == ["purged y"])
     }
 

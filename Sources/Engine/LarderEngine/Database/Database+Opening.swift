@@ -112,7 +112,7 @@ extension Database {
         let pointer = withoutFuture(written)
         // Even if opening fails, POINTER determines from now on which operations of the journal are valid.
         adoptIfUnknown(pointer)
-        let purges = isLedger ? nil : try completePurges(areExpected: pointer.hasTagPurges)
+        let purges = isLedger ? nil : try tagPurges.complete(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         shards.withAllLocked {

@@ -9,7 +9,7 @@ extension Database {
     /// one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed entries
     /// takes additional time. Does nothing if nothing was stored since the last purge.
     /// - Parameter counting: whether the report has the number of entries, which requires reading all of them.
-    package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
+    func purgeAll(counting: Bool) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport(entries: counting ? 0 : nil)
@@ -131,7 +131,7 @@ extension Database {
                 try? context.sequences.note(name, exists: true)
                 throw error
             }
-            forgetPurges(purges)
+            tagPurges.forget(purges)
         }
         roster.remove(self)
         report.milliseconds = context.time.monotonic() - start

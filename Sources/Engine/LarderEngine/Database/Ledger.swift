@@ -197,7 +197,7 @@ package struct Ledger: Sendable {
         let found = try readOrSalvage()
         database.context.larder.factsLost.store(found.loss.map { max(1, $0.time) } ?? 0, ordering: .relaxed)
         for database in databases where database !== self.database {
-            database.adopt(found.purges[database.name], found.loss)
+            database.tagPurges.adopt(found.purges[database.name], found.loss)
         }
     }
 

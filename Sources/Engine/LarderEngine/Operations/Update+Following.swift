@@ -72,7 +72,7 @@ extension Update {
         database.context.changeLog.known(of: Array(key(index).bytes), in: database)
     }
 
-    /// Whether a change of the key at `index` still waits for its commit, although ``Database/run(_:_:)`` has waited
+    /// Whether a change of the key at `index` still waits for its commit, although ``Database/perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)`` has waited
     /// several times. When committed, that change gets a later version than the change from the other larder.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
@@ -124,68 +124,5 @@ extension DeadlineRule {
         case .own(let deadline): (1, deadline)
         case .ownNever: (2, 0)
         }
-    }
-}
-
-extension Database {
-    /// The maximum numbers of entries in one commit unit and of entries read with one cursor.
-    private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
-
-    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries,
-    /// except for a purge of tags without a prefix in a database without followers, which is an ordinary purge of the
-    /// tags. May block.
-    /// - Parameters:
-    ///   - prefix: only keys with this prefix.
-    ///   - tags: nil for all entries.
-    /// - Returns: the number of removed entries; 0 for an ordinary purge.
-    package func follow(purge version: ChangeVersion, prefix: [UInt8], tags: [[UInt8]]?) throws(LarderError) -> Int {
-        if let tags, prefix.isEmpty, !context.changeLog.isFollowed(self) {
-            try purge(tags: tags, soft: false)
-            return 0
-        }
-        // End the leases of keys without an entry too. With tags, end all leases, because the tags of the values that
-        // are being fetched are unknown.
-        leases.end(prefix: prefix)
-        let isWhole = prefix.isEmpty && tags == nil
-        if isWhole { context.changeLog.noteForeignPurge(version, in: self) }
-        let set = tags.map { Set($0) }
-        var removed = 0
-        var next: [UInt8]? = prefix
-        while let from = next {
-            let keys: [Key]
-            do throws(LarderError) {
-                (keys, next) = try scan(prefix, from: from, upTo: version.time, tagged: tags != nil)
-            } catch {
-                // The database was emptied or reopened in the meantime: scan the same part again.
-                if error.code == .purged || error.code == .invalidated { continue }
-                throw error
-            }
-            if keys.isEmpty { continue }
-            removed += try commit(keys, set == nil ? .headers : .records, observing: version) { update in
-                keys.indices.count { update.follow(removal: version, $0, tags: set) == .removed }
-            }
-        }
-        if isWhole { context.changeLog.finishForeignPurge(version, in: self) }
-        try syncPurge()
-        return removed
-    }
-
-    private func scan(
-        _ prefix: [UInt8], from start: [UInt8], upTo time: Int64, tagged: Bool
-    ) throws(LarderError) -> ([Key], next: [UInt8]?) {
-        guard let cursor = try cursor(EnumerationOptions(prefix: prefix, start: start, includeExpired: true)) else {
-            return ([], nil)
-        }
-        defer { cursor.close() }
-        var found: [Key] = []
-        var last: Key?
-        for _ in 0..<Self.scannedPerCursor where found.count < Self.followedPerUnit {
-            guard try cursor.next() else { return (found, nil) }
-            let key = try cursor.key()
-            let header = try cursor.header()
-            if header.storedAt <= time, !tagged || header.hasTags { found.append(key) }
-            last = key
-        }
-        return (found, last.map { $0.bytes + [0] })
     }
 }

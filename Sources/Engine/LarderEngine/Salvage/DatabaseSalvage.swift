@@ -197,7 +197,8 @@ struct DatabaseSalvage {
         if next.journalFrom == 0 { next.journalFrom = fresh.epoch }
         next.epoch = fresh.epoch
         next.isUnmade = false
-        let purges = database.isLedger ? nil : try database.completePurges(areExpected: pointer?.hasTagPurges ?? true)
+        let purges =
+            database.isLedger ? nil : try database.tagPurges.complete(areExpected: pointer?.hasTagPurges ?? true)
         next.hasTagPurges = purges != nil
         let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
             try files.replacePointer(by: next)

@@ -184,17 +184,13 @@ enum LarderCommands {
     }
 
     @Sendable static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
-        let work: @Sendable (Database) throws(LarderError) -> PurgeReport
+        let selection: PurgeSelection
         if call.count == 1 {
-            let notifier = call.server.notifier
-            work = { (database) throws(LarderError) in
-                try notifier.notifyOnce(of: [database]) { () throws(LarderError) in try database.purge() }
-            }
+            selection = .all(counting: true)
         } else if call.count == 2, call.isWord(1, "EXPIRED") {
-            work = { (database) throws(LarderError) in try database.purgeExpired(merges: false) }
+            selection = .expired(merges: false)
         } else if call.count == 3, call.isWord(1, "PREFIX") {
-            let prefix = call.array(2)
-            work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
+            selection = .prefix(call.array(2))
         } else if call.count >= 3, call.isWord(1, "TAG") {
             return try purgeTags(&call)
         } else if call.count >= 3, call.isWord(1, "UPTO") {
@@ -203,13 +199,15 @@ enum LarderCommands {
             throw .syntax
         }
         let (database, origins, lines) = (call.database, call.server.origins, call.server.purgeLines)
+        let notifier = call.count == 1 ? call.server.notifier : nil
         // Purges of prefixes and tags are not logged, because programs make them all the time.
         let what: String? = call.count == 1 ? "PURGE" : call.count == 2 ? "PURGE EXPIRED" : nil
         let line = what.map { "\(call.session.logName) ran \($0) in database '\(database.name)'" }
         return .deferred { (reply) throws(CommandError) in
             let report: PurgeReport
             do throws(LarderError) {
-                report = try work(database)
+                let work = { () throws(LarderError) in try database.purge(selection) }
+                report = if let notifier { try notifier.notifyOnce(of: [database], work) } else { try work() }
                 if let line { lines.add(.info, "\(line), entries removed: \(report.entries ?? 0)") }
                 try origins.outboxPurged(database.name)
             } catch {
@@ -234,7 +232,7 @@ enum LarderCommands {
         let database = call.database
         return .deferred { (reply) throws(CommandError) in
             do throws(LarderError) {
-                try database.purge(tags: tags, soft: isSoft)
+                try database.purge(.tags(tags, soft: isSoft))
             } catch {
                 throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
             }
@@ -263,7 +261,8 @@ enum LarderCommands {
         let (chosen, tagged) = (prefix, tags)
         return .deferred { (reply) throws(CommandError) in
             do throws(LarderError) {
-                reply.integer(Int64(try database.follow(purge: version, prefix: chosen, tags: tagged)))
+                let report = try database.purge(.upTo(version, prefix: chosen, tags: tagged))
+                reply.integer(Int64(report.entries ?? 0))
             } catch {
                 throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
             }

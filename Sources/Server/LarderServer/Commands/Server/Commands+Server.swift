@@ -27,7 +27,7 @@ enum ServerCommands {
             notifier.notifyOnce(of: databases, isForAll: true) {
                 for database in databases {
                     // If a database cannot be purged, continue with the next one, and report the first error.
-                    do throws(LarderError) { _ = try database.purge(counting: false) } catch {
+                    do throws(LarderError) { _ = try database.purge(.all(counting: false)) } catch {
                         failure = failure ?? error
                     }
                 }

@@ -1,27 +1,29 @@
 import LarderPlatform
 
-/// Purges of tags. A purge stores only the tag and the purge's own sequence. However many records with the tag were
-/// stored before the purge, all of them then count as removed or, after a soft purge, as stale. The sweep reclaims
-/// their space later.
-extension Database {
-    /// Removes all entries with one of these tags, or makes them stale, at once and durably. A value that is being
-    /// fetched under an earlier lease is not stored if it has one of the tags. May block, for an fsync.
-    /// - Parameter soft: whether the entries become stale for their grace, instead of being removed.
-    /// - Throws: `invalidArgument` for an invalid tag. After an error nothing has changed.
-    package func purge(tags: [[UInt8]], soft: Bool) throws(LarderError) {
+/// The purges of a database's tags. A purge stores only the tag and the purge's own sequence. However many records with
+/// the tag were stored before the purge, all of them then count as removed or, after a soft purge, as stale. The sweep
+/// reclaims their space later.
+struct DatabaseTagPurges {
+    fileprivate let database: Database
+
+    private var context: EngineContext { database.context }
+    private var pipeline: CommitPipeline { database.pipeline }
+
+    /// Purges tags: see ``PurgeSelection/tags(_:soft:)``.
+    func purge(_ tags: [[UInt8]], soft: Bool) throws(LarderError) {
         try ForkGuard.check("purge")
         let hashes: [UInt64]
         do throws(TagRules.Impossible) {
             hashes = try TagRules.checkedForPurge(tags).map { tag in tag.withUnsafeBytes { TagPurges.hash($0) } }
         } catch {
-            throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
+            throw LarderError(.invalidArgument, error.message, operation: "purge", database: database.name)
         }
         let ledger = try ledger("purge")
         while true {
-            if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            let isDone = try changeIfOpen("purge") { (state) throws(LarderError) in
-                try expectPurges(ledger)
-                try pipeline.wait(for: notePurge(tags, hashes, softAt: soft ? now() : nil, ledger))
+            if !database.isReady(forWriting: true) { try database.prepare(forWriting: true) }
+            let isDone = try database.changeIfOpen("purge") { (_) throws(LarderError) in
+                try expect(ledger)
+                try pipeline.wait(for: apply(tags, hashes, softAt: soft ? database.now() : nil, ledger))
             }
             if isDone { break }
         }
@@ -29,50 +31,52 @@ extension Database {
     }
 
     private func ledger(_ operation: String) throws(LarderError) -> Ledger {
-        guard let ledger = roster.ledger else {
-            throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
+        guard let ledger = database.roster.ledger else {
+            throw LarderError(.closed, "the larder was closed", operation: operation, database: database.name)
         }
         return ledger
     }
 
     /// Before the first purge, stores the database's ``TagPurges/Floors`` in the ledger, and records in POINTER that
     /// the ledger must have them, so that a loss of the ledger is detected. Called with `openLock` held.
-    private func expectPurges(_ ledger: Ledger) throws(LarderError) {
+    private func expect(_ ledger: Ledger) throws(LarderError) {
         try ledger.prepare()
-        if appliedState.hasTagPurges { return }
-        try ledger.commit([TagFacts.floors((rules.purges ?? TagPurges()).floors, of: name)])
-        try replacePointer("purge", { $0.hasTagPurges = true })
+        if database.appliedState.hasTagPurges { return }
+        try ledger.commit([TagFacts.floors((database.rules.purges ?? TagPurges()).floors, of: database.name)])
+        try database.replacePointer("purge", { $0.hasTagPurges = true })
     }
 
     /// Applies a purge, and queues the unit that stores it. Called with `openLock` held.
-    private func notePurge(
+    private func apply(
         _ names: [[UInt8]], _ tags: [UInt64], softAt: Int64?, _ ledger: Ledger
     ) throws(LarderError) -> CommitTicket {
         let facts = ledger.database
         // The ledger comes first in the order of locks.
         return try facts.shards.withAllLocked { () throws(LarderError) in
             let store = try facts.writableStore(facts.applied.presence, "purge")
-            return shards.withAllLocked {
+            return database.shards.withAllLocked {
                 // Higher than the sequences of all entries in this database, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1
-                let previous = applied.rules.purges ?? TagPurges()
+                let previous = database.applied.rules.purges ?? TagPurges()
                 let purges = previous.adding(tags, sequence, softAt: softAt)
                 // Invalidate reads of LevelDB in progress, because they have checked entries against the previous
                 // purges.
                 let hashes = Set(tags)
-                for shard in shards.all {
+                for shard in database.shards.all {
                     shard.reads.changedAll()
                     shard.evictedKeys.removeAll()
                     shard.leases?.changed(tags: hashes, sequence)
                 }
-                applied.rules.purges = purges
+                database.applied.rules.purges = purges
                 let isCoarse = purges.floors != previous.floors
-                return control(
-                    committed: { [self] in
-                        context.changes.notifyEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
+                return database.control(
+                    committed: { [database] in
+                        database.context.changes.notifyEach { observer in
+                            isCoarse ? observer.replaced(database) : observer.purged(tags: names, in: database)
+                        }
                     },
                     enqueue: { committed in
-                        let changes = TagFacts.changes(from: previous, to: purges, of: tags, in: name)
+                        let changes = TagFacts.changes(from: previous, to: purges, of: tags, in: database.name)
                         return ledger.apply(changes, to: store) { pipeline.enqueue(committed: committed, $0) }
                     })
             }
@@ -85,10 +89,10 @@ extension Database {
     /// - Parameter loss: the recorded loss of facts; nil if none were lost.
     func adopt(_ purges: TagPurges?, _ loss: Ledger.Loss?) {
         var purges = purges
-        if let loss, appliedState.hasTagPurges || purges != nil {
+        if let loss, database.appliedState.hasTagPurges || purges != nil {
             purges = (purges ?? TagPurges()).adding(TagPurges.Floors(soft: loss.sequence, softAt: loss.time))
         }
-        shards.withAllLocked { setBoth { $0.rules.purges = purges } }
+        database.shards.withAllLocked { database.setBoth { $0.rules.purges = purges } }
         if let purges { resume(behind: purges) }
     }
 
@@ -100,44 +104,47 @@ extension Database {
     /// Returns the purges of tags that must be known before the files count as open: those in the ledger, and those
     /// that an earlier version of Larder kept in a file. Moves the latter to the ledger. Called with `openLock` held.
     /// - Parameter areExpected: whether tags were purged, according to POINTER.
-    func completePurges(areExpected: Bool) throws(LarderError) -> TagPurges? {
-        let known = rules.purges
-        let content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
+    func complete(areExpected: Bool) throws(LarderError) -> TagPurges? {
+        let known = database.rules.purges
+        let content = try database.files.wrapErrors("open") { () throws(FileError) in try database.files.tags.read() }
         var doubt: String?
         var found: TagPurges?
         switch content {
         case .none: if areExpected, known == nil { doubt = "the ledger does not have them" }
         case .lines([]) where areExpected && known == nil: doubt = "\(TagsFile.name) does not have them"
-        case .lines(let lines): found = TagPurges.read(lines, now: now())
+        case .lines(let lines): found = TagPurges.read(lines, now: database.now())
         case .damaged(let why): doubt = "\(TagsFile.name) is damaged (\(why))"
         case .newer(let version):
             throw LarderError(
                 .newerFormat,
                 "\(TagsFile.name) was written by a newer version of Larder (version \(version), this one reads "
-                    + "\(TagsFile.formatVersion))", operation: "open", database: name)
+                    + "\(TagsFile.formatVersion))", operation: "open", database: database.name)
         }
         if let doubt {
             context.statistics.factLosses.add()
-            context.report(
+            database.report(
                 .error,
-                "database '\(name)': purges of tags may be lost: \(doubt). All entries with tags that were stored until "
-                    + "now are stale")
+                "purges of tags may be lost: \(doubt). All entries with tags that were stored until now are stale")
             let sequence = max(pipeline.everythingApplied.sequence, context.sequences.base) + 1
-            found = TagPurges().adding(TagPurges.Floors(soft: sequence, softAt: now()))
+            found = TagPurges().adding(TagPurges.Floors(soft: sequence, softAt: database.now()))
         }
         guard let found else { return known }
         let purges = known.map { $0.adding(found) } ?? found
         resume(behind: purges)
-        try ledger("open").commit(TagFacts.all(purges, of: name))
-        try files.wrapErrors("open") { () throws(FileError) in try files.tags.remove() }
+        try ledger("open").commit(TagFacts.all(purges, of: database.name))
+        try database.files.wrapErrors("open") { () throws(FileError) in try database.files.tags.remove() }
         return purges
     }
 
     /// Removes the purges of a deleted database from the ledger. If that fails, they stay and have no effect, because
     /// their sequences are lower than those of all later records.
-    func forgetPurges(_ purges: TagPurges?) {
-        guard let purges, let ledger = roster.ledger else { return }
-        let changes = TagFacts.all(purges, of: name).map { Ledger.Change(key: $0.key, value: nil) }
+    func forget(_ purges: TagPurges?) {
+        guard let purges, let ledger = database.roster.ledger else { return }
+        let changes = TagFacts.all(purges, of: database.name).map { Ledger.Change(key: $0.key, value: nil) }
         try? ledger.commit(changes)
     }
+}
+
+extension Database {
+    var tagPurges: DatabaseTagPurges { DatabaseTagPurges(database: self) }
 }

@@ -1,0 +1,185 @@
+/// A pass over the entries of a database in the order of their keys, which removes those that match, in commit units of
+/// at most 512. Scans without locks, and checks each match again when it is removed.
+struct RemovalPass {
+    /// The maximum number of removals in one commit unit.
+    private static let removedPerUnit = 512
+    /// The maximum number of entries read with one cursor. Limited, because LevelDB keeps old files for an open cursor.
+    private static let scannedPerCursor = 8192
+
+    /// An entry that the scan found, and that is removed if it still matches under the locks.
+    private struct Candidate {
+        let key: Key
+        /// nil if the header cannot be read.
+        let header: RecordHeader?
+        let byteCount: Int
+    }
+
+    private let database: Database
+    private let prefix: [UInt8]
+    /// Whether entries with an unreadable header may match. If not, such an entry ends the pass with an error.
+    private let takesUnreadable: Bool
+    private let loading: Loading
+    /// If the pass applies a change of another larder, the version of that change.
+    private let version: ChangeVersion?
+
+    private init(
+        _ database: Database, _ prefix: [UInt8], takesUnreadable: Bool = true, _ loading: Loading = .anyHeaders,
+        observing version: ChangeVersion? = nil
+    ) {
+        (self.database, self.prefix) = (database, prefix)
+        (self.takesUnreadable, self.loading, self.version) = (takesUnreadable, loading, version)
+    }
+
+    // MARK: Purges
+
+    /// Removes the entries whose keys have the prefix.
+    static func purge(prefix: [UInt8], of database: Database) throws(LarderError) -> PurgeReport {
+        // End the leases of keys without an entry too. Leases granted from now on stay valid: their holders fetch
+        // values that are newer than the call.
+        database.leases.end(prefix: prefix)
+        database.shards.withAllLocked { database.forgetEvicted() }
+        notifyFollowers(of: database, prefix)
+        let start = database.now()
+        let report = try RemovalPass(database, prefix).run { _ in
+            true
+        } stillMatches: { found, header, _ in
+            // An entry with a storage time in the future is old too, if its header is the one that the scan found.
+            header.storedAt <= start || header == found
+        }
+        try sync(database)
+        return report
+    }
+
+    /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
+    /// removal, so that followers receive the purge before the entries that are stored while it runs.
+    private static func notifyFollowers(of database: Database, _ prefix: [UInt8]) {
+        let log = database.context.changeLog
+        guard database.context.changes.isOn, log.isFollowed(database) else { return }
+        _ = database.pipeline.enqueue(perform: {}, committed: { _ in log.purged(prefix: prefix, in: database) })
+        database.pipeline.drain()
+    }
+
+    /// Ensures that purged entries do not return after a machine failure, at any durability. Needed even if the purge
+    /// removed nothing: an earlier removal, such as that of a purge whose reply was lost, may not be synced yet. Calls
+    /// no fsync if the journal is already synced.
+    private static func sync(_ database: Database) throws(LarderError) {
+        if database.context.options.durability != .always { try database.pipeline.sync() }
+    }
+
+    /// Removes the entries that have expired, and frees their space.
+    /// - Parameter merges: whether to wait until LevelDB has compacted the files.
+    static func purgeExpired(of database: Database, merges: Bool) throws(LarderError) -> PurgeReport {
+        var report = PurgeReport()
+        // Flush first: this drops expired entries that are only in memory, so that they never reach LevelDB.
+        if try database.readableStore(database.appliedState, "purge") != nil {
+            // If too many entries are only in memory, the scan flushes them anyway.
+            let (checkpointer, mustFlush) = (database.checkpointer, merges || database.mustFlushToBeRead)
+            report = try (mustFlush ? checkpointer.flush(database) : checkpointer.flushIfIdle(database)) ?? report
+        }
+        let start = database.now()
+        report.add(
+            try RemovalPass(database, []).run { header in
+                header.map { database.rules.freshness($0, now: start) == .gone } ?? false
+            } stillMatches: { _, header, rules in
+                rules.freshness(header, now: start) == .gone
+            })
+        if report.entries != 0, let store = database.durableState.store {
+            if merges { try store.compactAll() } else { store.wantsCompaction.store(true, ordering: .relaxed) }
+        }
+        return report
+    }
+
+    /// Removes the entries not changed after a version, because another larder has purged them.
+    /// - Parameter tags: only entries with one of these tags; nil for all entries.
+    static func purge(
+        upTo version: ChangeVersion, prefix: [UInt8], tags: Set<[UInt8]>?, of database: Database
+    ) throws(LarderError) -> PurgeReport {
+        // End the leases of keys without an entry too. With tags, end all leases, because the tags of the values that
+        // are being fetched are unknown.
+        database.leases.end(prefix: prefix)
+        let log = database.context.changeLog
+        let isWhole = prefix.isEmpty && tags == nil
+        if isWhole { log.noteForeignPurge(version, in: database) }
+        let pass = RemovalPass(
+            database, prefix, takesUnreadable: false, tags == nil ? .anyHeaders : .records, observing: version)
+        let report = try pass.run { header in
+            header.map { $0.storedAt <= version.time && (tags == nil || $0.hasTags) } ?? false
+        } remove: { update, index, _ in
+            update.follow(removal: version, index, tags: tags) == .removed
+        }
+        if isWhole { log.finishForeignPurge(version, in: database) }
+        try sync(database)
+        return report
+    }
+
+    // MARK: The pass
+
+    /// Removes the entries that match, and still match when they are removed. Leases that were granted in the meantime
+    /// stay valid.
+    /// - Parameter stillMatches: receives the header that the scan found, the present header, and the present rules.
+    private func run(
+        _ matches: (RecordHeader?) -> Bool, stillMatches: (RecordHeader?, RecordHeader, FreshnessRules) -> Bool
+    ) throws(LarderError) -> PurgeReport {
+        try run(matches) { update, index, found in
+            let isGone =
+                if let header = update.storedHeader(index) {
+                    stillMatches(found.header, header, update.rules)
+                } else {
+                    update.isUnreadable(index) && found.header == nil
+                }
+            if isGone { update.removeKeepingLease(index) }
+            return isGone
+        }
+    }
+
+    /// - Parameter remove: removes an entry if it still matches, and returns whether it did.
+    private func run(
+        _ matches: (RecordHeader?) -> Bool, remove: (Update, Int, Candidate) -> Bool
+    ) throws(LarderError) -> PurgeReport {
+        let begin = database.context.time.monotonic()
+        var report = PurgeReport()
+        // The key at which the scan continues; nil at the end.
+        var next: [UInt8]? = prefix
+        while let from = next {
+            let found: [Candidate]
+            do throws(LarderError) {
+                (found, next) = try scan(from: from, matches)
+            } catch {
+                // The database was emptied or reopened in the meantime: scan the same part again.
+                if error.code == .purged || error.code == .invalidated { continue }
+                throw error
+            }
+            if found.isEmpty { continue }
+            try database.commit(found.map(\.key), loading: loading, observing: version) { update in
+                for (index, candidate) in found.enumerated() where remove(update, index, candidate) {
+                    report.count(bytes: candidate.byteCount)
+                }
+            }
+        }
+        report.milliseconds = database.context.time.monotonic() - begin
+        return report
+    }
+
+    /// Returns the next matching entries, and the key at which to continue; nil at the end.
+    private func scan(
+        from start: [UInt8], _ matches: (RecordHeader?) -> Bool
+    ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {
+        let options = EnumerationOptions(prefix: prefix, start: start, includeExpired: true)
+        guard let cursor = try database.cursor(options) else { return ([], nil) }
+        defer { cursor.close() }
+        var found: [Candidate] = []
+        var last: Key?
+        for _ in 0..<Self.scannedPerCursor where found.count < Self.removedPerUnit {
+            guard try cursor.next() else { return (found, nil) }
+            let key = try cursor.key()
+            let (header, byteCount) = try cursor.headerAndLength()
+            if header == nil, !takesUnreadable { _ = try cursor.header() }
+            if matches(header) {
+                found.append(Candidate(key: key, header: header, byteCount: key.bytes.count + byteCount))
+            }
+            last = key
+        }
+        // Appending a zero byte makes the next key in byte order.
+        return (found, last.map { $0.bytes + [0] })
+    }
+}
