@@ -66,7 +66,7 @@ struct CrashCopy {
     private static let probeKey = "z:probe"
 
     private func write(_ engine: Engine, _ name: String) throws {
-        try engine.openDatabase(name).commit([Key(Self.probeKey)], loading: false) { update in
+        try engine.openDatabase(name).commit([Key(Self.probeKey)], loading: .none) { update in
             Array("probe".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
         }
     }

@@ -126,7 +126,7 @@ package final class Outbox: Sendable {
     /// keys were written again. May block.
     package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
-        let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
+        let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: .records) { update in
             settled.indices.filter { position in
                 guard let record = update.current(position) else { return true }
                 let number = record.withPayload { OutboxEntry(parsing: $0)?.number }

@@ -61,7 +61,7 @@ extension Cache {
         let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }
             return try source.database.commit(
-                [renewal.key], loading: true, durability: renewal.durability ?? durability
+                [renewal.key], loading: .records, durability: renewal.durability ?? durability
             ) { update in
                 guard let record = update.current(0) else { return nil }
                 let previous = record.header.rule

@@ -46,7 +46,7 @@ extension Cache {
                 source.database.leases.end([key])
                 return nil
             }
-            return try source.database.commit([key], loading: true, durability: durability ?? self.durability) {
+            return try source.database.commit([key], loading: .records, durability: durability ?? self.durability) {
                 update in
                 let record = update.current(0)
                 update.removeStored(0)
@@ -65,7 +65,7 @@ extension Cache {
                 source.database.leases.end(keys)
                 return 0
             }
-            return try source.database.commit(keys, loading: true, durability: durability ?? self.durability) {
+            return try source.database.commit(keys, loading: .records, durability: durability ?? self.durability) {
                 update in
                 var count = 0
                 for index in keys.indices {

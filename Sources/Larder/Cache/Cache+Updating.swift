@@ -104,7 +104,7 @@ extension Cache {
 
     func add<Number: Counter>(_ step: Number, _ key: Key, _ durability: Durability?) throws(LarderError) -> Number {
         let outcome = try source.whileOpen("increment") { (_) throws(LarderError) in
-            try source.database.commit([key], loading: true, durability: durability ?? self.durability) { update in
+            try source.database.commit([key], loading: .records, durability: durability ?? self.durability) { update in
                 let previous = update.current(0)
                 guard let number = previous.map({ $0.withPayload { Number(text: $0) } }) ?? Number.zero else {
                     return CounterOutcome<Number>.noNumber

@@ -121,7 +121,9 @@ extension Cache {
             if changes.isEmpty { return }
             let keys = changes.map(\.key)
             let loads = try prepare(changes)
-            try source.database.commit(keys, loading: loads, durability: durability ?? self.durability) { update in
+            try source.database.commit(
+                keys, loading: loads ? .records : .none, durability: durability ?? self.durability
+            ) { update in
                 for (index, change) in changes.enumerated() {
                     change.apply(&update, index, ahead: source.database.timeAhead)
                 }

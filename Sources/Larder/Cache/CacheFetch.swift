@@ -149,7 +149,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     private func removeAbsent(_ token: UInt64, _ milliseconds: Int64) throws(LarderError) {
         try source.whileOpen("fetch") { (_) throws(LarderError) in
-            _ = try database.commit([key], loading: true, durability: cache.durability) { update in
+            _ = try database.commit([key], loading: .records, durability: cache.durability) { update in
                 update.releaseAbsent(0, token, milliseconds: milliseconds)
             }
         }

@@ -175,16 +175,17 @@ extension Cache {
     /// Applies a change. May block.
     /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
-        let lease = try source.hold(write.operation)
-        // No lock is held here, so entries that were removed from memory can be freed.
-        defer { source.database.releaseDetached() }
-        defer { withExtendedLifetime(lease) {} }
-        do throws(LarderError) {
-            guard write.isPlain, let payload = write.payload else { return try commit(write) }
-            try payload.withBytes { (payload) throws(LarderError) in
-                try source.database.put(
-                    write.key, payload: payload, write.policy, codec: write.codec,
-                    durability: write.durability ?? durability)
+        try source.whileOpen(write.operation) { (_) throws(LarderError) in
+            if write.needsFiles, try !source.hasFiles() { return false }
+            let durability = write.durability ?? self.durability
+            let long = try stage(write, durability)
+            return try source.database.commit(
+                [write.key], loading: write.loads ? .records : .none, durability: durability
+            ) { update in
+                guard write.isAllowed(&update) else { return false }
+                write.action.apply(
+                    &update, 0, ahead: source.database.timeAhead, long: long, isRefresh: write.condition.isLease)
+                return true
             }
             return true
         } catch {

@@ -270,7 +270,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {
             let some = Array(keys[start..<min(start + 256, keys.count)])
-            try database.commit(some, loading: true) { update in
+            try database.commit(some, loading: .records) { update in
                 for index in some.indices { update.renew(index, .own(update.now)) }
             }
         }

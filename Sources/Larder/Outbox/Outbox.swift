@@ -212,7 +212,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 // Open both databases before the transaction, and wait like any writer if too much is queued for the
                 // disk.
                 for database in [source.database, outbox.database] {
-                    try database.commit([key], loading: false) { _ in }
+                    try database.commit([key], loading: .none) { _ in }
                 }
                 let loads = write.keepsPrevious || write.isRemoval
                 let part = TransactionPart(

@@ -128,12 +128,10 @@ public final class CacheSource: @unchecked Sendable {
     func record(_ key: Key, _ operation: String = "get", now: Int64? = nil, fillCache: Bool = true)
         throws(LarderError) -> Record?
     {
-        try whileOpen(operation) { (engine) throws(LarderError) in
+        try whileOpen(operation) { (_) throws(LarderError) in
             let now = now ?? database.now()
             if let snapshot { return try snapshot.get(key, now: now, fillCache: fillCache) }
-            let result = try database.read(key, now: now, fillCache: fillCache)
-            try engine.pipeline.wait(for: result.ticket)
-            return result.record
+            return try database.get(key, now: now, fillCache: fillCache)
         }
     }
 
@@ -271,7 +269,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Removes the entry of a key if it is still `record`.
     func remove(_ key: Key, holding record: Record) throws(LarderError) {
         try whileOpen("remove") { (_) throws(LarderError) in
-            try database.commit([key], loading: true) { update in
+            try database.commit([key], loading: .records) { update in
                 if update.current(0) == record { update.remove(0) }
             }
         }

@@ -26,7 +26,7 @@ import Testing
                 let keys = (0..<4).map { "w\(index):\($0)" }
                 for round in 1...CheckpointConcurrencyTests.rounds {
                     let value = "\(round)" + String(repeating: "x", count: round % 7 == 0 ? 900 : round % 50)
-                    try shared.commit(keys.map { Key($0) }, loading: round % 3 == 0) { update in
+                    try shared.commit(keys.map { Key($0) }, loading: round % 3 == 0 ? .records : .none) { update in
                         for place in keys.indices {
                             Array(value.utf8).withUnsafeBytes { update.put(place, payload: $0) }
                         }
@@ -55,11 +55,11 @@ import Testing
         }
 
         private func removeAndPutBack(_ shared: Database, _ keys: [String], _ value: String) throws {
-            try shared.commit(keys.map { Key($0) }, loading: false) { update in
+            try shared.commit(keys.map { Key($0) }, loading: .none) { update in
                 for place in keys.indices { update.remove(place) }
             }
             if try shared.value(keys[0]) != nil { note("\(keys[0]) was removed") }
-            try shared.commit(keys.map { Key($0) }, loading: true) { update in
+            try shared.commit(keys.map { Key($0) }, loading: .records) { update in
                 if update.current(0) != nil { note("\(keys[0]) was removed, and is in an update") }
                 for place in keys.indices { Array(value.utf8).withUnsafeBytes { update.put(place, payload: $0) } }
             }

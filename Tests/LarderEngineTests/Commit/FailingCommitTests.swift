@@ -112,7 +112,7 @@ import Testing
         #expect(errorCode { try database.put("b", "refused") } == .io)
         // No read returns the refused value or the older value in LevelDB, and no update is based on either of them.
         #expect(errorCode { _ = try database.value("a") } == .io)
-        #expect(errorCode { _ = try database.commit([Key("a")], loading: true) { $0.current(0)?.text } } == .io)
+        #expect(errorCode { _ = try database.commit([Key("a")], loading: .records) { $0.current(0)?.text } } == .io)
         // A database without writes in the failed commit can still be read.
         if pass == 1 { #expect(try other.value("x") == "clean") }
         let early = try larder.crashCopy()
@@ -298,6 +298,6 @@ import Testing
         try database.prepare(forWriting: true)
         #expect(try database.value("a") == "new")
         #expect(try database.contents() == ["a": "new"])
-        #expect(try database.commit([Key("a")], loading: true) { $0.current(0)?.text } == "new")
+        #expect(try database.commit([Key("a")], loading: .records) { $0.current(0)?.text } == "new")
     }
 }

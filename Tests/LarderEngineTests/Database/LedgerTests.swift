@@ -9,7 +9,7 @@ import Testing
 @Suite struct LedgerTests {
     private func put(_ database: Database, _ key: String, tag: String?, grace: Int64? = nil) throws {
         let tags = try tag.map { try Tags(checking: [Array($0.utf8)]) }
-        _ = try database.commit([Key(key)], loading: false) { update in
+        _ = try database.commit([Key(key)], loading: .none) { update in
             Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, grace: grace, tags: tags) }
         }
     }

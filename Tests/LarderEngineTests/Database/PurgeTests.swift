@@ -177,7 +177,7 @@ import Testing
         ]
         for purge in purges {
             try database.put("k", "v")
-            try database.commit([Key("k")], loading: false) { $0.remove(0) }
+            try database.commit([Key("k")], loading: .none) { $0.remove(0) }
             let last = database.pipeline.everythingApplied.sequence
             #expect(try synced() < last)
             #expect(try purge(database) == 0)

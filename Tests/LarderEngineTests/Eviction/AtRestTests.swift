@@ -20,7 +20,7 @@ import Testing
                 let key = "key:\(random.below(4_000))"
                 let bytes = random.oneIn(20) ? random.below(1 << 20) : 1_000 + random.below(50_000)
                 let value = Incompressible.bytes(count: bytes, &random)
-                try databases[which].commit([Key(key)], loading: false) { update in
+                try databases[which].commit([Key(key)], loading: .none) { update in
                     value.withUnsafeBytes { update.put(0, payload: $0) }
                 }
                 live["\(which) \(key)"] = key.utf8.count + bytes

@@ -44,7 +44,7 @@ import Testing
         var random = SeededGenerator(seed: seed)
         for number in keys {
             let value = Incompressible.bytes(count: bytes, &random)
-            try database.commit([Key("\(prefix):\(number)")], loading: false) { update in
+            try database.commit([Key("\(prefix):\(number)")], loading: .none) { update in
                 value.withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
             }
             try each(number)

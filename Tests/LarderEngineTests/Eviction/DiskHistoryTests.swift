@@ -68,7 +68,7 @@ import Testing
             let rule: DeadlineRule = random.oneIn(4) ? .own(database.now() + Int64(random.below(60_000))) : .governed
             var value = Incompressible.bytes(count: size(), &random)
             withUnsafeBytes(of: number.bigEndian) { value.replaceSubrange(0..<8, with: $0) }
-            try database.commit([Key(key)], loading: false) { update in
+            try database.commit([Key(key)], loading: .none) { update in
                 value.withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
             }
             model[key] = number
@@ -172,7 +172,7 @@ import Testing
     }
 
     private func put(_ database: Database, _ number: Int, _ value: [UInt8]) throws {
-        try database.commit([Key("key:\(100_000 + number)")], loading: false) { update in
+        try database.commit([Key("key:\(100_000 + number)")], loading: .none) { update in
             value.withUnsafeBytes { update.put(0, payload: $0, rule: .governed) }
         }
     }

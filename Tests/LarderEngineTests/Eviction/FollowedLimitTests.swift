@@ -11,7 +11,7 @@ import Testing
         for number in 0..<500 {
             var random = SeededGenerator(seed: UInt64(number))
             let value = Incompressible.bytes(count: 20_000, &random)
-            try database.commit([Key("key:\(number)")], loading: false) { update in
+            try database.commit([Key("key:\(number)")], loading: .none) { update in
                 value.withUnsafeBytes { update.put(0, payload: $0) }
             }
         }

@@ -24,7 +24,7 @@ import Testing
     }
 
     func put(_ database: Database, _ number: Int) throws {
-        try database.commit([Key("key:\(number)")], loading: false) { update in
+        try database.commit([Key("key:\(number)")], loading: .none) { update in
             value(number).withUnsafeBytes { update.put(0, payload: $0) }
         }
     }

@@ -42,11 +42,11 @@ extension FullFileSystemTests {
         try larder.engine().save()
         disk.fill(leaving: 0)
         let bytes = value(1000)
-        let request = Database.Request(
-            keys: [Key("key:1000")], loading: .none, access: .mayBlock, now: database.now(), durability: nil,
-            needsFiles: true)
         let ticket = try #require(
-            try database.run(request) { update in bytes.withUnsafeBytes { update.put(0, payload: $0) } })
+            try database.perform([Key("key:1000")], .none, .mayBlock, now: database.now(), needsFiles: true) {
+                update in
+                bytes.withUnsafeBytes { update.put(0, payload: $0) }
+            })
         let pipeline = try larder.engine().pipeline
         // Commits as an event loop does at the end of an iteration.
         pipeline.commitNow()

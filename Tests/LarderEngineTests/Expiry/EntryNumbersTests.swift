@@ -48,14 +48,14 @@ import Testing
             case 1: try database.setPolicy(.every(milliseconds: 40_000) ?? .high, grace: 5_000)
             case 2: try database.setPolicy(.never)
             case 3: try database.purge(.tags([[7]], soft: Bool.random(using: &random)))
-            case 4: _ = try database.commit([Key(key)], loading: false) { $0.remove(0) }
+            case 4: _ = try database.commit([Key(key)], loading: .none) { $0.remove(0) }
             default:
                 let life = Int64.random(in: 1...60_000, using: &random)
                 let rule: DeadlineRule =
                     Bool.random(using: &random) ? .governed : .own(larder.time.wallMilliseconds() + life)
                 let isTagged = Int.random(in: 0..<4, using: &random) == 0
                 let grace: Int64? = Bool.random(using: &random) ? 3_000 : nil
-                _ = try database.commit([Key(key)], loading: false) { update in
+                _ = try database.commit([Key(key)], loading: .none) { update in
                     update.put(
                         0, payload: UnsafeRawBufferPointer(start: nil, count: 0), rule: rule, grace: grace,
                         tags: isTagged ? tag : nil)

@@ -104,7 +104,7 @@ import Testing
         let crashCopy = try larder.crashCopy()
         let again = try crashCopy.database()
         #expect(try again.contents() == ["a": "1", "own": "2"])
-        #expect(try again.commit([Key("a")], loading: true) { $0.current(0)?.text } == "1")
+        #expect(try again.commit([Key("a")], loading: .records) { $0.current(0)?.text } == "1")
         crashCopy.time.advance(milliseconds: 4999)
         #expect(try again.contents() == ["a": "1", "own": "2"])
         crashCopy.time.advance(milliseconds: 1)
@@ -185,7 +185,7 @@ import Testing
         try database.put("old", "1")
         larder.time.advance(milliseconds: 60_000)
         let keys = [Key("a"), Key("old"), Key("a"), Key("b")]
-        try database.commit(keys, loading: true) { update in
+        try database.commit(keys, loading: .records) { update in
             #expect(update.current(0) == nil)
             #expect(update.current(1) == nil)
             #expect(update.isStored(1))
@@ -207,7 +207,7 @@ import Testing
         let database = try larder.database()
         #expect(
             errorCode {
-                try database.commit([Key("a")], loading: true) { (update) throws(LarderError) in
+                try database.commit([Key("a")], loading: .records) { (update) throws(LarderError) in
                     Array("x".utf8).withUnsafeBytes { update.put(0, payload: $0) }
                     throw LarderError(.invalidArgument, "no", operation: "test")
                 }

@@ -59,7 +59,7 @@ import Testing
         try database.setPolicy(.high, grace: 600_000)
         let now = database.now()
         func put(_ key: String, _ rule: DeadlineRule, grace: Int64?) throws {
-            _ = try database.commit([Key(key)], loading: false) { update in
+            _ = try database.commit([Key(key)], loading: .none) { update in
                 Array("v".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule, grace: grace) }
             }
         }
@@ -109,7 +109,7 @@ import Testing
         try database.setPolicy(.middle, jitter: 10)
         let now = database.now()
         let keys = (0..<1000).map { Key("k\($0)") }
-        _ = try database.commit(keys, loading: false) { update in
+        _ = try database.commit(keys, loading: .none) { update in
             for index in keys.indices { [1].withUnsafeBytes { update.put(index, payload: $0) } }
         }
         let deadlines = try keys.map { key in

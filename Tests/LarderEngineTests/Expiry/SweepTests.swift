@@ -30,7 +30,7 @@ import Testing
         let database = try larder.database(policy: .high)
         let count = Sweeper.recordsPerStep * 3 + 7
         let keys = (0..<count).map { Key("k\($0)") }
-        try database.commit(keys, loading: false) { update in
+        try database.commit(keys, loading: .none) { update in
             for index in keys.indices { [1, 2, 3].withUnsafeBytes { update.put(index, payload: $0) } }
         }
         let engine = try larder.engine()
@@ -65,7 +65,7 @@ import Testing
         try database.put("removed", "1", rule: .own(now + 52_000))
         try flush()
         try database.put("changed", "2", rule: .ownNever)
-        try database.commit([Key("removed")], loading: false) { $0.remove(0) }
+        try database.commit([Key("removed")], loading: .none) { $0.remove(0) }
         #expect(try raw(database, KeyKind.ownDeadline) == 4)
         #expect(try raw(database, KeyKind.governed) == 2)
         larder.time.advance(milliseconds: 20_000)
@@ -99,7 +99,7 @@ import Testing
         let database = try larder.database(policy: .middle)
         for step in 0..<200 {
             larder.time.advance(milliseconds: 60_000_000)
-            try database.commit([Key("session")], loading: true) { update in
+            try database.commit([Key("session")], loading: .records) { update in
                 let rule = DeadlineRule.own(update.now + 1_800_000 + Int64(step) * 100_000)
                 Array("v".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
             }

@@ -11,7 +11,7 @@ import Testing
     private func put(
         _ database: Database, _ key: String, _ value: String, _ tags: Tags?, grace: Int64? = nil
     ) throws {
-        _ = try database.commit([Key(key)], loading: false) { update in
+        _ = try database.commit([Key(key)], loading: .none) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, grace: grace, tags: tags) }
         }
     }
@@ -107,7 +107,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         for key in ["a", "b", "c", "d"] { try put(database, key, "1", tags("x")) }
-        _ = try database.commit([Key("a"), Key("b"), Key("c"), Key("e")], loading: true) { update in
+        _ = try database.commit([Key("a"), Key("b"), Key("c"), Key("e")], loading: .records) { update in
             update.change(0, count: 3) { $0[1] = 0x32 }
             _ = update.persist(1)
             if let record = update.current(2) {
@@ -317,7 +317,7 @@ import Testing
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
         for (key, tags) in [("a", try tags("x")), ("b", try tags("y")), ("c", nil)] {
-            _ = try database.commit([Key(key)], loading: false) { update in
+            _ = try database.commit([Key(key)], loading: .none) { update in
                 Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever, tags: tags) }
             }
         }

@@ -70,7 +70,7 @@ struct FeedCopy {
 enum FeedHistory {
     static func put(_ database: Database, _ key: String, _ value: String, tags: [String], lives: Int64?) throws {
         let tags = try Tags(checking: tags.map { Array($0.utf8) })
-        try database.commit([Key(key)], loading: false) { update in
+        try database.commit([Key(key)], loading: .none) { update in
             let rule = lives.map { DeadlineRule.own(update.now + $0) } ?? .governed
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule, tags: tags) }
         }

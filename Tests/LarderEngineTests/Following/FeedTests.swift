@@ -66,7 +66,7 @@ import Testing
         let database = try larder.database(policy: .never)
         try database.put("k", "v")
         let position = try database.feed.step(since: .end, FeedOptions()).position
-        let hadDeadline = try database.commit([Key("k")], loading: true) { $0.persist(0) }
+        let hadDeadline = try database.commit([Key("k")], loading: .records) { $0.persist(0) }
         #expect(!hadDeadline)
         let changes = try database.feed.step(since: position, FeedOptions()).changes
         guard case .stored(_, let record, _, _) = changes.first?.kind else {

@@ -119,7 +119,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         func put(_ key: [UInt8], _ payload: [UInt8], _ header: RecordHeader) throws {
-            try database.commit([Key(key)], loading: false) { $0.put(0, Record(header, payload: payload)) }
+            try database.commit([Key(key)], loading: .none) { $0.put(0, Record(header, payload: payload)) }
         }
         try put(Array("overwritten".utf8), Array("old".utf8), RecordHeader(storedAt: Self.start))
         try put(Array("removed".utf8), Array("old".utf8), RecordHeader(storedAt: Self.start))

@@ -21,7 +21,7 @@ import Testing
         let database = try larder.database()
         let keys: [[UInt8]] = [[], [0], [0, 0], [0, 255], [1], [127], [128], [255], [255, 0], [255, 255]]
         for key in keys.shuffled() {
-            try database.commit([Key(key)], loading: false) { update in
+            try database.commit([Key(key)], loading: .none) { update in
                 key.withUnsafeBytes { update.put(0, payload: $0) }
             }
         }
@@ -39,7 +39,7 @@ import Testing
         let database = try larder.database()
         let lengths = [0, 1, 100, 65_535, 65_536]
         for length in lengths {
-            try database.commit([Key([UInt8](repeating: 0xFF, count: length))], loading: true) { update in
+            try database.commit([Key([UInt8](repeating: 0xFF, count: length))], loading: .records) { update in
                 Array("\(length)".utf8).withUnsafeBytes { update.put(0, payload: $0) }
             }
         }
@@ -56,7 +56,7 @@ import Testing
         let database = try larder.database()
         let value = [UInt8](repeating: 0xA5, count: 9 << 20)
         for key in ["a", "b"] {
-            try database.commit([Key(key)], loading: true) { update in
+            try database.commit([Key(key)], loading: .records) { update in
                 value.withUnsafeBytes { update.put(0, payload: $0) }
             }
         }

@@ -243,7 +243,7 @@ final class ModelRun {
             if case .present = expected, !found { throw fail("remove of \(key) found nothing") }
             if expected == .absent, found { throw fail("remove of \(key) found something") }
         } else {
-            try database.commit([Key(key)], loading: false) { $0.remove(0) }
+            try database.commit([Key(key)], loading: .none) { $0.remove(0) }
         }
         models[name]?.entries[key] = nil
     }
@@ -260,7 +260,7 @@ final class ModelRun {
         note("batch \(name) \(keys) keepsTime \(keepsTime) at \(now)")
         guard var model = models[name] else { return }
         let expected = keys.map { model.expectation($0, now) }
-        let first = try database.commit(keys.map(Key.init), loading: true) { update -> [String?] in
+        let first = try database.commit(keys.map(Key.init), loading: .records) { update -> [String?] in
             let seen = keys.indices.map { update.current($0)?.text }
             for index in keys.indices {
                 if keepsTime, let record = update.current(index) {

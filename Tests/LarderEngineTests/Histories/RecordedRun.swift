@@ -95,7 +95,7 @@ final class RecordedRun {
                 try database.putAhead(keys[0], value, rule: rule, durability: durability)
                 return
             }
-            try database.commit(keys.map { Key($0) }, loading: false, durability: durability) { update in
+            try database.commit(keys.map { Key($0) }, loading: .none, durability: durability) { update in
                 for index in keys.indices {
                     Array(value.utf8).withUnsafeBytes { update.put(index, payload: $0, rule: rule) }
                 }

@@ -300,7 +300,7 @@ import Testing
             }.get()
             isFailing.value = true
             let error = #expect(throws: LarderError.self) {
-                try database.commit([Key("a")], loading: false, durability: .always) { update in
+                try database.commit([Key("a")], loading: .none, durability: .always) { update in
                     Array("2".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long, rule: .governed) }
                 }
             }

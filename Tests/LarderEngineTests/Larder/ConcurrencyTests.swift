@@ -28,7 +28,7 @@ import Testing
             onThreads(6) { thread in
                 for step in 0..<Self.steps {
                     let key = keys[(thread + step) % keys.count]
-                    _ = try? database.commit([key], loading: true) { update in
+                    _ = try? database.commit([key], loading: .records) { update in
                         let next = Array("\(Self.number(update.current(0)) + 1)".utf8)
                         next.withUnsafeBytes { update.put(0, payload: $0) }
                     }
@@ -52,7 +52,7 @@ import Testing
             if thread < 2 {
                 for step in 0..<Self.steps {
                     let value = Array("\(thread):\(step)".utf8)
-                    _ = try? database.commit(keys, loading: false) { update in
+                    _ = try? database.commit(keys, loading: .none) { update in
                         for index in keys.indices { value.withUnsafeBytes { update.put(index, payload: $0) } }
                     }
                 }
@@ -91,7 +91,7 @@ import Testing
             if thread < 3 {
                 let key = Key("writer\(thread)")
                 for step in 1...Self.steps {
-                    _ = try? database.commit([key], loading: step % 2 == 0) { update in
+                    _ = try? database.commit([key], loading: step % 2 == 0 ? .records : .none) { update in
                         Array("\(step)".utf8).withUnsafeBytes { update.put(0, payload: $0) }
                     }
                     let seen = Self.number((try? database.get(key)) ?? nil)
@@ -117,7 +117,7 @@ import Testing
         let larder = try larder { $0.memoryBytes = 0 }
         let database = try larder.database()
         let accounts = (0..<10).map { Key("account\($0)") }
-        try database.commit(accounts, loading: false) { update in
+        try database.commit(accounts, loading: .none) { update in
             for index in accounts.indices { Array("100".utf8).withUnsafeBytes { update.put(index, payload: $0) } }
         }
         let wrong = Recorder<Int>()
@@ -135,7 +135,7 @@ import Testing
                 }
                 let pair = Array(accounts.shuffled(using: &random).prefix(2))
                 let amount = Int.random(in: 1...30, using: &random)
-                _ = try? database.commit(pair, loading: true) { update in
+                _ = try? database.commit(pair, loading: .records) { update in
                     let (from, to) = (Self.number(update.current(0)), Self.number(update.current(1)))
                     Array("\(from - amount)".utf8).withUnsafeBytes { update.put(0, payload: $0) }
                     Array("\(to + amount)".utf8).withUnsafeBytes { update.put(1, payload: $0) }
@@ -198,7 +198,7 @@ import Testing
                         _ = try database.get(Key("counter"))
                         continue
                     }
-                    try database.commit([Key("counter")], loading: true) { update in
+                    try database.commit([Key("counter")], loading: .records) { update in
                         let next = Array("\(Self.number(update.current(0)) + 1)".utf8)
                         next.withUnsafeBytes { update.put(0, payload: $0) }
                     }

@@ -55,7 +55,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
-        _ = try database.commit([Key("tagged")], loading: false) { update in
+        _ = try database.commit([Key("tagged")], loading: .none) { update in
             let tags = try? Tags(checking: [Array("t".utf8)])
             update.put(0, payload: UnsafeRawBufferPointer(start: nil, count: 0), tags: tags)
         }

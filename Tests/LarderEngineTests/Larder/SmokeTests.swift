@@ -10,7 +10,7 @@ import Testing
         options.backgroundMaintenance = false
         let engine = try Engine.open(directory.path + "/larder", options: options, time: time)
         let database = try engine.openDatabase("books", policy: .high)
-        try database.commit([Key("a")], loading: false) { update in
+        try database.commit([Key("a")], loading: .none) { update in
             Array("one".utf8).withUnsafeBytes { update.put(0, payload: $0) }
         }
         #expect(try database.get(Key("a")).map { Array($0.payload) } == Array("one".utf8))
@@ -26,7 +26,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 0)
         #expect(engine.statistics.expiredSwept.read() == 1)
         for index in 0..<1000 {
-            try database.commit([Key("k\(index)")], loading: false) { update in
+            try database.commit([Key("k\(index)")], loading: .none) { update in
                 Array("value \(index)".utf8).withUnsafeBytes { update.put(0, payload: $0) }
             }
         }

@@ -108,7 +108,7 @@ import Testing
         try forever.put("after", "1")
         try forever.put("short", "1", rule: .own(now + 500))
         #expect(try forever.contents().keys.contains("after"))
-        #expect(try forever.commit([Key("after")], loading: true) { $0.current(0)?.text } == "1")
+        #expect(try forever.commit([Key("after")], loading: .records) { $0.current(0)?.text } == "1")
         larder.time.advance(milliseconds: 499)
         #expect(try forever.value("short") == "1")
         larder.time.advance(milliseconds: 1)

@@ -14,7 +14,7 @@ import Testing
     }
 
     private static func put(_ database: Database, _ key: String, _ value: [UInt8]) throws {
-        try database.commit([Key(key)], loading: false) { update in
+        try database.commit([Key(key)], loading: .none) { update in
             value.withUnsafeBytes { update.put(0, payload: $0) }
         }
     }

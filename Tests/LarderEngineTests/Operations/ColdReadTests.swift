@@ -143,7 +143,8 @@ import Testing
         larder.time.advance(milliseconds: 1000)
         let names = ["b", "a", "nothing", "c", "b", "gone", "e"]
         var ticket = CommitTicket.none
-        let held = try database.readMany(names.map { Key($0) }, now: database.now(), bytesMax: .max, ticket: &ticket)
+        let held = try HeldEntries(
+            names.map { Key($0) }, in: database, now: database.now(), bytesMax: .max, ticket: &ticket)
         try database.put("b", "other")
         try database.remove("c")
         try database.flush()
@@ -160,7 +161,8 @@ import Testing
             try database.put("b", long)
             try database.flush()
             #expect(throws: LarderError.self) {
-                _ = try database.readMany([Key("b")], now: database.now(), bytesMax: 1 << 20, ticket: &ticket)
+                _ = try HeldEntries(
+                    [Key("b")], in: database, now: database.now(), bytesMax: 1 << 20, ticket: &ticket)
             }
         }
     }

@@ -74,7 +74,7 @@ extension Database {
             }
             #expect(try leftovers(larder).count == 1)
             // The entry exists, so the staged value is not stored.
-            try database.commit([key], loading: true) { update in
+            try database.commit([key], loading: .records) { update in
                 if update.current(0) == nil {
                     Array("long".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long) }
                 }
@@ -94,7 +94,7 @@ extension Database {
             let long = try payload.withUnsafeBytes { (payload) throws(LarderError) in
                 try database.stage(payload, Key("k"), rule: .governed)
             }
-            try database.commit([Key(key)], loading: false) { update in
+            try database.commit([Key(key)], loading: .none) { update in
                 payload.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) }
             }
             #expect(try database.value(key) == "long")

@@ -105,7 +105,7 @@ extension Database {
     func put(
         _ key: String, _ value: String, rule: DeadlineRule = .governed, durability: Durability? = nil
     ) throws(LarderError) -> Int {
-        try commit([Key(key)], loading: false, durability: durability) { update in
+        try commit([Key(key)], loading: .none, durability: durability) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
             return value.utf8.count
         }
@@ -125,7 +125,7 @@ extension Database {
                 try stage(payload, Key(key), rule: rule, durability: durability)
             }
         }.get()
-        return try commit([Key(key)], loading: loading, durability: durability) { update in
+        return try commit([Key(key)], loading: loading ? .records : .none, durability: durability) { update in
             defer { bytes.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) } }
             return loading ? update.current(0)?.text : nil
         }
@@ -140,11 +140,22 @@ extension Database {
 
     func value(_ key: String) throws(LarderError) -> String? { try get(Key(key)).map(\.text) }
 
+    /// Returns the fresh entry of a key, and the commits that a reply would have to wait for.
+    func read(_ key: Key, now: Int64) throws(LarderError) -> (record: Record?, ticket: CommitTicket) {
+        var (found, ticket): (Record?, CommitTicket) = (nil, .none)
+        _ = try key.withBytes { (bytes) throws(LarderError) in
+            try read(bytes, now: now, .mayBlock, ticket: &ticket) { header, record, _ in
+                found = Record(header, stored: record)
+            }
+        }
+        return (found, ticket)
+    }
+
     /// Removes a key.
     /// - Returns: whether a fresh entry was there.
     @discardableResult
     func remove(_ key: String) throws(LarderError) -> Bool {
-        try commit([Key(key)], loading: true) { update in
+        try commit([Key(key)], loading: .records) { update in
             let found = update.current(0) != nil
             update.remove(0)
             return found
@@ -214,10 +225,9 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> (Result, CommitTicket) {
         var result: Result?
-        let request = Request(
-            keys: keys, loading: loading ? .records : .none, access: .mayBlock, now: now, durability: durability,
-            fillCache: fillCache)
-        let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
+        let ticket = try perform(
+            keys, loading ? .records : .none, .mayBlock, now: now, durability: durability, fillCache: fillCache
+        ) { (update) throws(LarderError) in result = try body(&update) }
         guard let result, let ticket else { preconditionFailure("the body of an update was not called") }
         return (result, ticket)
     }

@@ -52,7 +52,7 @@ final class SocketlessServer {
 
     /// Stores an entry that never expires, without a command, because commands refuse to write some databases.
     func store(_ value: String, under key: String, in database: String) throws {
-        try engine.database(database).commit([Key(Array(key.utf8))], loading: false) { update in
+        try engine.database(database).commit([Key(Array(key.utf8))], loading: .none) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
         }
     }

@@ -89,7 +89,7 @@ import Testing
     @Test func tagsThatAreNotTextAreOmitted() throws {
         let cache = try work.cache()
         let tags = try Tags(checking: [[0xFF], Array("t".utf8)])
-        try cache.source.database.commit([try cache.source.key("k", "set")], loading: false) { update in
+        try cache.source.database.commit([try cache.source.key("k", "set")], loading: .none) { update in
             update.put(0, payload: UnsafeRawBufferPointer(start: nil, count: 0), tags: tags)
         }
         #expect(try cache.tags(forKey: "k") == ["t"])

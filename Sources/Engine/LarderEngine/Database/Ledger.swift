@@ -63,10 +63,10 @@ package struct Ledger: Sendable {
         if changes.isEmpty { return }
         while true {
             try prepare()
-            let request = Database.Request(
-                keys: changes.map { Key($0.key) }, loading: .none, access: .mayBlock, now: database.now(),
-                durability: .always, needsFiles: true)
-            let ticket = try database.run(request) { (update) throws(LarderError) in
+            let ticket = try database.perform(
+                changes.map { Key($0.key) }, .none, .mayBlock, now: database.now(), durability: .always,
+                needsFiles: true
+            ) { update in
                 for (index, change) in changes.enumerated() {
                     if let value = change.value {
                         update.place(index, Self.record(value, now: update.now))

@@ -237,10 +237,8 @@ extension Database {
 
     fileprivate func life(of key: [UInt8]) -> Life {
         var life = Life.unknown
-        let request = Request(
-            keys: [key.withUnsafeBytes { Key($0) }], loading: .headers, access: .mayBlock, now: unnoticedNow(),
-            fillCache: false)
-        _ = try? run(request) { update in
+        let key = key.withUnsafeBytes { Key($0) }
+        _ = try? perform([key], .anyHeaders, .mayBlock, now: unnoticedNow(), fillCache: false) { update in
             guard let header = update.storedHeader(0) else {
                 if !update.isUnreadable(0) { life = .absent }
                 return

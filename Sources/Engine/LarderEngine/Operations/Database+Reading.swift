@@ -11,11 +11,9 @@ package enum ReadOutcome: Sendable {
 }
 
 extension Database {
-    /// Reads the fresh entry of a key. May read from the disk, without holding a shard's lock.
-    /// - Returns: the entry, if there is one, and the commits that the reply has to wait for.
-    package func read(
-        _ key: Key, now: Int64, fillCache: Bool = true
-    ) throws(LarderError) -> (record: Record?, ticket: CommitTicket) {
+    /// Returns the fresh entry of a key, and waits until it is committed. For callers that may block.
+    /// - Parameter now: the time of the read; nil for the engine's present time.
+    package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         var ticket = CommitTicket.none
         var found: Record?
         _ = try key.withBytes { (bytes) throws(LarderError) in
@@ -23,7 +21,8 @@ extension Database {
                 found = Record(header, stored: record)
             }
         }
-        return (found, ticket)
+        try pipeline.wait(for: ticket)
+        return found
     }
 
     /// Reads the fresh entry of a key. Creates no ``Key`` or ``Record``.

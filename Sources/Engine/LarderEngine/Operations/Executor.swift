@@ -12,6 +12,8 @@ package enum Loading: Sendable {
     case none
     /// Only the headers. Payloads, which may be large, are not kept in memory.
     case headers
+    /// Like ``headers``, but an unreadable header is no error.
+    case anyHeaders
     case records
 }
 
@@ -51,38 +53,5 @@ enum Executor {
             if access == .memoryOnly { return nil }
             attempt += 1
         }
-    }
-}
-
-extension Database {
-    /// Lets `body` read entries at one instant, and change them, if they are in memory. Allocates nothing for a few
-    /// keys.
-    /// - Parameters:
-    ///   - update: an update to which ``Update/add(_:)`` or ``Update/addUnchecked(_:)`` has added the keys.
-    ///   - writes: whether `body` may change entries.
-    ///   - ticket: raised to cover the commits that the reply has to wait for.
-    ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
-    ///     Returns whether to apply its changes.
-    /// - Returns: false if nothing was done: it is not known without the disk whether a key has an entry, an entry is
-    ///   unreadable, `body` returned false, or, with `writes`, the files accept no writes.
-    package func withBatch(
-        _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
-    ) -> Bool {
-        guard !ForkGuard.isForked else { return false }
-        // Listeners are notified of each change.
-        update.prepare(self, now: now, .records, merges: !context.changes.isOn)
-        let needed = try? Executor.run(update.alone, .memoryOnly) {
-            (sequence, _) throws(LarderError) -> UInt64? in
-            let store = try writes ? writableStore(applied.presence, "update") : nil
-            guard body(update) else {
-                update.uncountReads()
-                return nil
-            }
-            guard let store, update.hasChanges else { return sequence }
-            return max(sequence, update.apply(in: self, to: store, context.options.durability))
-        }
-        guard let needed else { return false }
-        ticket = max(ticket, CommitTicket(sequence: needed))
-        return true
     }
 }

@@ -1,10 +1,24 @@
 /// The fresh entries of several keys at one instant. Long entries are pinned in memory while this object exists, so
 /// that they can be read without a lock. For use by one thread at a time.
 package final class HeldEntries {
-    fileprivate enum Item {
+    private enum Item {
         case none
         case record(Record)
         case pinned(Shard, EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+
+        /// Pins a long entry in memory, or copies a short one. Called with the lock of its shard held.
+        init(_ update: Update, _ index: Int) {
+            let slot = update.slots[update.slot(index)].pointee
+            let database = update.database
+            if slot.isFresh, let entry = slot.entry,
+                slot.stored.byteCount >= database.context.options.pinnedBytesMin, entry.pin()
+            {
+                self = .pinned(
+                    database.shards[Shard.index(slot.hash)], entry, slot.stored.header, slot.stored.bytes)
+            } else {
+                self = update.current(index).map { .record($0) } ?? .none
+            }
+        }
 
         var header: RecordHeader? {
             switch self {
@@ -30,9 +44,28 @@ package final class HeldEntries {
     /// The freshness rules of the database at the time of the lookup.
     package let rules: FreshnessRules
 
-    fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
-        self.items = items
-        self.rules = rules
+    /// Reads several keys at one instant. Their shards are locked only for the lookup: long entries in memory are not
+    /// copied. Entries read from the disk are not kept in memory. Does not count hits and misses: the caller has read
+    /// each key with ``Database/read(_:now:_:below:fillCache:ticket:holding:_:)`` before, which counts them. May block.
+    /// - Parameters:
+    ///   - bytesMax: the maximum number of bytes to read from the disk.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    /// - Throws: `invalidArgument` if more than `bytesMax` bytes would have to be read from the disk.
+    package init(
+        _ keys: [Key], in database: Database, now: Int64, bytesMax: Int, ticket: inout CommitTicket
+    ) throws(LarderError) {
+        try ForkGuard.check("get")
+        let update = Update.take()
+        defer { update.giveBack() }
+        update.add(keys)
+        update.prepare(database, now: now, .records, bytesMax: bytesMax)
+        let held = try Executor.run(update.alone, .mayBlock) {
+            (sequence, _) throws(LarderError) -> ([Item], FreshnessRules)? in
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            return (keys.indices.map { Item(update, $0) }, update.rules)
+        }
+        guard let held else { preconditionFailure("a blocking read did not finish") }
+        (items, rules) = held
     }
 
     deinit {
@@ -56,41 +89,5 @@ package final class HeldEntries {
         case .record(let record): record.withPayload { body($0) }
         case .pinned(_, _, let header, let record): body(header.payload(of: record))
         }
-    }
-}
-
-extension Database {
-    /// Reads several keys at one instant. Their shards are locked only for the lookup: long entries in memory are not
-    /// copied. Entries read from the disk are not kept in memory. Does not count hits and misses: the caller has read
-    /// each key with ``read(_:now:_:below:fillCache:ticket:holding:_:)`` before, which counts them. May block.
-    /// - Parameters:
-    ///   - bytesMax: the maximum number of bytes to read from the disk.
-    ///   - ticket: raised to cover the commits that the reply has to wait for.
-    /// - Throws: `invalidArgument` if more than `bytesMax` bytes would have to be read from the disk.
-    package func readMany(
-        _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
-    ) throws(LarderError) -> HeldEntries {
-        try ForkGuard.check("get")
-        let update = Update.take()
-        defer { update.giveBack() }
-        update.add(keys)
-        update.prepare(self, now: now, .records, bytesMax: bytesMax)
-        let held = try Executor.run(update.alone, .mayBlock) {
-            (sequence, _) throws(LarderError) -> HeldEntries? in
-            ticket = max(ticket, CommitTicket(sequence: sequence))
-            return HeldEntries(keys.indices.map { hold(update, $0) }, update.rules)
-        }
-        guard let held else { preconditionFailure("a blocking read did not finish") }
-        return held
-    }
-
-    /// Pins a long entry in memory, or copies a short one. Called with the lock of its shard held.
-    private func hold(_ update: Update, _ index: Int) -> HeldEntries.Item {
-        let slot = update.slots[update.slot(index)].pointee
-        guard slot.isFresh else { return .none }
-        if let entry = slot.entry, slot.stored.byteCount >= context.options.pinnedBytesMin, entry.pin() {
-            return .pinned(shards[Shard.index(slot.hash)], entry, slot.stored.header, slot.stored.bytes)
-        }
-        return update.current(index).map { .record($0) } ?? .none
     }
 }

@@ -14,8 +14,21 @@ package final class KeyWatch: Sendable {
     private let wasFresh: Bool
     private let policyChanges: Int
 
+    /// Begins to watch keys, all at one instant.
+    /// - Returns: one watch per key, each of which the caller must end; nil if the disk is needed and `access` forbids
+    ///   its use.
+    package static func begin(
+        _ keys: [Key], in database: Database, now: Int64, _ access: Access
+    ) throws(LarderError) -> [KeyWatch]? {
+        var watches: [KeyWatch] = []
+        let ticket = try database.perform(keys, .anyHeaders, access, now: now) { update in
+            watches = keys.indices.map { KeyWatch(database, keys[$0], wasFresh: update.isFresh($0)) }
+        }
+        return ticket == nil ? nil : watches
+    }
+
     /// Begins the watch. Called with the lock of the key's shard held.
-    fileprivate init(_ database: Database, _ key: Key, wasFresh: Bool) {
+    private init(_ database: Database, _ key: Key, wasFresh: Bool) {
         self.database = database
         self.key = key
         self.wasFresh = wasFresh
@@ -38,19 +51,5 @@ package final class KeyWatch: Sendable {
     package func end() {
         let shard = database.shards[key]
         shard.lock.withLock { shard.reads.end(key) }
-    }
-}
-
-extension Database {
-    /// Begins to watch keys, all at one instant.
-    /// - Returns: one watch per key, each of which the caller must end; nil if the disk is needed and `access` forbids
-    ///   its use.
-    package func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> [KeyWatch]? {
-        let request = Request(keys: keys, loading: .headers, access: access, now: now)
-        var watches: [KeyWatch] = []
-        let ticket = try run(request) { (update) throws(LarderError) in
-            watches = keys.indices.map { KeyWatch(self, keys[$0], wasFresh: update.current($0) != nil) }
-        }
-        return ticket == nil ? nil : watches
     }
 }

@@ -102,7 +102,7 @@ struct RemovalPass {
         if isWhole { log.noteForeignPurge(version, in: database) }
         let pass = RemovalPass(
             database, prefix, takesUnreadable: false, tags == nil ? .anyHeaders : .records, observing: version)
-        let report = try pass.run { header in
+        let report = try pass.removeEach { header in
             header.map { $0.storedAt <= version.time && (tags == nil || $0.hasTags) } ?? false
         } remove: { update, index, _ in
             update.follow(removal: version, index, tags: tags) == .removed
@@ -120,7 +120,7 @@ struct RemovalPass {
     private func run(
         _ matches: (RecordHeader?) -> Bool, stillMatches: (RecordHeader?, RecordHeader, FreshnessRules) -> Bool
     ) throws(LarderError) -> PurgeReport {
-        try run(matches) { update, index, found in
+        try removeEach(matches) { update, index, found in
             let isGone =
                 if let header = update.storedHeader(index) {
                     stillMatches(found.header, header, update.rules)
@@ -133,7 +133,7 @@ struct RemovalPass {
     }
 
     /// - Parameter remove: removes an entry if it still matches, and returns whether it did.
-    private func run(
+    private func removeEach(
         _ matches: (RecordHeader?) -> Bool, remove: (Update, Int, Candidate) -> Bool
     ) throws(LarderError) -> PurgeReport {
         let begin = database.context.time.monotonic()

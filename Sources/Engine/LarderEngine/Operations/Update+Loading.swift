@@ -83,10 +83,7 @@ extension Update {
             switch slots[slot].pointee.withShard({ look(slot, $0, &sequence) }) {
             case .known: continue
             case .defective(let defect):
-                guard loading == .headers else {
-                    throw Database.defect(defect, database: database.name, key: slotKey(slot))
-                }
-                take(.unreadable, at: slot)
+                take(try unreadable(defect, slotKey(slot)), at: slot)
             case .unknown:
                 if try findInLevelDB(slot, attempt) { continue }
                 if attempt == 0 { return false }
@@ -111,7 +108,7 @@ extension Update {
         let freshness = rules.freshness(header, now: now)
         if freshness == .gone { shard.foundExpired(entry) }
         let stored: Stored =
-            if loading == .headers {
+            if loading != .records {
                 .header(header, byteCount: record.count)
             } else if isSpeculative {
                 own(Record(header, stored: record))
@@ -206,14 +203,23 @@ extension Update {
     private func value(
         _ key: Key, in store: EpochStore, _ purges: TagPurges?
     ) throws(LarderError) -> ColdRead.Value {
-        guard loading == .headers else {
+        if loading == .records {
             return try database.load(key, from: store, purges, fillCache: fillCache).map { .record($0) } ?? .absent
         }
         guard let (parsed, byteCount) = try store.header(of: key, purges) else { return .absent }
         switch parsed {
         case .success(let header): return .header(header, byteCount: byteCount)
-        case .failure: return .unreadable
+        case .failure(let defect):
+            _ = try unreadable(defect, key)
+            return .unreadable
         }
+    }
+
+    /// Returns what is stored under a key if its header is unreadable, or throws an error if the command does not accept
+    /// that.
+    private func unreadable(_ defect: RecordHeader.Defect, _ key: Key) throws(LarderError) -> Stored {
+        if loading == .anyHeaders { return .unreadable }
+        throw Database.defect(defect, database: database.name, key: key)
     }
 
     /// Forgets the entries read from LevelDB, and ends the shards' tracking of these reads. Called without any lock.

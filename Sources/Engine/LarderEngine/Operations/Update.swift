@@ -126,7 +126,8 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) package var origin = WriteOrigin()
     /// The place of the following operations in a transaction.
     @exclusivity(unchecked) var step = 0
-    /// Whether the update waited until earlier changes of its keys were committed: see ``Database/Request/observed``.
+    /// Whether the update waited until earlier changes of its keys were committed: see
+    /// ``Database/perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)``.
     @exclusivity(unchecked) var observes = false
     /// Whether the update runs tentatively, without locks. Its changes are never applied.
     @exclusivity(unchecked) private(set) var isSpeculative = false
@@ -396,10 +397,8 @@ package final class Update: @unchecked Sendable {
     /// Whether anything readable is stored under the key at `index`, expired or not.
     package func isStored(_ index: Int) -> Bool { slots[slot(index)].pointee.stored.hasHeader }
 
-    /// Whether the record of the key at `index` cannot be read, in an update that loads only headers.
+    /// Whether the record of the key at `index` cannot be read, in an update that loads ``Loading/anyHeaders``.
     func isUnreadable(_ index: Int) -> Bool { slots[slot(index)].pointee.stored.kind == .unreadable }
-
-    var hasUnreadable: Bool { slots.indices.contains { slots[$0].pointee.stored.kind == .unreadable } }
 
     /// The time when the fresh or stale entry at `index` was stored, in milliseconds since 1970; nil if there is none.
     package func storedAt(_ index: Int) -> Int64? {

@@ -260,9 +260,14 @@ struct Call {
     private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
             if let open { return try open.snapshot.get(key) }
-            let result = try database.read(key, now: now)
-            depends(on: result.ticket)
-            return result.record
+            var (record, waits): (Record?, CommitTicket) = (nil, ticket)
+            _ = try key.withBytes { (bytes) throws(LarderError) in
+                try database.read(bytes, now: now, .mayBlock, ticket: &waits) { header, stored, _ in
+                    record = Record(header, stored: stored)
+                }
+            }
+            ticket = waits
+            return record
         } catch {
             throw CommandError(error)
         }
@@ -323,7 +328,7 @@ struct Call {
         }
         let entries: HeldEntries
         do throws(LarderError) {
-            entries = try database.readMany(keys, now: now, bytesMax: bytesMax, ticket: &ticket)
+            entries = try HeldEntries(keys, in: database, now: now, bytesMax: bytesMax, ticket: &ticket)
         } catch {
             if error.code == .invalidArgument { throw .tooLongReply(server.limits) }
             throw CommandError(error)

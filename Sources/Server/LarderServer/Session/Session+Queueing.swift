@@ -35,7 +35,8 @@ extension Session {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))
         for key in keys where seen.insert(key).inserted { fresh.append(key) }
-        guard let begun = try database.watch(fresh, now: now, mayBlock ? .mayBlock : .memoryOnly) else { return false }
+        let access: Access = mayBlock ? .mayBlock : .memoryOnly
+        guard let begun = try KeyWatch.begin(fresh, in: database, now: now, access) else { return false }
         transactions.watches += begun
         return true
     }

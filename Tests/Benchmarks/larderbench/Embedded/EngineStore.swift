@@ -13,13 +13,13 @@ final class EngineStore: EmbeddedStore {
     }
 
     func put(_ index: Int) throws {
-        try database.commit([Key(entries.keys[index])], loading: false) { update in
+        try database.commit([Key(entries.keys[index])], loading: .none) { update in
             entries.values[index].withUnsafeBytes { update.put(0, payload: $0) }
         }
     }
 
     func putBatch(_ indices: ArraySlice<Int>) throws {
-        try database.commit(indices.map { Key(entries.keys[$0]) }, loading: false) { update in
+        try database.commit(indices.map { Key(entries.keys[$0]) }, loading: .none) { update in
             for (position, index) in indices.enumerated() {
                 entries.values[index].withUnsafeBytes { update.put(position, payload: $0) }
             }

@@ -88,7 +88,7 @@ final class SettingsSuite: Suite {
     private func put(_ database: Database) throws {
         for indices in order.chunks(of: 100) {
             try Interruption.check()
-            try database.commit(indices.map { Key(Keys.bytes($0)) }, loading: false) { update in
+            try database.commit(indices.map { Key(Keys.bytes($0)) }, loading: .none) { update in
                 for (position, index) in indices.enumerated() {
                     values.withValue(index) { update.put(position, payload: $0) }
                 }

@@ -40,7 +40,7 @@ final class DiskProbe {
                 writes += 1
                 var generator = SplitMix(seed: UInt64(index))
                 let value = (0..<Self.valueBytes / 8).map { _ in generator.next() }
-                try database.commit([key], loading: false) { update in
+                try database.commit([key], loading: .none) { update in
                     value.withUnsafeBytes { update.put(0, payload: $0) }
                 }
             }

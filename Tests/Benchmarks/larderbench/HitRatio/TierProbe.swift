@@ -14,7 +14,7 @@ final class TierProbe {
         let value = [UInt8](repeating: 0x78, count: 16)
         for start in stride(from: 0, to: universe, by: 1000) {
             let keys = (start..<min(start + 1000, universe)).map { Key(Keys.bytes($0)) }
-            try database.commit(keys, loading: false) { update in
+            try database.commit(keys, loading: .none) { update in
                 for index in keys.indices { value.withUnsafeBytes { update.put(index, payload: $0) } }
             }
         }
