@@ -69,9 +69,10 @@ extension Database {
     /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
     /// - Returns: the previous store, still open; nil if there was nothing to remove, or the store could not be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
-        if try !retryRollbackAndCheckOpen("purge") {
+        let opening = DatabaseOpening(self)
+        if try !opening.retryRollbackAndCheckOpen("purge") {
             do throws(LarderError) {
-                try openCurrentEpoch()
+                try opening.openCurrentEpoch()
             } catch {
                 // A damaged database can still be purged. So can a database that cannot be opened for another reason,
                 // such as a full disk, if POINTER can be read. Files of a newer Larder cannot be purged.

@@ -38,7 +38,8 @@ struct DatabaseRepair {
             switch database.appliedState.presence {
             case .open(let store): try store.verify()
             case .closed, .failed:
-                if try !database.retryRollbackAndCheckOpen(operation) { try database.openCurrentEpoch() }
+                let opening = DatabaseOpening(database)
+                if try !opening.retryRollbackAndCheckOpen(operation) { try opening.openCurrentEpoch() }
                 try database.appliedState.store?.verify()
             case .absent: break
             case .deleted: throw database.deletedError(operation)
@@ -75,6 +76,6 @@ struct DatabaseRepair {
         DamagedFiles.enforceCap(context.larder)
         context.statistics.setAside.add()
         context.reportDamage("database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
-        try database.create(policy)
+        try DatabaseOpening(database).create(policy)
     }
 }
