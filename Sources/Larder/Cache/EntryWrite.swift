@@ -210,11 +210,15 @@ extension Cache {
         guard let payload = write.payload, write.tags == nil, !write.keepsPrevious,
             payload.count >= Database.largeValueBytesMin
         else { return nil }
-        let database = source.database
-        let rule = write.policy.rule(
-            database.rules.settings, now: database.now(), ahead: database.timeAhead, previous: nil)
-        return try payload.withBytes { (bytes) throws(LarderError) in
-            try database.stage(bytes, write.key, rule: rule, grace: write.policy.grace, durability: durability)
-        }
+        let ahead = source.database.timeAhead
+        let settings = source.database.rules.settings
+        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, previous: nil)
+        return try payload.withBytes { bytes in
+            Result { () throws(LarderError) in
+                try LargeValue(
+                    staging: bytes, write.key, in: source.database, rule: rule, grace: policy.grace,
+                    durability: durability)
+            }
+        }.get()
     }
 }

@@ -203,7 +203,7 @@ extension CacheSource {
         guard let model = try decode(type, record, key, &size) else { return nil }
         if let bytes = size.bytes {
             let attachment = Attached(model, madeBy: codecIdentity, outerBytes: bytes)
-            key.withBytes { database.attach(attachment, to: $0, version: version) }
+            attachment.attach(to: key, version: version, in: database)
         }
         return model
     }

@@ -75,7 +75,9 @@ import Testing
         }
         larder.time.advance(milliseconds: 62_000)
         #expect(try database.contents() == [:], "nothing that is stale is read")
-        #expect(try database.purge(.expired(merges: true)).entries == 2, "what is gone is removed on demand, not what is stale")
+        #expect(
+            try database.purge(.expired(merges: true)).entries == 2,
+            "what is gone is removed on demand, not what is stale")
         try larder.maintain()
         #expect(try keys() == ["governed", "own", "governed, longer", "own, longer"])
         larder.time.advance(milliseconds: 603_000)

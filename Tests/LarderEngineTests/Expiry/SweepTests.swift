@@ -295,7 +295,7 @@ import Testing
         try database.put("new", "value")
         let gate = Gate(isClosed: true)
         let checkpoint = WorkThread(name: "checkpoint") { [checkpointer = database.checkpointer] in
-            checkpointer.holdingTurn { gate.pass() }
+            checkpointer.withTurn { gate.pass() }
         }
         gate.waitUntil()
         let report = try database.purge(.expired(merges: false))

@@ -295,7 +295,8 @@ import Testing
             // The value is written to its own file before calls fail.
             let long = try Array("2".utf8).withUnsafeBytes { payload in
                 Result { () throws(LarderError) in
-                    try database.stage(payload, Key("a"), rule: .governed, durability: .always)
+                    try LargeValue(
+                        staging: payload, Key("a"), in: database, rule: .governed, durability: .always)
                 }
             }.get()
             isFailing.value = true

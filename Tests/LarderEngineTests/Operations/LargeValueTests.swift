@@ -70,7 +70,7 @@ extension Database {
         let key = Key("k")
         do {
             let long = try Array("long".utf8).withUnsafeBytes { (payload) throws(LarderError) in
-                try database.stage(payload, key, rule: .governed)
+                try LargeValue(staging: payload, key, in: database, rule: .governed)
             }
             #expect(try leftovers(larder).count == 1)
             // The entry exists, so the staged value is not stored.
@@ -92,7 +92,7 @@ extension Database {
         let payload = Array("long".utf8)
         for (key, rule) in [("k", DeadlineRule.own(.max)), ("other", .governed)] {
             let long = try payload.withUnsafeBytes { (payload) throws(LarderError) in
-                try database.stage(payload, Key("k"), rule: .governed)
+                try LargeValue(staging: payload, Key("k"), in: database, rule: .governed)
             }
             try database.commit([Key(key)], loading: .none) { update in
                 payload.withUnsafeBytes { update.put(0, payload: $0, long: long, rule: rule) }
@@ -217,7 +217,7 @@ extension Database {
         let engine = try larder.engine()
         try database.putAhead("long", Self.value("x", 12 << 20))
         #expect(engine.journalByteCount > 12 << 20)
-        #expect(database.checkpointer.isFullForLong)
+        #expect(database.checkpointer.isFull(for: .long))
         // 8 MiB of the long value count towards the limit, which is smaller here.
         #expect(engine.pipeline.isCongested)
         larder.close { $0.checkpointBytes = 5 << 20 }
@@ -225,7 +225,7 @@ extension Database {
         #expect(try larder.engine().journalByteCount < 1 << 20)
         try again.putAhead("long", Self.value("y", 12 << 20))
         #expect(try !larder.engine().pipeline.isCongested)
-        #expect(again.checkpointer.isFullForLong)
+        #expect(again.checkpointer.isFull(for: .long))
         // Before the next long value is written, a checkpoint runs.
         try again.putAhead("longer", Self.value("z", 11 << 20))
         #expect(try larder.engine().statistics.checkpoints.read() == 1)

@@ -122,7 +122,7 @@ extension Database {
         let bytes = Array(value.utf8)
         let long = try bytes.withUnsafeBytes { payload in
             Result { () throws(LarderError) in
-                try stage(payload, Key(key), rule: rule, durability: durability)
+                try LargeValue(staging: payload, Key(key), in: self, rule: rule, durability: durability)
             }
         }.get()
         return try commit([Key(key)], loading: loading ? .records : .none, durability: durability) { update in

@@ -128,22 +128,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// running one.
     /// - Returns: false if the checkpoint failed. Writes are then refused until a checkpoint succeeds or the journal is
     ///   no longer full.
-    func assist() -> Bool { attempt { trigger.isFull } }
-
-    /// Whether writers of long records should assist. The limit for waiting changes is lower than that of ``isFull``.
-    var isFullForLong: Bool { trigger.isFullForLong }
-
-    /// Whether to assist before a long value is built. The limit is lower than that of ``isFullForLong``.
-    var isFullForBuilding: Bool { trigger.isFullForBuilding }
-
-    /// Like ``assist()``, for ``isFullForBuilding``.
-    func assistForBuilding() -> Bool { attempt { trigger.isFullForBuilding } }
-
-    /// Like ``assist()``, for ``isFullForLong``.
-    func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
+    func assist(for write: PendingWrite) -> Bool { attempt { trigger.isFull(for: write) } }
 
     /// Whether so many changes wait for LevelDB that writers should assist.
-    var isFull: Bool { trigger.isFull }
+    func isFull(for write: PendingWrite) -> Bool { trigger.isFull(for: write) }
 
     /// Runs a checkpoint: writes all committed entries to LevelDB.
     func checkpoint() throws(LarderError) {
@@ -151,12 +139,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     }
 
     /// Runs `body` while no checkpoint is running.
-    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result {
+    func withTurn<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         try turn.withLock(body)
     }
-
-    /// Runs `body`, which cannot throw, while no checkpoint is running.
-    func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
 
     /// Runs a checkpoint. Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
@@ -192,7 +177,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
         // Throw, because another checkpoint cannot shorten the journal either while the obstacle remains.
-        if trigger.isFull, let obstacle { throw obstacle }
+        if trigger.isFull(), let obstacle { throw obstacle }
     }
 
     /// Syncs the journal before LevelDB is written: LevelDB must not contain commits that the journal loses if the

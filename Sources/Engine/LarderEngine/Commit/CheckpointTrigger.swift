@@ -1,6 +1,15 @@
 import LarderPlatform
 import Synchronization
 
+/// What a writer is about to do. The more memory it needs, the fewer bytes may wait to be written to LevelDB.
+package enum PendingWrite: Sendable {
+    case short
+    /// Store a long record.
+    case long
+    /// Build a long value in memory.
+    case build
+}
+
 /// Decides when a checkpoint, which writes the journal's entries to LevelDB, is due, and when writers must wait for it
 /// or fail with its error. It owns the counters for these decisions, and the requests for a checkpoint.
 ///
@@ -75,22 +84,22 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     /// Whether so many bytes wait to be written to LevelDB that writers should wait. A long record or commit unit
     /// counts only in part, so one long value does not make other writers wait.
-    var isFull: Bool {
+    func isFull(for write: PendingWrite = .short) -> Bool {
         let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))
+        switch write {
+        case .short: break
+        case .long: if live > bytesMax { return true }
+        case .build: if live > checkpointBytes / 2 { return true }
+        }
         return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
             || memory.mustBlockWriters(besides: live - counted)
     }
-    /// Whether so many bytes wait to be written to LevelDB that writers of long records should wait.
-    var isFullForLong: Bool { byteCount > bytesMax || isFull }
-    /// Whether so many bytes wait to be written to LevelDB that commands should wait before they build values in
-    /// memory.
-    var isFullForBuilding: Bool { byteCount > checkpointBytes / 2 || isFullForLong }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 
     /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
     /// checkpoints succeed.
     func refusal(_ operation: String) -> LarderError? {
-        guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ failure }) else { return nil }
+        guard isStuck.load(ordering: .relaxed), isFull(), let cause = lock.withLock({ failure }) else { return nil }
         return LarderError(
             .writesSuspended, "the journal is full, because checkpoints fail: \(cause.message)",
             operation: operation, database: cause.database, underlying: cause)

@@ -10,7 +10,7 @@ extension Database {
     package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
         try life.openLock.withLock { () throws(LarderError) in
-            try DatabaseOpening(self).prepare(forWriting: forWriting, policy)
+            try DatabaseOpening(database: self).prepare(forWriting: forWriting, policy)
         }
     }
 
@@ -20,7 +20,7 @@ extension Database {
     func prepareUnlessBusy() throws(LarderError) -> Bool {
         guard life.openLock.tryLock() else { return false }
         defer { life.openLock.unlock() }
-        try DatabaseOpening(self, isInTurn: true).prepare(forWriting: false, nil)
+        try DatabaseOpening(database: self, isInTurn: true).prepare(forWriting: false, nil)
         return true
     }
 
@@ -43,12 +43,11 @@ extension Database {
             context.noteEpoch(pointer.epoch)
             files.syncWhatWasRead()
         }
-        shards.withAllLocked {
-            setBoth { state in
-                if let pointer { state.adopt(pointer) } else { state.isEpochUnknown = true }
-            }
-        }
+        set { if let pointer { $0.adopt(pointer) } else { $0.isEpochUnknown = true } }
     }
+
+    /// Makes the same change to the applied and to the durable state.
+    func set(_ change: (inout DatabaseState) -> Void) { shards.withAllLocked { setBoth(change) } }
 
     /// Makes the same change to the applied and to the durable state. Called with all shard locks held.
     func setBoth(_ change: (inout DatabaseState) -> Void) {

@@ -23,7 +23,7 @@ extension Database {
             switch appliedState.presence {
             case .absent:
                 // Nothing can be stored meanwhile, because creating the files requires `openLock`.
-                endAllLeases()
+                leases.end(prefix: [])
                 return nil
             case .deleted: throw deletedError("purge")
             case .shut(let error): throw error
@@ -41,9 +41,6 @@ extension Database {
         return report
     }
 
-    /// Makes all running fetches outdated, so that their values are not stored.
-    private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
-
     /// Completes a purge if there is nothing to remove, without creating an epoch or a file. An epoch without files is
     /// empty unless memory has entries. All running fetches become outdated at the same instant, so that none can store
     /// a value from before the purge.
@@ -51,7 +48,7 @@ extension Database {
     private func purgeIfEmpty() -> CommitTicket? {
         shards.withAllLocked {
             guard let ticket = lockedTicketIfEmpty else { return nil }
-            for shard in shards.all { shard.leases?.changedAll() }
+            for shard in shards.all { shard.leases?.changed(prefix: []) }
             return ticket
         }
     }
@@ -69,7 +66,7 @@ extension Database {
     /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
     /// - Returns: the previous store, still open; nil if there was nothing to remove, or the store could not be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
-        let opening = DatabaseOpening(self)
+        let opening = DatabaseOpening(database: self)
         if try !opening.retryRollbackAndCheckOpen("purge") {
             do throws(LarderError) {
                 try opening.openCurrentEpoch()
@@ -115,7 +112,7 @@ extension Database {
             case .deleted: throw deletedError("delete")
             case .shut(let error): throw error
             case .absent:
-                shards.withAllLocked { setBoth { $0.endFiles(leaving: .deleted) } }
+                set { $0.endFiles(leaving: .deleted) }
                 return
             case .open(let store):
                 if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }

@@ -64,8 +64,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     /// Adds to the counters of hits and misses, for reads that are not counted otherwise, or to correct double counts.
     package func noteReads(hits: Int, misses: Int) {
-        let shard = shards[0]
-        shard.lock.withLock {
+        shards.withLocked(0) { shard in
             shard.counters.hits += hits
             shard.counters.misses += misses
         }
@@ -74,8 +73,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Counts a purge by a user of the library.
     /// - Parameter entries: the known number of removed entries.
     package func notePurge(entries: Int) {
-        let shard = shards[0]
-        shard.lock.withLock {
+        shards.withLocked(0) { shard in
             shard.counters.purges += 1
             shard.counters.removals += entries
         }
@@ -167,6 +165,29 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     func clearEntries() {
         unresolved = UnresolvedOperations()
         for shard in shards.all { shard.clear() }
+    }
+
+    // MARK: Changes, for observers
+
+    /// Returns the change that reports a stored entry to observers. Called with a shard lock held.
+    func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
+        EntryChange(
+            database: self, key: key, kind: .stored(header), previous: note.previous, origin: note.origin,
+            deadline: applied.rules.deadline(header), isUnseen: note.isUnseen)
+    }
+
+    /// Returns the change that reports the removal of an expired entry; nil if there are no observers.
+    func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
+        guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
+        return EntryChange(
+            database: self, key: key, kind: .swept(header, deadline: deadline), previous: .absent, origin: WriteOrigin()
+        )
+    }
+
+    /// Returns the change that reports an entry evicted because of a disk limit.
+    func evictedChange(_ key: [UInt8], _ header: RecordHeader) -> EntryChange {
+        EntryChange(
+            database: self, key: key, kind: .evicted(header), previous: .fresh(header.rule), origin: WriteOrigin())
     }
 
     // MARK: Available at any time

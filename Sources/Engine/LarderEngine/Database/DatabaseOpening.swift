@@ -4,18 +4,13 @@ import LarderPlatform
 /// Makes a database ready for use: opens its files, creates them, reopens them after a failed write, or repairs them.
 /// All functions are called with `openLock` held.
 struct DatabaseOpening {
-    private let database: Database
+    let database: Database
     /// Whether the caller holds the checkpointer's turn, without which no checkpoint can run.
-    private let isInTurn: Bool
+    var isInTurn = false
 
     private var context: EngineContext { database.context }
     private var files: DatabaseFiles { database.files }
     private var name: String { database.name }
-
-    init(_ database: Database, isInTurn: Bool = false) {
-        self.database = database
-        self.isInTurn = isInTurn
-    }
 
     /// Opens the files, or reopens them after a failed write. If there are none and `forWriting` is true, creates them.
     /// - Parameter policy: see ``Database/prepare(forWriting:policy:)``.
@@ -62,14 +57,14 @@ struct DatabaseOpening {
                 let error = LarderError(
                     .io, "\(files.directory) is not a database of this larder; the journal keeps the database's writes",
                     operation: "open", database: name)
-                database.shards.withAllLocked { database.setBoth { $0.presence = .failed(error) } }
+                database.set { $0.presence = .failed(error) }
                 throw error
             }
             var isNews = true
             if case .failed(let previous) = database.appliedState.presence {
                 isNews = previous.description != error.description
             }
-            database.shards.withAllLocked { database.setBoth { $0.presence = .failed(error) } }
+            database.set { $0.presence = .failed(error) }
             guard error.code == .damaged, database.isLedger || context.options.onDamage == .salvage else { throw error }
             // Report the damage as an error once, not at every use.
             context.reportDamage("database '\(name)' is damaged: \(error.message)", isNews ? .error : .debug)
@@ -110,12 +105,10 @@ struct DatabaseOpening {
         let purges = database.isLedger ? nil : try database.tagPurges.complete(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
-        database.shards.withAllLocked {
-            database.setBoth {
-                $0.presence = .open(store)
-                $0.adopt(pointer)
-                $0.rules.purges = purges
-            }
+        database.set {
+            $0.presence = .open(store)
+            $0.adopt(pointer)
+            $0.rules.purges = purges
         }
         files.removeOtherEpochs(than: pointer.epoch)
         Replacement.keepSpare(for: files.pointerPath)
@@ -190,10 +183,10 @@ struct DatabaseOpening {
         }
         do throws(LarderError) {
             let store = try openStore(database.appliedState.pointer)
-            database.shards.withAllLocked { database.setBoth { $0.presence = .open(store) } }
+            database.set { $0.presence = .open(store) }
         } catch {
             // The database exists anyway, and is empty.
-            database.shards.withAllLocked { database.setBoth { $0.presence = .failed(error) } }
+            database.set { $0.presence = .failed(error) }
             throw error
         }
         context.report(.info, "created database '\(name)', policy \(policy.policy)")
@@ -214,11 +207,9 @@ struct DatabaseOpening {
         // A failure is reported, and the write is retried later. Facts of the ledger are not stored before it has
         // succeeded.
         try? context.sequences.note(name, exists: true)
-        database.shards.withAllLocked {
-            database.setBoth {
-                $0.presence = .closed
-                $0.adopt(pointer)
-            }
+        database.set {
+            $0.presence = .closed
+            $0.adopt(pointer)
         }
     }
 }

@@ -21,6 +21,16 @@ struct DatabaseShards: ~Copyable {
         unmanaged[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
     }
 
+    /// Like ``with(_:_:)``, with the shard's lock held.
+    @inline(__always)
+    func withLocked<Result>(_ hash: Int, _ body: (Shard) -> Result) -> Result {
+        with(hash) { shard in
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            return body(shard)
+        }
+    }
+
     /// Returns the shard of a hash without retaining it: the shard lives as long as this value.
     func unmanaged(_ hash: Int) -> Unmanaged<Shard> { unmanaged[Shard.index(hash)] }
 

@@ -114,6 +114,9 @@ struct DatabaseState {
     /// Whether there are files that have not been opened.
     var isClosed: Bool { if case .closed = presence { true } else { false } }
 
+    /// Whether there are files that could not be opened.
+    var isFailed: Bool { if case .failed = presence { true } else { false } }
+
     var isShut: Bool { if case .shut = presence { true } else { false } }
 
     /// See ``Database/isReady(forWriting:)``.

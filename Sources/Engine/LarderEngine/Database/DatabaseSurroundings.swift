@@ -16,21 +16,13 @@ protocol DatabaseRoster: AnyObject, Sendable {
 /// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
 protocol Checkpointing: AnyObject, Sendable {
     /// Whether so many bytes wait to be written to LevelDB that writers should help to write them.
-    var isFull: Bool { get }
-    /// Like ``isFull``, for callers that are about to store a long record.
-    var isFullForLong: Bool { get }
-    /// Like ``isFull``, for callers that are about to build a long value.
-    var isFullForBuilding: Bool { get }
+    func isFull(for write: PendingWrite) -> Bool
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { get }
 
-    /// If ``isFull``: writes a checkpoint on this thread, or waits for the one under way.
+    /// If ``isFull(for:)``: writes a checkpoint on this thread, or waits for the one under way.
     /// - Returns: false if the checkpoint failed.
-    func assist() -> Bool
-    /// Like ``assist()``, for ``isFullForLong``.
-    func assistForLong() -> Bool
-    /// Like ``assist()``, for ``isFullForBuilding``.
-    func assistForBuilding() -> Bool
+    func assist(for write: PendingWrite) -> Bool
     /// Runs a checkpoint: writes all committed entries to LevelDB.
     func checkpoint() throws(LarderError)
     /// Writes the committed entries of one database to LevelDB. Entries written during the call may stay in memory.
@@ -41,7 +33,5 @@ protocol Checkpointing: AnyObject, Sendable {
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport?
     /// Runs `body` while no checkpoint is under way.
-    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result
-    /// Runs `body`, which cannot throw, while no checkpoint is under way.
-    func holdingTurn(_ body: () -> Void)
+    func withTurn<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result
 }

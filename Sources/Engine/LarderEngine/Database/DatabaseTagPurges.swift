@@ -92,7 +92,7 @@ struct DatabaseTagPurges {
         if let loss, database.appliedState.hasTagPurges || purges != nil {
             purges = (purges ?? TagPurges()).adding(TagPurges.Floors(soft: loss.sequence, softAt: loss.time))
         }
-        database.shards.withAllLocked { database.setBoth { $0.rules.purges = purges } }
+        database.set { $0.rules.purges = purges }
         if let purges { resume(behind: purges) }
     }
 

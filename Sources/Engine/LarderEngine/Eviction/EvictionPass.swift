@@ -133,12 +133,10 @@ struct EvictionPass {
 extension Database {
     /// Returns how often an entry was read recently; nil if memory has a newer state of the key than LevelDB.
     func diskReads(of key: UnsafeRawBufferPointer, _ hash: Int) -> Double? {
-        shards.with(hash) { shard in
-            shard.lock.withLock {
-                let noted = Double(shard.table.diskReads.count(hash))
-                guard let entry = shard.table.find(key, hash: hash) else { return noted }
-                return entry.isDirty ? nil : noted + Double(shard.table.hotness(entry))
-            }
+        shards.withLocked(hash) { shard in
+            let noted = Double(shard.table.diskReads.count(hash))
+            guard let entry = shard.table.find(key, hash: hash) else { return noted }
+            return entry.isDirty ? nil : noted + Double(shard.table.hotness(entry))
         }
     }
 }

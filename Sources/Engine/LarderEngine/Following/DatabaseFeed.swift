@@ -14,7 +14,8 @@ package struct DatabaseFeed {
     package func step(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if database.isDeleted { throw database.deletedError("follow") }
-        var reader = FeedReader(database, position, options)
+        let begin = FeedStep(position: position, state: .current, time: database.now())
+        var reader = FeedReader(database: database, options: options, step: begin)
         // Wait for the commits under way, so that the step includes everything that was applied before its time.
         database.pipeline.drain()
         try reader.read()
@@ -48,12 +49,6 @@ private struct FeedReader {
     var step: FeedStep
 
     private var log: ChangeLog { database.context.changeLog }
-
-    init(_ database: Database, _ position: FeedPosition, _ options: FeedOptions) {
-        self.database = database
-        self.options = options
-        step = FeedStep(position: position, state: .current, time: database.now())
-    }
 
     /// Reads the changes, and the entries of a full pass, that follow the step's position. Moves the position.
     mutating func read() throws(LarderError) {

@@ -132,7 +132,7 @@ private final class Exchange {
         let parts = [first, second].map { TransactionPart(database: $0, keys: [], loadedCount: 0, watches: []) }
         let sequence = try TransactionUpdate(parts, [update, other]).apply()
         // End the leases of all keys, including keys that neither database has.
-        for database in [first, second] { for shard in database.shards.all { shard.leases?.changedAll() } }
+        for database in [first, second] { for shard in database.shards.all { shard.leases?.changed(prefix: []) } }
         return CommitTicket(sequence: max(ticket, sequence ?? 0))
     }
 }

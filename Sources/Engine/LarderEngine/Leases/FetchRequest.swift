@@ -80,3 +80,117 @@ package struct FetchAnswer: Sendable {
 extension FetchAnswer.State {
     var isQueued: Bool { if case .queued = self { true } else { false } }
 }
+
+/// The decision how to answer a ``FetchRequest``: with the stored value, with a lease, or by letting the caller wait.
+/// It follows from the header of the stored entry, the freshness rules, the leases of the key's shard, and the time.
+struct FetchDecision {
+    let request: FetchRequest
+    /// The header of the stored entry; nil if there is none, or it may not even be served stale.
+    let header: RecordHeader?
+    let rules: FreshnessRules
+    private let now: Int64
+    private let freshness: Freshness
+
+    /// - Parameter stored: the header of the stored entry, expired or not.
+    init(_ request: FetchRequest, _ stored: RecordHeader?, _ rules: FreshnessRules, now: Int64) {
+        (self.request, self.rules, self.now) = (request, rules, now)
+        freshness = stored.map { rules.freshness($0, now: now) } ?? .gone
+        header = freshness == .gone ? nil : stored
+    }
+
+    /// Decides, and grants the lease if the caller is to refresh the value.
+    /// - Parameters:
+    ///   - leases: the leases of the key's shard; nil if it has none yet.
+    ///   - make: makes an empty table, if leases are needed.
+    ///   - tags: returns the hashes of the entry's tags.
+    /// - Throws: `tooManyLeases`.
+    func state(
+        _ leases: inout LeaseTable?, make: () -> LeaseTable, tags: () -> [UInt64]
+    ) throws(LarderError) -> FetchAnswer.State {
+        if request.isLookup { return freshness == .fresh ? .fresh : .stale }
+        let isYoung = header.map { request.isYoung($0) } ?? false
+        let isFresh = freshness == .fresh && isYoung
+        if isFresh, let header,
+            !rules.endsSoon(header, now: now, lastRefresh: leases?.lastDuration(request.key.hash) ?? 0)
+        {
+            return .fresh
+        }
+        var table = leases ?? make()
+        leases = nil
+        defer { leases = table }
+        if isFresh { return table.grantEarly(request, tags: tags).map { .lead(token: $0) } ?? .fresh }
+        return try table.answer(request, mayServe: isYoung) { header == nil ? [] : tags() }
+    }
+}
+
+extension FreshnessRules {
+    /// Whether a fresh entry expires soon: within twice the duration of its last refresh, or in the last twentieth of
+    /// its lifetime. Always false in the first half of its lifetime.
+    /// - Parameter lastRefresh: the duration of the entry's last refresh in milliseconds; 0 if unknown.
+    @inline(__always)
+    func endsSoon(_ header: RecordHeader, now: Int64, lastRefresh: @autoclosure () -> Int64) -> Bool {
+        guard let deadline = deadline(header) else { return false }
+        let life = deadline.subtractingClamped(header.storedAt)
+        let left = deadline - now
+        guard left <= life / 2 else { return false }
+        if left <= life / 20 { return true }
+        return left <= 2 * lastRefresh()
+    }
+}
+
+extension LeaseTable {
+    /// Grants the lease for a fresh entry that expires soon, so that one caller refreshes it early.
+    /// - Returns: nil if no lease was granted.
+    fileprivate mutating func grantEarly(_ request: FetchRequest, tags: () -> [UInt64]) -> UInt64? {
+        let state = state(request.key)
+        guard state.lease == nil, state.rest == nil else { return nil }
+        // If the limit of leases is reached, no early refresh is started.
+        return (try? grant(request.key, request.holder, request.leaseMilliseconds, tags: tags())) ?? nil
+    }
+
+    /// Answers a caller that does not accept the stored value as fresh.
+    /// - Parameter tags: returns the hashes of the entry's tags, for a granted lease.
+    fileprivate mutating func answer(
+        _ request: FetchRequest, mayServe: Bool, tags: () -> [UInt64]
+    ) throws(LarderError) -> FetchAnswer.State {
+        let key = request.key
+        var state = state(key)
+        if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
+        if state.lease == nil, state.rest == nil, let first = state.waiters.longest {
+            // The lease has expired. The caller that has waited longest gets the next one.
+            if first === request.waiter { remove(first, key) } else { handOver(key) }
+            state = self.state(key)
+        }
+        // Drop the reference to the queue, so that adding a waiter below does not copy it.
+        state.waiters = WaiterQueue()
+        switch state.rest {
+        case .absent(let until): return .absent(milliseconds: until - time)
+        case .failed(let until): return mayServe ? .stale : .failed(milliseconds: until - time)
+        case nil: break
+        }
+        if let lease = state.lease {
+            if mayServe, !(request.mayWait && request.waitsForFresh) { return .stale }
+            guard request.mayWait, let waiter = request.waiter else { return .wait(until: lease.ends) }
+            try add(waiter, key, leaseEnds: lease.ends)
+            return .queued(until: lease.ends)
+        }
+        if mayServe, isFull { return .stale }
+        let token = try grant(key, request.holder, request.leaseMilliseconds, tags: tags())
+        guard let token else { return .wait(until: time) }
+        return .lead(token: token)
+    }
+
+    /// Ends the wait of a caller that gets its answer. If the caller was granted a lease while it waited, and does not
+    /// need it any more, the lease goes to the next waiter.
+    mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
+        remove(request)
+        guard let token = request.waiter?.token else { return }
+        if case .lead = state { return }
+        _ = release(request.key, token, .open)
+    }
+
+    /// Ends the caller's wait.
+    mutating func remove(_ request: FetchRequest) {
+        if let waiter = request.waiter { remove(waiter, request.key) }
+    }
+}

@@ -256,7 +256,7 @@ struct LeaseTable {
         dropIfEmpty(key)
     }
 
-    /// Updates the leases after all keys with a prefix were removed.
+    /// Updates the leases after all keys with a prefix were removed; all keys for an empty prefix.
     mutating func changed(prefix: [UInt8]) {
         for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) {
             key.withBytes { changed($0, .outdated, isRemoval: true) }
@@ -276,17 +276,6 @@ struct LeaseTable {
                 states[key]?.lease = nil
             }
             if isOutdated || states[key]?.rest != state.rest { handOver(key) }
-            dropIfEmpty(key)
-        }
-    }
-
-    /// Updates the leases after all keys were removed.
-    mutating func changedAll() {
-        for (key, state) in states {
-            if let lease = state.lease { end(lease) }
-            states[key]?.lease = nil
-            if state.rest != nil { dropNegativeResult(key) }
-            handOver(key)
             dropIfEmpty(key)
         }
     }

@@ -364,8 +364,7 @@ struct Sweeper {
 extension Database {
     /// Records in memory that an index key is being deleted, so LevelDB may no longer have the index key of this entry.
     func forgetIndexed(_ key: Key) {
-        let shard = shards[key]
-        shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
+        shards.withLocked(key.hash) { $0.find(key)?.head.pointee.indexed = 0 }
     }
 
     /// The result of ``dropFromMemory(_:)``.
@@ -377,8 +376,7 @@ extension Database {
     /// Drops a key from memory before it is deleted from LevelDB.
     /// - Returns: nil, without dropping it, if memory has a newer state.
     func dropFromMemory(_ key: Key) -> DroppedEntry? {
-        let shard = shards[key]
-        return shard.lock.withLock {
+        shards.withLocked(key.hash) { shard in
             shard.reads.swept(key.hash)
             guard let entry = shard.find(key) else { return DroppedEntry(wasFound: false) }
             guard !entry.isDirty else { return nil }

@@ -180,7 +180,7 @@ package final class Shard: @unchecked Sendable {
         table.removeAll()
         reads.changedAll()
         evictedKeys.removeAll()
-        leases?.changedAll()
+        leases?.changed(prefix: [])
         publish()
     }
 

@@ -83,14 +83,15 @@ extension Database {
     ) -> Bool {
         if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
-        return shards.with(hash) { shard in
-            shard.lock.lock()
-            defer { shard.lock.unlock() }
+        return shards.withLocked(hash) { shard in
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
                 !usesAttachment || entry.head.pointee.attachment != nil, let record = entry.record,
                 let header = try? RecordHeader(parsing: record, applied.rules.purges),
                 applied.rules.freshness(header, now: now) == .fresh,
-                body(FreshEntry(self, shards.unmanaged(hash), entry, header, record, hash: hash, now: now))
+                body(
+                    FreshEntry(
+                        header: header, record: record, attachment: entry.head.pointee.attachment, hash: hash, now: now,
+                        database: .passUnretained(self)))
             else { return false }
             use(entry, shard, &ticket)
             if usesAttachment { entry.head.pointee.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
@@ -123,20 +124,18 @@ extension Database {
                 shards.with(hash) { $0.table.prefetchSlot(hash) }
             }
             for index in keys.indices {
-                shards.with(hashes[index]) { shard in shard.lock.withLock { shard.table.prefetchEntry(hashes[index]) } }
+                shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
             }
             for index in keys.indices {
-                let (isKnown, continues) = shards.with(hashes[index]) { shard in
-                    shard.lock.withLock { () -> (Bool, Bool) in
-                        var ticket = CommitTicket.none
-                        switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
-                        case .unknown, .unavailable, .unreadable: return (false, false)
-                        case .absent: return (true, body(index, ticket, nil))
-                        case .fresh(let header, let record, let entry):
-                            if record.count >= context.options.pinnedBytesMin { return (false, false) }
-                            use(entry, shard, &ticket)
-                            return (true, body(index, ticket, header.payload(of: record)))
-                        }
+                let (isKnown, continues) = shards.withLocked(hashes[index]) { shard -> (Bool, Bool) in
+                    var ticket = CommitTicket.none
+                    switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
+                    case .unknown, .unavailable, .unreadable: return (false, false)
+                    case .absent: return (true, body(index, ticket, nil))
+                    case .fresh(let header, let record, let entry):
+                        if record.count >= context.options.pinnedBytesMin { return (false, false) }
+                        use(entry, shard, &ticket)
+                        return (true, body(index, ticket, header.payload(of: record)))
                     }
                 }
                 if !continues { return isKnown ? index + 1 : index }

@@ -50,7 +50,7 @@ extension Database {
             switch beginRead(key, hash, now, access, below: bytesMax, fillCache: fillCache, &ticket, body) {
             case .ended(let outcome): return outcome
             case .pinned(let entry, let header, let record, let version):
-                defer { shards.with(hash) { shard in shard.lock.withLock { entry.unpin() } } }
+                defer { shards.withLocked(hash) { _ in entry.unpin() } }
                 body(header, record, version)
                 return .hit
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
@@ -94,9 +94,7 @@ extension Database {
         fillCache: Bool, _ ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer, UInt64) -> Void
     ) -> Begun {
-        shards.with(hash) { shard in
-            shard.lock.lock()
-            defer { shard.lock.unlock() }
+        shards.withLocked(hash) { shard in
             let isInMemory = access == .memoryOnly
             switch look(shard, key, hash, now, access, &ticket) {
             case .fresh(let header, let record, let entry):
@@ -147,10 +145,8 @@ extension Database {
                 throw Self.defect(error, database: name, key: Key(key))
             }
         } catch {
-            shards.with(hash) { shard in
-                shard.lock.withLock {
-                    if let place = cold.place { shard.endRead(place) } else { shard.counters.hits -= 1 }
-                }
+            shards.withLocked(hash) { shard in
+                if let place = cold.place { shard.endRead(place) } else { shard.counters.hits -= 1 }
             }
             throw error
         }
@@ -158,9 +154,7 @@ extension Database {
         let freshness = header.map { cold.rules.freshness($0, now: now) }
         let isFresh = freshness == .fresh
         if let place = cold.place {
-            shards.with(hash) { shard in
-                shard.lock.lock()
-                defer { shard.lock.unlock() }
+            shards.withLocked(hash) { shard in
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
                 // An entry that is not in memory cannot be marked as expired. It is counted when it is removed.
@@ -169,11 +163,9 @@ extension Database {
                 }
             }
         } else if !isFresh {
-            shards.with(hash) { shard in
-                shard.lock.withLock {
-                    shard.counters.hits -= 1
-                    shard.noteMiss(header, hash, now: now)
-                }
+            shards.withLocked(hash) { shard in
+                shard.counters.hits -= 1
+                shard.noteMiss(header, hash, now: now)
             }
         }
         ticket = max(ticket, CommitTicket(sequence: cold.sequence))

@@ -18,8 +18,8 @@ extension Database {
     ///     committed, so that their versions are known. Later commits get later versions than this one.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
-    /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if `access` forbids using the disk,
-    ///   or the command needs files that are not open.
+    /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if `access` forbids using the
+    ///   disk, or the command needs files that are not open.
     package func perform(
         _ keys: [Key], _ loading: Loading, _ access: Access, now: Int64, durability: Durability? = nil,
         fillCache: Bool = true, needsFiles: Bool = false, observing version: ChangeVersion? = nil,
@@ -93,10 +93,15 @@ extension Database {
     func writableStore(
         _ presence: DatabaseState.Presence, _ operation: String
     ) throws(LarderError) -> EpochStore {
+        let store = try openStore(presence, operation)
+        if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
+        return store
+    }
+
+    /// Returns the store; throws if it is not open.
+    func openStore(_ presence: DatabaseState.Presence, _ operation: String) throws(LarderError) -> EpochStore {
         switch presence {
-        case .open(let store):
-            if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
-            return store
+        case .open(let store): return store
         case .failed(let error), .shut(let error): throw error
         case .deleted: throw deletedError(operation)
         case .absent, .closed:
@@ -104,21 +109,21 @@ extension Database {
         }
     }
 
-    /// Runs a command like ``perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)``, and waits for the commit.
-    /// First opens, creates or reopens the database if needed. For callers that may block.
+    /// Runs a command like ``perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)``, and waits for the
+    /// commit. First opens, creates or reopens the database if needed. For callers that may block.
     package func commit<Result>(
         _ keys: [Key], loading: Loading, durability: Durability? = nil, observing version: ChangeVersion? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            while pipeline.isCongested || checkpointer.isFull {
+            while pipeline.isCongested || checkpointer.isFull(for: .short) {
                 pipeline.drain()
-                if checkpointer.assist() { continue }
+                if checkpointer.assist(for: .short) { continue }
                 // If the file system was full, it may have space now.
                 if isReady(forWriting: true) { break }
                 try prepare(forWriting: true)
-                if !checkpointer.assist() { break }
+                if !checkpointer.assist(for: .short) { break }
             }
             if !isReady(forWriting: true) { continue }
             // If another thread is removing the files, there is no ticket, and the next attempt waits for that thread.

@@ -6,21 +6,9 @@ package struct FreshEntry {
     package let record: UnsafeRawBufferPointer
     /// The object attached to the entry; nil if there is none.
     package let attachment: Unmanaged<Attachment>?
-    private let hash: Int
-    private let now: Int64
-    private let database: Unmanaged<Database>
-    private let shard: Unmanaged<Shard>
-
-    @inline(__always)
-    init(
-        _ database: Database, _ shard: Unmanaged<Shard>, _ entry: EntryPointer, _ header: RecordHeader,
-        _ record: UnsafeRawBufferPointer, hash: Int, now: Int64
-    ) {
-        self.database = .passUnretained(database)
-        (self.shard, self.header, self.record) = (shard, header, record)
-        attachment = entry.head.pointee.attachment
-        (self.hash, self.now) = (hash, now)
-    }
+    let hash: Int
+    let now: Int64
+    let database: Unmanaged<Database>
 
     package var payload: UnsafeRawBufferPointer { header.payload(of: record) }
 
@@ -30,13 +18,42 @@ package struct FreshEntry {
     /// Whether the entry expires so soon that it should be fetched again.
     package var endsSoon: Bool {
         database._withUnsafeGuaranteedRef { database in
-            shard._withUnsafeGuaranteedRef { shard in
-                database.applied.rules.endsSoon(
-                    header, now: now, lastRefresh: shard.leases?.lastDuration(hash) ?? 0)
+            database.shards.with(hash) { shard in
+                database.applied.rules.endsSoon(header, now: now, lastRefresh: shard.leases?.lastDuration(hash) ?? 0)
             }
         }
     }
 
     /// Whether a ``FetchRequest`` made now is answered with this entry, and grants no lease.
-    package func answersFetch(maxAge: Int64?) -> Bool { FetchRequest.isYoung(header.storedAt, maxAge, now) && !endsSoon }
+    package func answersFetch(maxAge: Int64?) -> Bool {
+        FetchRequest.isYoung(header.storedAt, maxAge, now) && !endsSoon
+    }
+}
+
+/// Attachments are objects that users of the engine attach to entries in memory.
+///
+/// An attachment is dropped when any part of the process writes, removes, purges or evicts its entry, or finds it
+/// damaged. The attachment of an expired entry is not returned. All attachments together, including those of entries
+/// that cannot be evicted, take at most half of the memory budget.
+///
+/// The next ``releaseDetached()`` releases the dropped attachments. They are not released at once, because locks are
+/// held when they are dropped.
+extension Attachment {
+    /// Attaches the object to the entry of a key, replacing any earlier attachment. Does nothing if the entry has
+    /// changed or left memory, or the attachment is too large.
+    /// - Parameter version: the entry's version from ``Database/read(_:now:_:below:fillCache:ticket:holding:_:)``.
+    package func attach(to key: Key, version: UInt64, in database: Database) {
+        database.shards.withLocked(key.hash) { shard in
+            if let entry = shard.find(key) { shard.attach(self, to: entry, version: version) }
+        }
+    }
+}
+
+extension Database {
+    /// The maximum size of an attachment in bytes, a fraction of the memory budget; 0 without a budget.
+    package var attachmentBytesMax: Int { context.memory.largestBytes }
+
+    /// Releases the larder's dropped attachments. Call it after an operation, with no lock held, because the
+    /// deinitializers of attachments may call the engine. Costs one atomic load if there are none.
+    package func releaseDetached() { context.memory.released.release() }
 }

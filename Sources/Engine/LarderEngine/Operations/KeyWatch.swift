@@ -48,8 +48,5 @@ package final class KeyWatch: Sendable {
     }
 
     /// Ends the watch.
-    package func end() {
-        let shard = database.shards[key]
-        shard.lock.withLock { shard.reads.end(key) }
-    }
+    package func end() { database.shards.withLocked(key.hash) { $0.reads.end(key) } }
 }

@@ -72,8 +72,8 @@ extension Update {
         database.context.changeLog.known(of: Array(key(index).bytes), in: database)
     }
 
-    /// Whether a change of the key at `index` still waits for its commit, although ``Database/perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)`` has waited
-    /// several times. When committed, that change gets a later version than the change from the other larder.
+    /// Whether a change of the key at `index` still waits for its commit, although the update has waited several times.
+    /// When committed, that change gets a later version than the change from the other larder.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
     /// Reports a removal to followers, which may have entries that were evicted here. Does nothing if the removal is

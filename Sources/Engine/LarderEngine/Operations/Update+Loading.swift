@@ -215,8 +215,7 @@ extension Update {
         }
     }
 
-    /// Returns what is stored under a key if its header is unreadable, or throws an error if the command does not accept
-    /// that.
+    /// Returns what is stored under a key with an unreadable header. Throws an error unless the command accepts that.
     private func unreadable(_ defect: RecordHeader.Defect, _ key: Key) throws(LarderError) -> Stored {
         if loading == .anyHeaders { return .unreadable }
         throw Database.defect(defect, database: database.name, key: key)
@@ -228,8 +227,7 @@ extension Update {
         if cold.isEmpty { return }
         for slot in cold.indices where cold[slot].mark != nil {
             let key = slotKey(slot)
-            let shard = database.shards[key]
-            shard.lock.withLock { shard.reads.end(key) }
+            database.shards.withLocked(key.hash) { $0.reads.end(key) }
         }
         cold = []
     }

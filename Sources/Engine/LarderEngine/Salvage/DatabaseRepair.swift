@@ -38,7 +38,7 @@ struct DatabaseRepair {
             switch database.appliedState.presence {
             case .open(let store): try store.verify()
             case .closed, .failed:
-                let opening = DatabaseOpening(database)
+                let opening = DatabaseOpening(database: database)
                 if try !opening.retryRollbackAndCheckOpen(operation) { try opening.openCurrentEpoch() }
                 try database.appliedState.store?.verify()
             case .absent: break
@@ -76,6 +76,6 @@ struct DatabaseRepair {
         DamagedFiles.enforceCap(context.larder)
         context.statistics.setAside.add()
         context.reportDamage("database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
-        try DatabaseOpening(database).create(policy)
+        try DatabaseOpening(database: database).create(policy)
     }
 }

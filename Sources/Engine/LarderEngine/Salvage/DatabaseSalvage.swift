@@ -1,7 +1,7 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// One salvage of a damaged database: copies everything readable into a new epoch (a new LevelDB), and keeps its entries
+/// A salvage of a damaged database: copies everything readable into a new epoch (a new LevelDB), and keeps its entries
 /// in the journal and in memory.
 ///
 /// 1. *Freeze*: nothing more is written to the damaged LevelDB. Entries that LevelDB lacks stay in memory, and
@@ -37,23 +37,18 @@ struct DatabaseSalvage {
         let evidence: Evidence
     }
 
-    /// Begins to salvage a database whose LevelDB is open and has reported damage. Called with `openLock` held.
-    /// - Parameter shouldStop: returns true if the larder is being closed, and the salvage must end with an error.
-    init(_ database: Database, _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool) {
-        self.database = database
-        (epoch, self.store, pointer) = (store.epoch, store, database.appliedState.pointer)
-        self.damage = damage
-        self.shouldStop = shouldStop
-    }
-
-    /// Begins to salvage a database that cannot be opened. Called with `openLock` held.
+    /// Begins a salvage. Called with `openLock` held.
+    /// - Parameters:
+    ///   - store: the open LevelDB that has reported damage; nil if the database cannot be opened.
+    ///   - shouldStop: returns true if the larder is being closed, and the salvage must end with an error.
     init(
-        unopened database: Database, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
+        _ database: Database, _ store: EpochStore?, _ damage: LarderError, shouldStop: @escaping () -> Bool
     ) throws(LarderError) {
-        self.database = database
-        self.damage = damage
-        self.shouldStop = shouldStop
-        store = nil
+        (self.database, self.store, self.damage, self.shouldStop) = (database, store, damage, shouldStop)
+        if let store {
+            (epoch, pointer) = (store.epoch, database.appliedState.pointer)
+            return
+        }
         try database.pipeline.rollBackWhatFailed("salvage")
         do throws(LarderError) {
             let pointer = try database.files.readPointer()
@@ -70,7 +65,7 @@ struct DatabaseSalvage {
     /// Salvages the database, and holds `openLock` only for the switch at the end. Called without it.
     func run() throws(LarderError) -> SalvageSummary {
         defer { database.life.openLock.withLock { database.life.isSalvaging = false } }
-        if let store { database.checkpointer.holdingTurn { store.indexLock.withLock { store.setFrozen(true) } } }
+        if let store { database.checkpointer.withTurn { store.indexLock.withLock { store.setFrozen(true) } } }
         do throws(LarderError) {
             let salvaged = try build()
             return try database.life.openLock.withLock { () throws(LarderError) in try replace(by: salvaged) }
@@ -264,48 +259,36 @@ struct DatabaseSalvage {
 }
 
 extension Database {
-    /// Salvages a database whose open LevelDB has reported damage. Reads and rewrites the whole database, so it may
-    /// take long.
-    /// - Returns: nil if the database's files were replaced in the meantime, or the database is already being salvaged.
+    /// Salvages a database that has reported damage. Reads and rewrites the whole database, so it may take long. In
+    /// between, every use of an unopened database throws `damage`, unless it is small: then its users wait.
+    /// - Parameter store: the damaged LevelDB; nil if it cannot be opened.
+    /// - Returns: nil if the database's files were opened or replaced in the meantime, or the database is already being
+    ///   salvaged.
     @discardableResult
     func salvage(
-        _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
+        _ store: EpochStore?, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> SalvageSummary? {
-        let salvage: DatabaseSalvage? = life.openLock.withLock {
-            guard appliedState.store === store, !life.isSalvaging else { return nil }
-            life.isSalvaging = true
-            return DatabaseSalvage(self, store, damage, shouldStop: shouldStop)
-        }
-        return try salvage?.run()
-    }
-
-    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, and so only for
-    /// small databases; for others see ``salvageUnopened(_:shouldStop:)``.
-    @discardableResult
-    func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
-        try DatabaseSalvage(unopened: self, damage).runLocked()
-    }
-
-    /// Like ``salvageUnopenedLocked(_:)``, for a caller that does not hold `openLock`. For a large database it holds
-    /// the lock only at the beginning and at the end; in between, every use of the database throws `damage`.
-    /// - Returns: nil if the database was opened in the meantime, or is already being salvaged.
-    @discardableResult
-    func salvageUnopened(
-        _ damage: LarderError, shouldStop: @escaping () -> Bool
-    ) throws(LarderError) -> SalvageSummary? {
-        let isAtOnce = isSalvagedAtOnce
+        let isAtOnce = store == nil && isSalvagedAtOnce
         var summary: SalvageSummary?
         let salvage = try life.openLock.withLock { () throws(LarderError) -> DatabaseSalvage? in
-            guard case .failed = appliedState.presence, !life.isSalvaging else { return nil }
+            let isStillDamaged = store == nil ? appliedState.isFailed : appliedState.store === store
+            guard isStillDamaged, !life.isSalvaging else { return nil }
             if isAtOnce {
                 summary = try salvageUnopenedLocked(damage)
                 return nil
             }
-            let salvage = try DatabaseSalvage(unopened: self, damage, shouldStop: shouldStop)
+            let salvage = try DatabaseSalvage(self, store, damage, shouldStop: shouldStop)
             life.isSalvaging = true
             return salvage
         }
         return try salvage?.run() ?? summary
+    }
+
+    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, and so only for
+    /// small databases; for others see ``salvage(_:_:shouldStop:)``.
+    @discardableResult
+    func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
+        try DatabaseSalvage(self, nil, damage) { false }.runLocked()
     }
 
     /// Whether the database is so small that it is salvaged while all its users wait: at most 64 MiB.

@@ -70,11 +70,7 @@ final class Salvager: @unchecked Sendable {
         // If a new database has the same name now, its store is not the reported one, and the call below does nothing.
         guard let database = table.find(report.databaseName) else { return }
         let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
-        if let store = report.store {
-            try database.salvage(store, report.error, shouldStop: shouldStop)
-        } else {
-            try database.salvageUnopened(report.error, shouldStop: shouldStop)
-        }
+        try database.salvage(report.store, report.error, shouldStop: shouldStop)
     }
 
     private func note(_ error: LarderError, _ report: DamageReport) {

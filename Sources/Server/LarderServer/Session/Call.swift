@@ -470,7 +470,7 @@ struct Call {
         // Commands with long values run only where blocking is allowed. The size of transactions is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
-            return try database.stage(value, key, rule: rule, grace: grace)
+            return try LargeValue(staging: value, key, in: database, rule: rule, grace: grace)
         } catch {
             throw CommandError(error)
         }

@@ -204,7 +204,7 @@ package final class Session: @unchecked Sendable {
 
     /// On the thread for long values, waits until earlier ones are in LevelDB. Then returns their memory to the system.
     func waitForRoomToBuild() {
-        if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
+        if mayBuildLong, database.waitForRoom(for: .build) { Allocator.giveBack() }
     }
 
     /// The number of bytes of the current command, from its first word to its last.

@@ -1,4 +1,6 @@
-/// The policy of a database.
+import LarderPlatform
+
+/// The settings of a database: its policy, and its disk limit.
 extension Database {
     /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that have no
     /// rule of their own; entries that had expired under the old policy stay expired. Creates the database if it does
@@ -22,10 +24,11 @@ extension Database {
     }
 
     /// Runs a change of the whole database, with `openLock` held.
+    /// - Parameter needsWrites: whether the change is refused while the database accepts no writes.
     /// - Returns: false, without an effect, if its files were removed or closed in the meantime. The caller then
     ///   prepares the database and tries again.
     func changeIfOpen(
-        _ operation: String, _ body: (DatabaseState) throws(LarderError) -> Void
+        _ operation: String, needsWrites: Bool = true, _ body: (DatabaseState) throws(LarderError) -> Void
     ) throws(LarderError) -> Bool {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState
@@ -33,7 +36,8 @@ extension Database {
             case .absent, .closed: return false
             case .open, .failed, .deleted, .shut: break
             }
-            _ = try writableStore(state.presence, operation)
+            _ = try needsWrites
+                ? writableStore(state.presence, operation) : openStore(state.presence, operation)
             try body(state)
             return true
         }
@@ -82,5 +86,54 @@ extension Database {
             guard state.store === store, state.policyChanges == policyChanges, state.isUnindexed else { return }
             try replacePointer("index") { $0.isUnindexed = false }
         }
+    }
+
+    // MARK: The disk limit
+
+    /// The limit for the database's files in bytes; 0 if it has no limit of its own.
+    package var diskLimit: Int { appliedState.diskLimit }
+
+    /// The disk space of the database's files in bytes, without the journal, which all databases share.
+    package var diskBytes: Int { FileSystem.space(files.directory) }
+
+    /// Changes the limit and waits until the change is on the disk. Excess entries are evicted in the background. May
+    /// block.
+    /// - Parameter bytes: at least ``DiskThresholds/databaseBytesMin``; 0 for no limit of its own.
+    /// - Throws: ``LarderError/Code/noSuchDatabase`` if there is no database with this name.
+    package func setDiskLimit(_ bytes: Int) throws(LarderError) {
+        try ForkGuard.check("limit")
+        guard bytes == 0 || bytes >= DiskThresholds.databaseBytesMin else {
+            throw LarderError(
+                .invalidArgument,
+                "the limit is \(bytes) bytes, but must be at least \(DiskThresholds.databaseBytesMin), because LevelDB's own "
+                    + "files take space too; or 0 for none", operation: "limit", database: name)
+        }
+        while true {
+            guard !appliedState.isAbsent else {
+                throw LarderError(
+                    .noSuchDatabase, "there is no database '\(name)'", operation: "limit", database: name)
+            }
+            if !isReady(forWriting: false) { try prepare(forWriting: false) }
+            // Works even while writes are refused, because the limit may be the reason for that.
+            let isDone = try changeIfOpen("limit", needsWrites: false) { (state) throws(LarderError) in
+                if state.diskLimit != bytes { try replacePointer("limit") { $0.diskLimit = bytes } }
+            }
+            if isDone { break }
+        }
+        context.larder.disk.changed()
+    }
+
+    /// Throws if a commit unit is too large for the disk limits even after everything else is evicted.
+    /// - Parameters:
+    ///   - bytes: the size of the unit's keys and records.
+    ///   - limit: the limit of the database, ``DatabaseState/diskLimit``.
+    func checkFits(_ bytes: Int, limit: Int) throws(LarderError) {
+        let most = context.larder.disk.unitBytesMax(databaseLimit: limit)
+        guard bytes > most else { return }
+        throw LarderError(
+            .invalidArgument,
+            "a write of \(bytes) bytes is too large: a disk limit of \(2 * most) bytes allows at most half of it per write; "
+                + "raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
+            operation: "update", database: name)
     }
 }
