@@ -250,8 +250,8 @@ DEFECTS = [
     ),
     Defect(
         "in the library, a lifetime from the origin starts when the reply arrives", LIBRARY + "Origin/OriginFetch.swift",
-        "let left = milliseconds - (database.leaseTime() - since)",
-        "let left = PLANTED ? milliseconds : milliseconds - (database.leaseTime() - since)",
+        "let left = milliseconds - (database.leases.time - since)",
+        "let left = PLANTED ? milliseconds : milliseconds - (database.leases.time - since)",
         r"LarderTests\.OriginReadingTests",
     ),
     Defect(

@@ -80,11 +80,11 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// Whether the previous entry must be loaded.
-    var loads: Bool {
+    /// What the change needs of the previous entry.
+    var loading: Loading {
         switch condition {
-        case .none, .lease: keepsPrevious
-        case .absent, .present, .equal, .unchanged: true
+        case .none, .lease: keepsPrevious ? .records : .none
+        case .absent, .present, .equal, .unchanged: .records
         }
     }
 
@@ -175,17 +175,16 @@ extension Cache {
     /// Applies a change. May block.
     /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
-        try source.whileOpen(write.operation) { (_) throws(LarderError) in
-            if write.needsFiles, try !source.hasFiles() { return false }
-            let durability = write.durability ?? self.durability
-            let long = try stage(write, durability)
-            return try source.database.commit(
-                [write.key], loading: write.loads ? .records : .none, durability: durability
-            ) { update in
-                guard write.isAllowed(&update) else { return false }
-                write.action.apply(
-                    &update, 0, ahead: source.database.timeAhead, long: long, isRefresh: write.condition.isLease)
-                return true
+        let lease = try source.hold(write.operation)
+        // No lock is held here, so entries that were removed from memory can be freed.
+        defer { source.database.releaseDetached() }
+        defer { withExtendedLifetime(lease) {} }
+        do throws(LarderError) {
+            guard write.isPlain, let payload = write.payload else { return try commit(write) }
+            try payload.withBytes { (payload) throws(LarderError) in
+                try source.database.put(
+                    write.key, payload: payload, write.policy, codec: write.codec,
+                    durability: write.durability ?? durability)
             }
             return true
         } catch {
@@ -198,7 +197,7 @@ extension Cache {
         if write.needsFiles, try !source.hasFiles() { return false }
         let (database, durability) = (source.database, write.durability ?? durability)
         let long = try stage(write, durability)
-        return try database.commit([write.key], loading: write.loads, durability: durability) { update in
+        return try database.commit([write.key], loading: write.loading, durability: durability) { update in
             write.apply(&update, 0, ahead: database.timeAhead, long: long)
         }
     }
@@ -210,15 +209,12 @@ extension Cache {
         guard let payload = write.payload, write.tags == nil, !write.keepsPrevious,
             payload.count >= Database.largeValueBytesMin
         else { return nil }
-        let ahead = source.database.timeAhead
-        let settings = source.database.rules.settings
-        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, previous: nil)
-        return try payload.withBytes { bytes in
-            Result { () throws(LarderError) in
-                try LargeValue(
-                    staging: bytes, write.key, in: source.database, rule: rule, grace: policy.grace,
-                    durability: durability)
-            }
-        }.get()
+        let database = source.database
+        let rule = write.policy.rule(
+            database.rules.settings, now: database.now(), ahead: database.timeAhead, previous: nil)
+        return try payload.withBytes { (bytes) throws(LarderError) in
+            try LargeValue(
+                staging: bytes, write.key, in: database, rule: rule, grace: write.policy.grace, durability: durability)
+        }
     }
 }

@@ -265,7 +265,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// Drops running fetches of the keys, and makes their entries stale. May block.
     static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
-        // End the leases first, so that no value is stored later that was requested before.
+        // End the leases first, so that no value that was requested before this call is stored later.
         database.leases.end(keys)
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {

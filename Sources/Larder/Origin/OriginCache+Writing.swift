@@ -114,9 +114,8 @@ extension OriginCache {
                 // them now, so that they do not make the new entry stale later.
                 if !trust.isSettled(CollectionOfOne(bytes)) { try trust.applyNotifications(to: cache.source.database) }
                 return try cache.source.database.commit(
-                    [key], loading: action.loads ? .records : .none, durability: cache.durability
-                ) {
-                    update in
+                    [write.key], loading: write.loading, durability: cache.durability
+                ) { update in
                     // The commit holds the key's lock, so notifications that arrive from now on make the new entry
                     // stale.
                     guard trust.mayStore(ticket, bytes) else { return false }

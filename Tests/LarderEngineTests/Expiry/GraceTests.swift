@@ -74,7 +74,7 @@ import Testing
             Set(try database.contents(EnumerationOptions(includeExpired: true)).keys)
         }
         larder.time.advance(milliseconds: 62_000)
-        #expect(try database.contents() == [:], "nothing that is stale is read")
+        #expect(try database.contents() == [:], "reads return no stale entries")
         #expect(
             try database.purge(.expired(merges: true)).entries == 2,
             "what is gone is removed on demand, not what is stale")

@@ -159,7 +159,7 @@ final class ModelRun {
             seen = try database.putAhead(key, value, rule: rule, loading: isLoading)
         } else {
             let encoded = try Tags(checking: tags.map { Array($0.utf8) })
-            seen = try database.commit([Key(key)], loading: isLoading) { update -> String? in
+            seen = try database.commit([Key(key)], loading: isLoading ? .records : .none) { update -> String? in
                 defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule, tags: encoded) } }
                 return isLoading ? update.current(0)?.text : nil
             }
@@ -306,7 +306,7 @@ final class ModelRun {
             throw fail("a failing change of policy did not fail")
         }
         // Purging a database that is already purged writes nothing, so it cannot fail.
-        let expected: LarderError.Code? = database.ticketIfEmpty == nil ? .commitFailed : nil
+        let expected: LarderError.Code? = database.ticketIfEmpty() == nil ? .commitFailed : nil
         guard errorCode({ _ = try database.purge(.all(counting: false)) }) == expected else {
             throw fail("a failing purge did not fail")
         }
@@ -343,7 +343,7 @@ final class ModelRun {
     private func purge(_ name: String) throws {
         let database = try database(name)
         note("purge \(name)")
-        let isPurged = database.ticketIfEmpty != nil
+        let isPurged = database.ticketIfEmpty() != nil
         _ = try database.purge(.all(counting: random.oneIn(2)))
         if isPurged { return }
         models[name]?.entries = [:]

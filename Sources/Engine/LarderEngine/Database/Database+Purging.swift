@@ -13,7 +13,7 @@ extension Database {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
         var report = PurgeReport(entries: counting ? 0 : nil)
-        if let ticket = purgeIfEmpty() {
+        if let ticket = ticketIfEmpty(isPurging: true) {
             try pipeline.wait(for: ticket)
             return report
         }
@@ -41,26 +41,18 @@ extension Database {
         return report
     }
 
-    /// Completes a purge if there is nothing to remove, without creating an epoch or a file. An epoch without files is
-    /// empty unless memory has entries. All running fetches become outdated at the same instant, so that none can store
-    /// a value from before the purge.
-    /// - Returns: the ticket of the purge; nil, without an effect, if there may be entries.
-    private func purgeIfEmpty() -> CommitTicket? {
+    /// Returns the ticket of a purge without anything to remove, which needs no new epoch or file; nil if there may be
+    /// entries. An epoch without files is empty unless memory has entries.
+    /// - Parameter isPurging: whether all running fetches become outdated at the same instant, so that none can store a
+    ///   value from before the purge.
+    func ticketIfEmpty(isPurging: Bool = false) -> CommitTicket? {
         shards.withAllLocked {
-            guard let ticket = lockedTicketIfEmpty else { return nil }
-            for shard in shards.all { shard.leases?.changed(prefix: []) }
-            return ticket
+            guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
+                shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
+            else { return nil }
+            if isPurging { for shard in shards.all { shard.leases?.changed(prefix: []) } }
+            return CommitTicket(sequence: applied.sequence)
         }
-    }
-
-    /// The ticket of a purge without anything to remove; nil if there may be entries.
-    var ticketIfEmpty: CommitTicket? { shards.withAllLocked { lockedTicketIfEmpty } }
-
-    private var lockedTicketIfEmpty: CommitTicket? {
-        guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
-            shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
-        else { return nil }
-        return CommitTicket(sequence: applied.sequence)
     }
 
     /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
@@ -79,7 +71,7 @@ extension Database {
                 if let pointer { adoptIfUnknown(pointer) }
             }
         }
-        if purgeIfEmpty() != nil { return nil }
+        if ticketIfEmpty(isPurging: true) != nil { return nil }
         let state = appliedState
         let epoch = context.nextEpoch(after: state.epoch)
         let old = try switchEpoch(

@@ -34,10 +34,9 @@ extension Database {
             let state = appliedState
             switch state.presence {
             case .absent, .closed: return false
-            case .open, .failed, .deleted, .shut: break
+            case .open where !needsWrites: break
+            case .open, .failed, .deleted, .shut: _ = try writableStore(state.presence, operation)
             }
-            _ = try needsWrites
-                ? writableStore(state.presence, operation) : openStore(state.presence, operation)
             try body(state)
             return true
         }

@@ -70,7 +70,7 @@ struct DatabaseTagPurges {
                 database.applied.rules.purges = purges
                 let isCoarse = purges.floors != previous.floors
                 return database.control(
-                    committed: { [database] in
+                    committed: { [database = self.database] in
                         database.context.changes.notifyEach { observer in
                             isCoarse ? observer.replaced(database) : observer.purged(tags: names, in: database)
                         }

@@ -81,7 +81,7 @@ private struct FeedReader {
         if begun.isNew {
             // Write the new log to its files through the commit pipeline, so that this happens in the order of the
             // commits.
-            _ = database.pipeline.enqueue(perform: { [log] in log.prepare() }, committed: { _ in })
+            _ = database.pipeline.enqueue(perform: { [log = self.log] in log.prepare() }, committed: { _ in })
             database.pipeline.drain()
         }
         return (begun.feed, begun.end)

@@ -2,7 +2,8 @@ extension Engine {
     /// Runs commands on keys of several databases as a transaction: all reads and writes happen at one instant, and the
     /// writes are one commit unit.
     ///
-    /// The counterpart of ``Database/perform(_:_:_:now:fillCache:_:)`` for several databases.
+    /// The counterpart of ``Database/perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)`` for several
+    /// databases.
     /// - Parameters:
     ///   - parts: the keys, one part for each database. Databases that the transaction writes to must be ready for
     ///     writing.

@@ -93,15 +93,10 @@ extension Database {
     func writableStore(
         _ presence: DatabaseState.Presence, _ operation: String
     ) throws(LarderError) -> EpochStore {
-        let store = try openStore(presence, operation)
-        if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
-        return store
-    }
-
-    /// Returns the store; throws if it is not open.
-    func openStore(_ presence: DatabaseState.Presence, _ operation: String) throws(LarderError) -> EpochStore {
         switch presence {
-        case .open(let store): return store
+        case .open(let store):
+            if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
+            return store
         case .failed(let error), .shut(let error): throw error
         case .deleted: throw deletedError(operation)
         case .absent, .closed:
@@ -116,16 +111,7 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         while true {
-            if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            while pipeline.isCongested || checkpointer.isFull(for: .short) {
-                pipeline.drain()
-                if checkpointer.assist(for: .short) { continue }
-                // If the file system was full, it may have space now.
-                if isReady(forWriting: true) { break }
-                try prepare(forWriting: true)
-                if !checkpointer.assist(for: .short) { break }
-            }
-            if !isReady(forWriting: true) { continue }
+            try prepareToWrite()
             // If another thread is removing the files, there is no ticket, and the next attempt waits for that thread.
             var result: Result?
             let ticket = try perform(
@@ -134,6 +120,42 @@ extension Database {
             guard let ticket, let result else { continue }
             try pipeline.wait(for: ticket)
             return result
+        }
+    }
+
+    /// Stores a payload without reading the present entry, and waits for the commit. Otherwise like
+    /// ``commit(_:loading:durability:observing:_:)``.
+    /// - Parameter policy: any but ``EntryPolicy/keep``.
+    package func put(
+        _ key: Key, payload: UnsafeRawBufferPointer, _ policy: EntryPolicy.Checked, codec: Codec,
+        durability: Durability?
+    ) throws(LarderError) {
+        while true {
+            try prepareToWrite()
+            let now = now()
+            let rule = policy.rule(rules.settings, now: now, ahead: timeAhead, previous: nil)
+            // As in `commit`, the files may have been removed again.
+            if let ticket = try put(
+                key.unsafeBytes, hash: key.hash, payload: payload, rule: rule, grace: policy.grace, codec: codec,
+                now: now, durability: durability)
+            {
+                return try pipeline.wait(for: ticket)
+            }
+        }
+    }
+
+    /// Opens, creates or reopens the database if needed. While too many writes wait for the disk, waits, and helps with
+    /// a checkpoint.
+    private func prepareToWrite() throws(LarderError) {
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            guard pipeline.isCongested || checkpointer.isFull(for: .short) else { return }
+            pipeline.drain()
+            if checkpointer.assist(for: .short) { continue }
+            // If the file system was full, it may have space now.
+            if isReady(forWriting: true) { return }
+            try prepare(forWriting: true)
+            if !checkpointer.assist(for: .short), isReady(forWriting: true) { return }
         }
     }
 }

@@ -120,14 +120,8 @@ extension Session {
             let options = try? FetchWords(arguments)
         else { return false }
         return replyFromMemory { database, ticket in
-            database.readInMemory(key, now: now, ticket: &ticket) { entry in
-                guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
-                    return false
-                }
-                replies.pointee.fetched(
-                    .fresh, entry.payload, unless: options.version, storedAt: entry.header.storedAt,
-                    deadline: entry.deadline, now: now)
-                return true
+            database.readInMemory(key, now: now, ticket: &ticket) {
+                replies.pointee.fetched($0, options, now: now)
             }
         }
     }

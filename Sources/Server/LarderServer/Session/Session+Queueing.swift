@@ -30,12 +30,11 @@ extension Session {
     var watchCount: Int { transactions.watches.count }
 
     /// Watches the given keys of the current database, except for keys that the connection watches already.
-    /// - Returns: false if nothing was watched, because the disk must be read, and this thread must not block.
-    func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
+    /// - Returns: false if nothing was watched, because the disk must be read, and `access` forbids that.
+    func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> Bool {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))
         for key in keys where seen.insert(key).inserted { fresh.append(key) }
-        let access: Access = mayBlock ? .mayBlock : .memoryOnly
         guard let begun = try KeyWatch.begin(fresh, in: database, now: now, access) else { return false }
         transactions.watches += begun
         return true

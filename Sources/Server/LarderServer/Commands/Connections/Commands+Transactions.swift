@@ -43,7 +43,7 @@ enum TransactionCommands {
         }
         let isDone: Bool
         do throws(LarderError) {
-            isDone = try session.watch(keys, now: call.now, mayBlock: call.mayBlock)
+            isDone = try session.watch(keys, now: call.now, call.mayBlock ? .mayBlock : .memoryOnly)
         } catch {
             throw CommandError(error)
         }

@@ -80,4 +80,14 @@ extension ReplyBuffer {
         integer(max(0, now - storedAt))
         integer(deadline.map { max(0, $0 - now) } ?? -1)
     }
+
+    /// Writes the reply to a FETCH if an entry in memory answers it, and is short enough for an event loop.
+    /// - Returns: whether it did.
+    mutating func fetched(_ entry: FreshEntry, _ words: FetchWords, now: Int64) -> Bool {
+        guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: words.maxAge) else { return false }
+        fetched(
+            .fresh, entry.payload, unless: words.version, storedAt: entry.header.storedAt, deadline: entry.deadline,
+            now: now)
+        return true
+    }
 }
