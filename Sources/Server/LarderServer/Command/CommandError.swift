@@ -28,4 +28,10 @@ struct CommandError: Error, Equatable {
     }
 
     init(_ error: LarderError) { self.init("ERR \(error)") }
+
+    /// Returns the result of an operation of the engine. Throws its error as the error of a command.
+    @inline(__always)
+    static func wrap<Value>(_ operation: @autoclosure () throws(LarderError) -> Value) throws(CommandError) -> Value {
+        do throws(LarderError) { return try operation() } catch { throw CommandError(error) }
+    }
 }

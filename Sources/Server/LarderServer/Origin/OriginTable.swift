@@ -140,12 +140,7 @@ package final class OriginTable: @unchecked Sendable {
     private func tier(
         _ settings: OriginSettings, _ name: String, outbox: Outbox? = nil
     ) throws(CommandError) -> OriginTier {
-        let database: Database
-        do throws(LarderError) {
-            database = try surroundings.engine.database(name)
-        } catch {
-            throw CommandError(error)
-        }
+        let database = try CommandError.wrap(surroundings.engine.database(name))
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
@@ -287,12 +282,8 @@ package final class OriginTable: @unchecked Sendable {
                 "ERR BEHIND needs a database '\(name + DatabaseName.outboxEnding)' as its outbox, and that name is "
                     + "too long: use a shorter database name")
         }
-        do throws(LarderError) {
-            return try Outbox(
-                try surroundings.engine.database(companion), most: keysMax, held: surroundings.engine.held)
-        } catch {
-            throw CommandError(error)
-        }
+        return try CommandError.wrap(
+            Outbox(surroundings.engine.database(companion), most: keysMax, held: surroundings.engine.held))
     }
 
     private func checkNothingWaits(_ name: String, _ outbox: Outbox?, _ discards: Bool) throws(CommandError) {

@@ -156,20 +156,14 @@ extension Call {
         // Entries stored before this time come from another origin, or were written while there was none.
         let since = session.origin.tier?.since ?? 0
         var isFound = false
-        let isAnswered: Bool
-        do throws(LarderError) {
-            isAnswered = try database.fetch(
-                FetchRequest(lookingFor: key), now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
-            ) { answer, payload in
+        let isAnswered = try CommandError.wrap(
+            database.fetch(FetchRequest(lookingFor: key), now: now, access, ticket: &ticket) { answer, payload in
                 guard let header = answer.header, let payload, header.storedAt >= since,
                     answer.rules.grace > 0 || (header.grace ?? 0) > 0
                 else { return }
                 isFound = true
                 body(header, payload)
-            }
-        } catch {
-            throw CommandError(error)
-        }
+            })
         if !isAnswered { throw cold() }
         if isFound {
             hasReadStale = true

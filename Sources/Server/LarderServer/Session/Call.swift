@@ -59,7 +59,7 @@ struct Call {
     /// Returns the database with a name. Creates no files.
     func database(_ name: String) throws(CommandError) -> Database {
         if let run { return try run.database(name) }
-        do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
+        return try CommandError.wrap(server.engine.database(name))
     }
 
     /// The rules by which entries of the current database are fresh or stale.
@@ -167,16 +167,10 @@ struct Call {
         }
         let request = FetchRequest(lookingFor: try key(index))
         var found: (RecordHeader, payloadCount: Int)?
-        let isAnswered: Bool
-        do throws(LarderError) {
-            isAnswered = try database.fetch(
-                request, now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
-            ) { answer, payload in
+        let isAnswered = try CommandError.wrap(
+            database.fetch(request, now: now, access, ticket: &ticket) { answer, payload in
                 found = answer.header.map { ($0, payload?.count ?? 0) }
-            }
-        } catch {
-            throw CommandError(error)
-        }
+            })
         if !isAnswered { throw cold() }
         if let found, session.tracksReads { note(request.key, found.0, rules) }
         return found
@@ -238,17 +232,13 @@ struct Call {
     ) throws(CommandError) -> Bool {
         let (now, access) = (now, access)
         var waits = ticket
-        let outcome: ReadOutcome
-        do throws(LarderError) {
-            outcome = try key.withBytes { (bytes) throws(LarderError) in
+        let outcome = try CommandError.wrap(
+            key.withBytes { (bytes) throws(LarderError) in
                 try database.read(bytes, now: now, access, below: bytesMax, ticket: &waits) { header, record, _ in
                     body(header, header.payload(of: record))
                 }
-            }
-            ticket = waits
-        } catch {
-            throw CommandError(error)
-        }
+            })
+        ticket = waits
         if outcome == .cold { throw cold() }
         return outcome == .hit
     }
@@ -434,19 +424,15 @@ struct Call {
             return Self.made(result)
         }
         var result: Result?
-        let ticket: CommitTicket?
-        do throws(LarderError) {
-            ticket = try database.perform(
+        let ticket = try CommandError.wrap(
+            database.perform(
                 keys, !loading ? .none : headersOnly ? .headers : .records, access, now: now, fillCache: fillCache,
                 observing: version
             ) {
                 (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
                 result = try body(&update)
-            }
-        } catch {
-            throw CommandError(error)
-        }
+            })
         return try committed(result, ticket)
     }
 
@@ -469,11 +455,7 @@ struct Call {
     {
         // Commands with long values run only where blocking is allowed. The size of transactions is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
-        do throws(LarderError) {
-            return try LargeValue(staging: value, key, in: database, rule: rule, grace: grace)
-        } catch {
-            throw CommandError(error)
-        }
+        return try CommandError.wrap(database.stage(value, key, rule: rule, grace: grace))
     }
 
     /// Returns the result of a change, and makes the reply wait for its commit.
@@ -529,9 +511,8 @@ struct Call {
         for needsFiles in [other.exists, true] {
             if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?
-            let end: TransactionEnd
-            do throws(LarderError) {
-                end = try server.engine.transact(
+            let end = try CommandError.wrap(
+                server.engine.transact(
                     TransactionPart(
                         database: database, keys: keys, loadedCount: loading.0 ? keys.count : 0, watches: []),
                     and: TransactionPart(
@@ -542,10 +523,7 @@ struct Call {
                     prepare(&update, hasLoaded: loading.0)
                     prepare(&otherUpdate, hasLoaded: loading.1)
                     result = try body(&update, &otherUpdate)
-                }
-            } catch {
-                throw CommandError(error)
-            }
+                })
             switch end {
             case .applied(let ticket): return try committed(result, ticket)
             case .cold: return try committed(result, nil)
@@ -558,8 +536,22 @@ struct Call {
     /// Opens the files of another database, and creates them if they are missing. Throws ``cold()`` on an event loop.
     mutating func prepare(_ other: Database) throws(CommandError) {
         guard mayBlock else { throw cold() }
-        do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }
+        try CommandError.wrap(other.prepare(forWriting: true))
     }
 
-    private var access: Access { mayBlock ? .mayBlock : .memoryOnly }
+    var access: Access { mayBlock ? .mayBlock : .memoryOnly }
+
+    // MARK: The end of a command
+
+    /// Replies with OK.
+    func ok() -> Outcome {
+        session.replies.simple("OK")
+        return .done
+    }
+
+    /// Replies with a number.
+    func reply(_ number: some BinaryInteger) -> Outcome {
+        session.replies.integer(Int64(number))
+        return .done
+    }
 }

@@ -228,13 +228,9 @@ final class TransactionRun {
 
     private func load(_ key: Key, _ part: Int, _ bytesMax: Int) throws(CommandError) -> Int {
         if let position = loaded[part]?[key] { return position }
-        do throws(LarderError) {
-            let position = try update.load(part: part, key, bytesMax: bytesMax)
-            loaded[part, default: [:]][key] = position
-            return position
-        } catch {
-            throw CommandError(error)
-        }
+        let position = try CommandError.wrap(update.load(part: part, key, bytesMax: bytesMax))
+        loaded[part, default: [:]][key] = position
+        return position
     }
 
     private static let isMissing = CommandError("ERR a key was not known before the transaction began")
@@ -243,11 +239,7 @@ final class TransactionRun {
         _ database: Database, _ keys: [Key], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(CommandError) {
         guard let (part, positions) = try find(keys, database) else { throw Self.isMissing }
-        do throws(LarderError) {
-            try update.update(part: part, positions: positions, body)
-        } catch {
-            throw CommandError(error)
-        }
+        try CommandError.wrap(update.update(part: part, positions: positions, body))
     }
 
     /// Changes entries of two databases.
@@ -258,11 +250,8 @@ final class TransactionRun {
         let own = try find(keys, database)
         let others = try find(otherKeys, other)
         guard let own, let others else { throw Self.isMissing }
-        do throws(LarderError) {
-            try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
-        } catch {
-            throw CommandError(error)
-        }
+        try CommandError.wrap(
+            update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body))
     }
 
     /// Returns the fresh entry of a key; nil if there is none.

@@ -57,8 +57,7 @@ enum BitCommands {
             }
             return .value(previous)
         }
-        call.session.replies.integer(previous ? 1 : 0)
-        return .done
+        return call.reply(previous ? 1 : 0)
     }
 
     @Sendable static func getbit(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -67,8 +66,7 @@ enum BitCommands {
         try call.read(1) { _, payload in
             if offset >> 3 < payload.count { bit = Int(payload[offset >> 3] >> UInt8(7 - offset & 7) & 1) }
         }
-        call.session.replies.integer(bit)
-        return .done
+        return call.reply(bit)
     }
 
     // MARK: Counting and finding
@@ -88,8 +86,7 @@ enum BitCommands {
                 return count(payload, range.lowerBound * unit..<range.upperBound * unit)
             }
         }
-        call.session.replies.integer(try result.get())
-        return .done
+        return call.reply(try result.get())
     }
 
     /// Returns how many bits an index counts: 8 for `BYTE`, 1 for `BIT`.
@@ -123,8 +120,7 @@ enum BitCommands {
         try call.read(1) { _, payload in
             result = Result { () throws(CommandError) in try position(of: bit == 1, payload, words) }
         }
-        call.session.replies.integer(try result.get())
-        return .done
+        return call.reply(try result.get())
     }
 
     private static func position(of bit: Bool, _ payload: UnsafeRawBufferPointer, _ call: Call)
@@ -198,8 +194,7 @@ enum BitCommands {
             result.withUnsafeBytes { update.put(0, payload: $0) }
             return .value(length)
         }
-        call.session.replies.integer(length)
-        return .done
+        return call.reply(length)
     }
 
     private static func combine(_ sources: [Record?], _ operation: Operation, _ length: Int) -> [UInt8] {

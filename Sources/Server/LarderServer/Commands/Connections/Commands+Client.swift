@@ -31,8 +31,7 @@ enum ClientCommands {
     // MARK: Names
 
     @Sendable static func id(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.session.id)
-        return .done
+        return call.reply(call.session.id)
     }
 
     @Sendable static func getname(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -43,8 +42,7 @@ enum ClientCommands {
 
     @Sendable static func setname(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.name = try name(call, 2)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func setinfo(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -58,8 +56,7 @@ enum ClientCommands {
         }
         let text = call.text(3)
         call.session.record.change { if isLibrary { $0.library = text } else { $0.libraryVersion = text } }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     /// Parses a connection's name, for CLIENT SETNAME and the option SETNAME of HELLO.
@@ -194,8 +191,7 @@ enum ClientCommands {
             throw CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
         }
         _ = try call.integer(2)
-        call.session.replies.integer(0)
-        return .done
+        return call.reply(0)
     }
 
     // MARK: Behaviour of the connection
@@ -236,16 +232,14 @@ enum ClientCommands {
         // As in Redis, no entry expires during the pause.
         call.server.engine.holdExpiry(until: call.server.pause.begin(until: end, all: isForAll, now: now))
         call.server.noteAttention()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func unpause(_ call: inout Call) throws(CommandError) -> Outcome {
         call.server.pause.end()
         call.server.engine.holdExpiry(until: 0)
         call.server.noteAttention()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     private static func onOff(_ call: Call) throws(CommandError) -> Bool {
@@ -255,19 +249,16 @@ enum ClientCommands {
 
     @Sendable static func noEvict(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.record.isNoEvict.store(try onOff(call), ordering: .relaxed)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func noTouch(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.record.isNoTouch.store(try onOff(call), ordering: .relaxed)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func noLog(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.record.isUnlogged.store(try onOff(call), ordering: .relaxed)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 }

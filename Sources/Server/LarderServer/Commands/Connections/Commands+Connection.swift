@@ -52,8 +52,7 @@ enum ConnectionCommands {
             throw CommandError("ERR invalid database name: \(DatabaseName.rule)")
         }
         call.session.select(try call.database(name))
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     // MARK: AUTH and RESET
@@ -66,8 +65,7 @@ enum ConnectionCommands {
                     + "Are you sure your configuration is correct?")
         }
         try authenticate(call, user: call.count == 3 ? 1 : nil, password: call.count - 1)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     /// Checks a user name and a password. The only user is `default`. If no password is set, any password is accepted.

@@ -74,8 +74,7 @@ enum PubSubCommands {
     private static func publish(_ call: Call, _ kind: PubSub.Kind) -> Outcome {
         let publication = Publication(kind: kind, channel: call.array(1), payload: call.array(2))
         let count = call.session.publish(publication, isInTransaction: call.isInTransaction)
-        call.session.replies.integer(count)
-        return .done
+        return call.reply(count)
     }
 
     @Sendable static func channels(_ call: inout Call) throws(CommandError) -> Outcome { try names(call, .channel) }
@@ -114,7 +113,6 @@ enum PubSubCommands {
     }
 
     @Sendable static func numpat(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.server.pubsub.patternCount)
-        return .done
+        return call.reply(call.server.pubsub.patternCount)
     }
 }

@@ -83,8 +83,7 @@ enum TrackingCommands {
         } else {
             throw .syntax
         }
-        session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     /// Throws if options contradict each other, or do not fit the connection's current mode of tracking.
@@ -164,13 +163,11 @@ enum TrackingCommands {
         } else {
             throw .syntax
         }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.session.modes.tracking?.redirect ?? -1)
-        return .done
+        return call.reply(call.session.modes.tracking?.redirect ?? -1)
     }
 
     @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -17,8 +17,7 @@ enum TransactionCommands {
         let session = call.session
         guard session.transactions.queue == nil else { throw CommandError("ERR MULTI calls can not be nested") }
         session.transactions.queue = TransactionQueue()
-        session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func exec(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -29,8 +28,7 @@ enum TransactionCommands {
     @Sendable static func discard(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.session.transactions.queue != nil else { throw CommandError("ERR DISCARD without MULTI") }
         call.session.transactions.discard()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func watch(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -41,20 +39,13 @@ enum TransactionCommands {
             throw CommandError(
                 "ERR the limit of \(call.server.limits.watchedKeysMax) watched keys is reached (--max-watched-keys)")
         }
-        let isDone: Bool
-        do throws(LarderError) {
-            isDone = try session.watch(keys, now: call.now, call.mayBlock ? .mayBlock : .memoryOnly)
-        } catch {
-            throw CommandError(error)
-        }
+        let isDone = try CommandError.wrap(session.watch(keys, now: call.now, mayBlock: call.mayBlock))
         guard isDone else { throw call.cold() }
-        session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func unwatch(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.transactions.unwatch()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 }

@@ -49,8 +49,7 @@ enum DumpCommands {
             return true
         }
         guard isStored else { throw busy }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     private static let busy = CommandError("BUSYKEY Target key name already exists.")

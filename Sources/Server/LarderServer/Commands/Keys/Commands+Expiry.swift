@@ -40,8 +40,7 @@ enum ExpiryCommands {
         let changed = try call.update([try call.key(1)], loading: true) {
             EntryChanges.expire($0, 0, at: deadline, if: condition)
         }
-        call.session.replies.integer(changed ? 1 : 0)
-        return .done
+        return call.reply(changed ? 1 : 0)
     }
 
     private static func condition(_ call: Call) throws(CommandError) -> EntryChanges.Condition {
@@ -72,16 +71,13 @@ enum ExpiryCommands {
         throws(CommandError) -> Outcome
     {
         guard let facts = try call.facts(1) else {
-            call.session.replies.integer(EntryChanges.noEntry)
-            return .done
+            return call.reply(EntryChanges.noEntry)
         }
-        call.session.replies.integer(answer(call.rules.deadline(facts.header), call.now))
-        return .done
+        return call.reply(answer(call.rules.deadline(facts.header), call.now))
     }
 
     @Sendable static func persist(_ call: inout Call) throws(CommandError) -> Outcome {
         let changed = try call.update([try call.key(1)], loading: true) { $0.persist(0) }
-        call.session.replies.integer(changed ? 1 : 0)
-        return .done
+        return call.reply(changed ? 1 : 0)
     }
 }

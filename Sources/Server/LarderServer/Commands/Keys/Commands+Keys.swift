@@ -17,14 +17,12 @@ extension CommandTable {
 enum KeyCommands {
     @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
         let keys = try call.keys(from: 1)
-        call.session.replies.integer(try call.remove(keys))
-        return .done
+        return call.reply(try call.remove(keys))
     }
 
     @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
         let count = try call.countFresh(try call.keys(from: 1))
-        call.session.replies.integer(count)
-        return .done
+        return call.reply(count)
     }
 
     @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {

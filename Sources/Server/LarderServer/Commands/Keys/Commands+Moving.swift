@@ -65,8 +65,7 @@ enum MovingCommands {
         } else {
             isCopied = try transfer(&call, source, to: target, destination, removes: false, replaces: replaces)
         }
-        call.session.replies.integer(isCopied ? 1 : 0)
-        return .done
+        return call.reply(isCopied ? 1 : 0)
     }
 
     /// Copies or moves an entry to another database. As in Redis, only a copy counts as a read.
@@ -93,8 +92,7 @@ enum MovingCommands {
         guard target !== call.database else { throw sameObject }
         let key = try call.key(1)
         let isMoved = try transfer(&call, key, to: target, key, removes: true, replaces: false)
-        call.session.replies.integer(isMoved ? 1 : 0)
-        return .done
+        return call.reply(isMoved ? 1 : 0)
     }
 
     @Sendable static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -112,13 +110,10 @@ enum MovingCommands {
         for database in databases { try call.checkHasNoOrigin(database) }
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
-            do throws(LarderError) {
-                try engine.exchange(
+            try CommandError.wrap(
+                engine.exchange(
                     databases[0], databases[1], entriesMax: CommandMetadata.exchangedEntriesMax,
-                    bytesMax: CommandMetadata.exchangedBytesMax)
-            } catch {
-                throw CommandError(error)
-            }
+                    bytesMax: CommandMetadata.exchangedBytesMax))
             reply.simple("OK")
             return nil
         }

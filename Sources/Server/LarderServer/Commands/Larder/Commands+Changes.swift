@@ -37,12 +37,7 @@ enum ChangesCommands {
         let position = session.feedWait.end ?? words.position
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
-            let step: FeedStep
-            do throws(LarderError) {
-                step = try database.feed.step(since: position, words.options)
-            } catch {
-                throw CommandError(error)
-            }
+            let step = try CommandError.wrap(database.changes(since: position, words.options))
             write(step, EntryCommands.timeAhead(server.engine), to: &reply)
             return nil
         }

@@ -151,17 +151,11 @@ extension Call {
         var ticket = CommitTicket.none
         var end = FetchingCommands.FetchEnd.answered
         var seen: (RecordHeader, FreshnessRules)?
-        let isAnswered: Bool
-        do throws(LarderError) {
-            isAnswered = try database.fetch(
-                request, now: now, mayBlock ? .mayBlock : .memoryOnly, below: Limits.loopBytesMax, ticket: &ticket
-            ) { answer, payload in
+        let isAnswered = try CommandError.wrap(
+            database.fetch(request, now: now, access, below: Limits.loopBytesMax, ticket: &ticket) { answer, payload in
                 if case .fresh = answer.state, let header = answer.header { seen = (header, answer.rules) }
                 end = Self.write(answer, payload, version, now, session)
-            }
-        } catch {
-            throw CommandError(error)
-        }
+            })
         if !isAnswered { throw cold() }
         depends(on: ticket)
         if let (header, rules) = seen, session.tracksReads { note(request.key, header, rules) }

@@ -84,11 +84,7 @@ enum LarderCommands {
         }
         let database = call.database
         return .deferred { [newGrace, newJitter] (reply) throws(CommandError) in
-            do throws(LarderError) {
-                try database.setPolicy(policy, grace: newGrace, jitter: newJitter)
-            } catch {
-                throw CommandError(error)
-            }
+            try CommandError.wrap(database.setPolicy(policy, grace: newGrace, jitter: newJitter))
             reply.simple("OK")
             return nil
         }
@@ -286,8 +282,7 @@ enum LarderCommands {
     @Sendable static func closeSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
         if case .current = call.session.view { throw CommandError("ERR no snapshot is open") }
         call.session.see(.current)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func openSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -301,12 +296,7 @@ enum LarderCommands {
         let database = call.database
         let until = server.engine.monotonic() + server.limits.snapshotMilliseconds
         return .deferred { (reply) throws(CommandError) in
-            let open: OpenSnapshot
-            do throws(LarderError) {
-                open = OpenSnapshot(try database.snapshot(), slot)
-            } catch {
-                throw CommandError(error)
-            }
+            let open = OpenSnapshot(try CommandError.wrap(database.snapshot()), slot)
             reply.simple("OK")
             return { session in session.see(.snapshot(open, until: until)) }
         }

@@ -43,8 +43,7 @@ enum FunctionCommands {
         guard call.server.scripts.kill(.functions) > 0 else {
             throw CommandError("NOTBUSY No scripts in execution right now.")
         }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -122,8 +121,7 @@ enum FunctionCommands {
         session.replies.bulk("libraries_count")
         session.replies.integer(libraries.libraries.count)
         session.replies.bulk("functions_count")
-        session.replies.integer(libraries.functionCount)
-        return .done
+        return call.reply(libraries.functionCount)
     }
 
     @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -61,16 +61,14 @@ enum ScriptingCommands {
             throw CommandError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
         }
         call.server.scripts.flush()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.server.scripts.kill(.scripts) > 0 else {
             throw CommandError("NOTBUSY No scripts in execution right now.")
         }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -78,7 +76,6 @@ enum ScriptingCommands {
             throw CommandError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
         }
         guard call.isWord(2, "NO") else { throw CommandError("ERR Larder has no script debugger") }
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 }

@@ -169,8 +169,7 @@ enum AccessCommands {
         guard call.count <= 3 else { throw .syntax }
         if call.count == 3, call.isWord(2, "RESET") {
             call.server.access.forget()
-            call.session.replies.simple("OK")
-            return .done
+            return call.ok()
         }
         let most = call.count == 3 ? try call.integer(2) : 10
         let denials = call.server.access.remembered.prefix(max(0, Int(clamping: most)))

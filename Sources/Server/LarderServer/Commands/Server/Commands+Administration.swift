@@ -41,8 +41,7 @@ enum AdministrationCommands {
     }
 
     @Sendable static func lastsave(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.server.saves.lastSeconds)
-        return .done
+        return call.reply(call.server.saves.lastSeconds)
     }
 
     @Sendable static func save(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -82,8 +81,7 @@ enum AdministrationCommands {
             throw CommandError("ERR timeout is not an integer or out of range")
         }
         guard timeout >= 0 else { throw CommandError("ERR timeout is negative") }
-        call.session.replies.integer(0)
-        return .done
+        return call.reply(0)
     }
 
     @Sendable static func role(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -99,8 +97,7 @@ enum AdministrationCommands {
         // As in Redis, MONITOR has no effect and no reply if the client has already sent it.
         guard !call.session.isMonitoring else { return .done }
         call.session.beginMonitoring()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     private static let sleepSecondsMax = 3600.0
@@ -164,14 +161,12 @@ enum SlowLogCommands {
     }
 
     @Sendable static func len(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(call.server.slowLog.count)
-        return .done
+        return call.reply(call.server.slowLog.count)
     }
 
     @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
         call.server.slowLog.reset()
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 }
 
@@ -203,8 +198,7 @@ enum LatencyCommands {
 
     @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
         let names = (2..<max(2, call.count)).map { call.text($0) }
-        call.session.replies.integer(call.server.latency.reset(names))
-        return .done
+        return call.reply(call.server.latency.reset(names))
     }
 
     /// Draws a line for each of the newest samples, in proportion to its duration. The longest line has 60 characters.

@@ -22,8 +22,7 @@ enum CommandCommands {
     }
 
     @Sendable static func count(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.integer(CommandTable.all.count)
-        return .done
+        return call.reply(CommandTable.all.count)
     }
 
     @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -35,8 +35,7 @@ enum ConditionalCommands {
             update.remove(0)
             return true
         }
-        call.session.replies.integer(isRemoved ? 1 : 0)
-        return .done
+        return call.reply(isRemoved ? 1 : 0)
     }
 
     @Sendable static func msetex(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -53,7 +52,6 @@ enum ConditionalCommands {
             values.append(call.bytes(index + 1))
         }
         let isStored = try StringCommands.store(&call, keys, values, options).isStored
-        call.session.replies.integer(isStored ? 1 : 0)
-        return .done
+        return call.reply(isStored ? 1 : 0)
     }
 }

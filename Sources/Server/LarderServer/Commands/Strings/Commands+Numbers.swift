@@ -23,8 +23,7 @@ enum NumberCommands {
         let result = try call.update([try call.key(1)], loading: true) { update in
             Result { () throws(CommandError) in try EntryChanges.add(amount, update, 0) }
         }
-        call.session.replies.integer(try result.get())
-        return .done
+        return call.reply(try result.get())
     }
 
     @Sendable static func incrbyfloat(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -19,16 +19,14 @@ enum StoringCommands {
     @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
         let isStored = try StringCommands.store(&call, [key], [call.bytes(2)], SetOptions(if: .absent)).isStored
-        call.session.replies.integer(isStored ? 1 : 0)
-        return .done
+        return call.reply(isStored ? 1 : 0)
     }
 
     static func set(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
         let deadline = try form.deadline(try call.integer(2), call, positive: true)
         let key = try call.key(1)
         _ = try StringCommands.store(&call, [key], [call.bytes(3)], SetOptions(lifetime: .until(deadline)))
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -43,8 +41,7 @@ enum StoringCommands {
         let keys = try call.keys(from: 1, step: 2)
         let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
         let isStored = try StringCommands.store(&call, keys, values, SetOptions(if: .absent)).isStored
-        call.session.replies.integer(isStored ? 1 : 0)
-        return .done
+        return call.reply(isStored ? 1 : 0)
     }
 
     // MARK: GETEX

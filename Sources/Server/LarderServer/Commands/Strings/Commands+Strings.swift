@@ -37,14 +37,12 @@ enum StringCommands {
     @Sendable static func mset(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count % 2 == 1 else { throw .arity("mset") }
         try call.putPairs(from: 1)
-        call.session.replies.simple("OK")
-        return .done
+        return call.ok()
     }
 
     @Sendable static func strlen(_ call: inout Call) throws(CommandError) -> Outcome {
         let facts = try call.facts(1)
-        call.session.replies.integer(facts?.payloadCount ?? 0)
-        return .done
+        return call.reply(facts?.payloadCount ?? 0)
     }
 
     @Sendable static func set(_ call: inout Call) throws(CommandError) -> Outcome {

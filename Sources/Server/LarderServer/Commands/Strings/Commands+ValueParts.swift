@@ -27,8 +27,7 @@ enum ValuePartCommands {
             update.change(0, count: start + value.count) { value.copy(into: $0, at: start) }
             return .value(start + value.count)
         }
-        call.session.replies.integer(length)
-        return .done
+        return call.reply(length)
     }
 
     @Sendable static func setrange(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -48,8 +47,7 @@ enum ValuePartCommands {
             update.change(0, count: count) { value.copy(into: $0, at: Int(offset)) }
             return .value(count)
         }
-        call.session.replies.integer(length)
-        return .done
+        return call.reply(length)
     }
 
     @Sendable static func getrange(_ call: inout Call) throws(CommandError) -> Outcome {
