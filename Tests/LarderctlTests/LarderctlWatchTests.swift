@@ -67,7 +67,7 @@ import Testing
         let larderctl = Larderctl(socketPath: first.socketPath)
         #expect(try larderctl("set", "k", "v").exitCode == 0)
         try first.stop()
-        faults.arm(.failing(.open, EACCES, path: "/0/POINTER"))
+        faults.arm(.failing(.open, EACCES, path: "0/POINTER"))
         let daemon = try DaemonProcess(in: place, faults: faults)
         #expect(try larderctl("get", "k").errors.contains(SystemErrorText.of(EACCES)))
         let found = try larderctl("doctor")

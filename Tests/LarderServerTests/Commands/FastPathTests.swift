@@ -35,7 +35,7 @@ import Testing
         let general = try SocketlessServer { $0.memoryBytes = memoryBytes }
         let one = quick.connect()
         let other = general.connect()
-        other.session.allowsFastPath = false
+        other.session.fastPath.isAllowed = false
         for step in 0..<3000 {
             var bytes: [UInt8] = []
             for _ in 0..<Int.random(in: 1...6, using: &random) { bytes += encodeRequest(command(&random)) }

@@ -305,7 +305,7 @@ extension TestClient {
         server.deliver()
         #expect(two.takeFetched()?.state == "lead", "the longest wait first")
         #expect(three.takeFetched() == nil)
-        #expect(three.session.fetching.waiting != nil)
+        #expect(three.session.waits.fetching.waiting != nil)
         #expect(server.connect()("SET k v TOKEN \(token)") == Wire.null)
     }
 
@@ -336,7 +336,7 @@ extension TestClient {
         #expect(clients[3].takeFetched()?.state == "lead")
         for index in [1, 2] {
             #expect(clients[index].takeFetched() == nil)
-            #expect(clients[index].session.fetching.waiting != nil)
+            #expect(clients[index].session.waits.fetching.waiting != nil)
         }
     }
 
@@ -348,10 +348,10 @@ extension TestClient {
         #expect(one.fetch("k")?.state == "lead")
         #expect(two.fetch("k WAIT 5000") == nil)
         #expect(three.fetch("k WAIT 5000") == nil)
-        three.session.fetching.waiting?.isWoken.set()
+        three.session.waits.fetching.waiting?.isWoken.set()
         server.deliver()
         #expect(three.takeFetched() == nil)
-        #expect(three.session.fetching.waiting?.isWoken.isSet == false)
+        #expect(three.session.waits.fetching.waiting?.isWoken.isSet == false)
     }
 
     @Test("a waiter gets the lease if the client that got it before the waiter lets it expire")

@@ -275,13 +275,13 @@ import Testing
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
         call.session.parser.append(Array("SNAPSHOT OPEN\r\n".utf8))
-        guard case .work(let work) = call.session.run(outputBytesMax: 1) else {
+        guard case .work(let work) = CommandRunner(call.session).run(outputBytesMax: 1) else {
             Issue.record("a snapshot is opened on another thread")
             return
         }
         #expect(server.state.openSnapshots.read() == 1)
         do {
-            let result = Session.WorkResult(work, version: .two)
+            let result = WorkResult(work, version: .two)
             call.session.end()
             #expect(server.state.openSnapshots.read() == 1)
             _ = result

@@ -46,19 +46,19 @@ import Testing
         #expect(call("SETRANGE long \(Self.end) x") == Wire.int(Self.end + 1))
         let session = Session(id: 77, server: server.state)
         session.parser.append(encodeRequest(line))
-        guard case .cold = session.run(outputBytesMax: .max) else {
+        guard case .cold = CommandRunner(session).run(outputBytesMax: .max) else {
             Issue.record("it ran on the loop")
             return
         }
-        let elsewhere = Session.Slice(commandsMax: 2, until: .max, mayBuildLong: false)
-        guard case .cold = session.runBlocking(outputBytesMax: .max, slice: elsewhere) else {
+        let elsewhere = CommandRunner.Slice(commandsMax: 2, until: .max, mayBuildLong: false)
+        guard case .cold = CommandRunner(session).run(outputBytesMax: .max, slice: elsewhere) else {
             Issue.record("it ran on any thread")
             return
         }
         #expect(session.isCommandLong)
         guard
-            case .needsInput = session.runBlocking(
-                outputBytesMax: .max, slice: Session.Slice(commandsMax: 2, until: .max))
+            case .needsInput = CommandRunner(session).run(
+                outputBytesMax: .max, slice: CommandRunner.Slice(commandsMax: 2, until: .max))
         else {
             Issue.record("it did not run at all")
             return

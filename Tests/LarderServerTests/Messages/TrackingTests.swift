@@ -235,11 +235,11 @@ import Testing
         for line in ["FLUSHALL", "FLUSHDB", "PURGE"] {
             _ = reader("GET k")
             reader.session.parser.append(encodeRequest(line))
-            guard case .work(let work) = reader.session.run(outputBytesMax: 1 << 20) else {
+            guard case .work(let work) = CommandRunner(reader.session).run(outputBytesMax: 1 << 20) else {
                 Issue.record("\(line) is not deferred")
                 continue
             }
-            let result = Session.WorkResult(work, version: .three)
+            let result = WorkResult(work, version: .three)
             server.deliver()
             #expect(reader.takeSendable() == "", "\(line)")
             reader.session.finish(result)
@@ -281,10 +281,10 @@ import Testing
 
     @Test func onlyDefaultTrackingDisablesTheFastPath() throws {
         let (server, reader, writer) = try Self.start()
-        #expect(!reader.session.takesFastPath && writer.session.takesFastPath)
+        #expect(!reader.session.fastPath.takesAll && writer.session.fastPath.takesAll)
         #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
         #expect(reader("CLIENT TRACKING ON BCAST") == Wire.ok)
-        #expect(reader.session.takesFastPath)
+        #expect(reader.session.fastPath.takesAll)
         _ = server
     }
 

@@ -70,7 +70,7 @@ private final class FetchRun {
     // MARK: Steps
 
     private func step() throws {
-        let idle = clients.indices.filter { clients[$0].session.fetching.waiting == nil }
+        let idle = clients.indices.filter { clients[$0].session.waits.fetching.waiting == nil }
         guard let client = idle.randomElement(using: &random), !random.oneIn(6) else { return try advance() }
         // Change the key rarely, so that clients wait for each other.
         if random.oneIn(20) { focus = Self.keys[random.below(Self.keys.count)] }
@@ -104,7 +104,7 @@ private final class FetchRun {
         trail.append("+\(milliseconds)")
         let now = server.time.monotonicMilliseconds()
         // Like an event loop, wake the clients whose wait has ended, in any order.
-        for client in clients.shuffled(using: &random) where client.session.fetching.waiting != nil {
+        for client in clients.shuffled(using: &random) where client.session.waits.fetching.waiting != nil {
             if let until = client.waitsUntil, until <= now { client.run() }
         }
         server.commit()

@@ -100,7 +100,7 @@ final class SocketlessServer {
         ) { _ in }
         let client = TestClient(Session(id: id, server: state, pushes: pushes, record: record), self)
         // Waking a session needs no action here, because ``deliver()`` runs woken commands.
-        client.session.wakeUp = {}
+        client.session.waits.wakeUp = {}
         connected.append(Connected(client: client))
         return client
     }
@@ -150,12 +150,12 @@ final class TestClient {
         waitsUntil = nil
         var congestions = 0
         while true {
-            var pause = session.run(outputBytesMax: server.state.limits.outputBytesPause)
+            var pause = CommandRunner(session).run(outputBytesMax: server.state.limits.outputBytesPause)
             while case .cold = pause {
                 colds += 1
-                pause = session.runBlocking(
+                pause = CommandRunner(session).run(
                     outputBytesMax: server.state.limits.outputBytesPause,
-                    slice: Session.Slice(commandsMax: 2, until: .max))
+                    slice: CommandRunner.Slice(commandsMax: 2, until: .max))
             }
             switch pause {
             case .cold: break
@@ -166,7 +166,7 @@ final class TestClient {
             case .needsInput, .closing, .outputFull, .paused: return
             case .work(let work):
                 pauses.append("work")
-                session.finish(Session.WorkResult(work, version: session.replies.version))
+                session.finish(WorkResult(work, version: session.replies.version))
             case .prepare(let database, let forWriting):
                 pauses.append("prepare")
                 var failure: LarderError?

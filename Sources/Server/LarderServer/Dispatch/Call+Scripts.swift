@@ -73,7 +73,7 @@ extension Call {
         if case .replaying(let record)? = progress?.stage { return try replay(record, run) }
         var record: ScriptRecord?
         if case .speculating? = progress?.stage {
-            record = ScriptRecord(now: now, rightsGeneration: session.rightsGeneration)
+            record = ScriptRecord(now: now, rightsGeneration: session.rights.generation)
         }
         let host = ScriptHost(
             session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
@@ -131,7 +131,7 @@ extension Call {
     /// Shows the call, and the commands that its script has called, to clients that use MONITOR.
     private func show(_ host: ScriptHost) {
         guard !server.monitors.isEmpty, let spec else { return }
-        session.show(spec, self)
+        show(spec)
         if session.record.isUnlogged.load(ordering: .relaxed) { return }
         for line in host.shown { server.monitors.show(line, except: nil) }
     }

@@ -3,63 +3,66 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Finds and runs the commands of a session.
-extension Session {
-    // MARK: Running commands
-
-    /// Runs the received commands until there is a reason to pause. Does not block.
-    /// - Parameter outputBytesMax: no command starts while more bytes of replies than this are unsent.
-    func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
-
-    /// Runs the received commands on a thread that may block, until there is a reason to pause, or the slice is used
-    /// up. Begins with the current command, if there is one.
-    func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
-
-    /// Applies changes that other threads have made since the last run: rights, origins, and CLIENT KILL.
-    private func renewState() {
-        renewRights()
-        renewOrigin()
-        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+/// Finds and runs the received commands of a session.
+///
+/// Has no state of its own, so it costs nothing to create. Used only by the session's owner.
+struct CommandRunner {
+    /// The most work that a session may do on a thread that may block, before other sessions get the thread.
+    struct Slice {
+        var commandsMax: Int
+        /// No command starts after this time of the monotonic clock, in milliseconds.
+        var until: Int64
+        /// Whether the thread is the one that builds long values.
+        var mayBuildLong = true
     }
 
-    private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
+    private let session: Session
+    private var server: ServerState { session.server }
+    private var accounting: CommandAccounting { session.accounting }
+
+    init(_ session: Session) { self.session = session }
+
+    /// Runs the received commands until there is a reason to pause. Begins with the current command, if there is one.
+    /// - Parameters:
+    ///   - outputBytesMax: no command starts while more bytes of replies than this are unsent.
+    ///   - slice: on a thread that may block, how much work is allowed; nil on an event loop, where nothing blocks.
+    func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
         // Each command has its own time, but consecutive commands on the fast path use the same one. Together, they
         // take far less than a millisecond, which is the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
-        isOnLoop = slice == nil
-        mayBuildLong = slice?.mayBuildLong ?? false
-        if mayBuildLong { needsLongThread = false }
+        session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
         renewState()
         // If each command needs additional checks, do not use the fast path.
-        let usesFastPath = allowsFastPath && !server.hasAttention.load(ordering: .relaxed)
+        let usesFastPath = session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
-        defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
-        while !isClosing, !isWaiting {
-            if let execution = transactions.execution {
-                let time = clock.now()
+        defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: session.pendingOutput) } }
+        while !session.isClosing, !session.command.waitsForWork {
+            if let execution = session.transactions.execution {
+                let time = session.clock.now()
                 (now, lastNow) = (nil, time)
-                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                let runner = TransactionRunner(session, execution, mayBlock: slice != nil)
+                if let pause = runner.run(now: time) { return pause }
                 continue
             }
-            if !hasCommand {
+            if !session.command.isPending {
                 if let slice {
-                    if count >= slice.commandsMax || clock.monotonic() >= slice.until { return .sliceEnded }
+                    if count >= slice.commandsMax || session.clock.monotonic() >= slice.until { return .sliceEnded }
                 } else if count >= Limits.loopCommandsMax {
                     return .sliceEnded
                 }
-                if pendingOutput > outputBytesMax { return .outputFull }
-                if usesFastPath, takesFastGets || takesOriginGets && slice == nil, seesCurrent {
+                let before = session.pendingOutput
+                if before > outputBytesMax { return .outputFull }
+                if usesFastPath, session.fastPath.mayRunGets(isOnLoop: slice == nil) {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
-                    let before = pendingOutput
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = runGets(now: time, outputBytesMax: most)
+                    let done = FastPath(session: session).runGets(now: time, outputBytesMax: most)
                     if done > 0 {
                         count += done
                         accounting.noteFast(.get, done)
-                        accounting.fastPath.pointee.workLeft -= done + (pendingOutput - before) >> 10
+                        accounting.fastPath.pointee.workLeft -= done + (session.pendingOutput - before) >> 10
                         if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
                         continue
                     }
@@ -68,8 +71,8 @@ extension Session {
             }
             let time = now ?? readClock()
             (now, lastNow) = (time, time)
-            if usesFastPath, takesFastPath, runOnFastPath(now: time) {
-                hasCommand = false
+            if usesFastPath, session.fastPath.takesAll, FastPath(session: session).run(now: time) {
+                session.command.isPending = false
                 if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
             } else {
                 now = nil
@@ -80,21 +83,28 @@ extension Session {
             }
             count += 1
         }
-        return isClosing ? .closing : .needsInput
+        return session.isClosing ? .closing : .needsInput
+    }
+
+    /// Applies changes that other threads have made since the last run: rights, origins, and CLIENT KILL.
+    private func renewState() {
+        session.renewRights()
+        if server.origins.generation.load(ordering: .acquiring) != session.origin.generation { session.findOrigin() }
+        if session.record.isKilled.load(ordering: .relaxed) { session.isClosing = true }
     }
 
     /// Parses the next command.
     /// - Returns: the reason to pause if there is no complete command; nil if there is one.
     private func parse() -> Pause? {
         do throws(ProtocolError) {
-            guard try parserMemory.pointee.next() else { return .needsInput }
+            guard try session.parserMemory.pointee.next() else { return .needsInput }
         } catch {
             // After a violation of the protocol, the start of the next command is unknown.
-            replies.error("ERR \(error.message)")
-            isClosing = true
+            session.replies.error("ERR \(error.message)")
+            session.isClosing = true
             return .closing
         }
-        hasCommand = true
+        session.command.isPending = true
         return nil
     }
 
@@ -103,144 +113,181 @@ extension Session {
     @inline(__always)
     private func readClock() -> Int64 {
         accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
-        return clock.now()
+        return session.clock.now()
     }
 
     /// Runs the parsed command.
     /// - Returns: the reason why it cannot run now; nil if it has run.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
-        var start = replyQueue.position
-        var call = Call(self, server, now: now, mayBlock: mayBlock)
-        var hasStarted = false
+        var start = session.replyQueue.position
+        var call = Call(session, server, now: now, mayBlock: mayBlock)
         var found: CommandMetadata?
-        var begin: Int64 = 0
+        var begin: Int64?
         do throws(CommandError) {
             let command = try findCommand()
             let spec = command.metadata
             found = spec
             try checkPermission(spec)
             if isPaused(spec) { return .paused }
-            if subscription.names != nil { try checkSubscriberMode(spec) }
-            if !server.monitors.isEmpty { try checkMonitoring(spec) }
-            if transactions.queue != nil, !spec.flags.contains(.inMulti) {
+            try checkMode(spec)
+            if session.transactions.queue != nil, !spec.flags.contains(.inMulti) {
                 try enqueue(spec)
-                hasCommand = false
-                endCommand(start)
+                session.endCommand(start)
                 return nil
             }
             if let pause = try obstacle(spec, mayBlock: mayBlock) { return pause }
-            hasCommand = false
-            hasStarted = true
-            if modes.tracking != nil { noteUse(spec, &start) }
-            defer { if !call.isCold, !hasCommand { endCaching(spec) } }
-            record.lastCommand.store(spec.number, ordering: .relaxed)
-            begin = MonotonicClock.nanoseconds()
-            switch try origin.needsCheck ? runBeforeOrigin(command, &call) : command.run(&call) {
+            session.command.isPending = false
+            if session.tracking.client != nil { noteUse(spec, &start) }
+            defer { if !call.isCold, !session.command.isPending { endCaching(spec) } }
+            session.record.lastCommand.store(spec.number, ordering: .relaxed)
+            let time = MonotonicClock.nanoseconds()
+            begin = time
+            let origin = OriginRunner(session: session)
+            switch try session.origin.needsCheck ? origin.run(command, &call) : command.run(&call) {
             case .done: break
-            case .close: isClosing = true
+            case .close: session.isClosing = true
             case .deferred(let work):
-                isWaiting = true
+                session.command.waitsForWork = true
                 accounting.pending = PendingNote(row: spec, command: nil, start: start)
-                if !server.monitors.isEmpty { show(spec, call) }
+                if !server.monitors.isEmpty { call.show(spec) }
                 return .work(work)
             case .waits(let until):
-                hasCommand = true
+                session.command.isPending = true
                 return .waiting(until: until)
             }
             // As in Redis, MONITOR shows EXEC after the commands it ran. Scripts are counted when they end.
-            if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
-            if transactions.execution?.script == nil {
-                note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
-            }
+            if session.transactions.execution == nil, !server.monitors.isEmpty { call.show(spec) }
+            if session.transactions.execution?.script == nil { call.noteRun(spec, since: time, failed: false) }
         } catch {
             if call.isCold {
                 // The command has had no effect. It starts again on a thread that may block.
-                hasCommand = true
+                session.command.isPending = true
                 return .cold
             }
-            endOriginCall()
-            awaited = nil
-            hasCommand = false
+            session.endOriginCall()
+            session.waits.reply = nil
+            session.command.isPending = false
             if found == nil, looksLikeHTTP {
-                isClosing = true
+                session.isClosing = true
                 return .closing
             }
-            if hasStarted, let found {
-                fail(error)
-                if !server.monitors.isEmpty { show(found, call) }
-                note(found, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
-            } else {
-                reject(found, error)
-            }
+            fail(error, found, begin, call)
         }
-        if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
-        // If the command is EXEC, its reply is complete only after its commands have run.
-        if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
+        complete(start, call.ticket)
         return nil
     }
 
-    private func checkPermission(_ spec: CommandMetadata) throws(CommandError) {
-        if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
-            throw CommandError("NOAUTH Authentication required.")
+    /// Completes the reply of a command that has run.
+    private func complete(_ start: Int, _ ticket: CommitTicket) {
+        if session.modes.isSilent {
+            session.replyQueue.noteSilentWrites(ticket)
+        } else {
+            session.replyQueue.hold(from: start, ticket)
         }
-        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) {
-            throw refuseDisabled(spec, transactions.queue == nil ? .toplevel : .multi)
+        // If the command is EXEC, its reply is complete only after its commands have run.
+        if let execution = session.transactions.execution { execution.start = start } else { session.endCommand(start) }
+    }
+
+    /// Adds the current command to the transaction instead of running it.
+    private func enqueue(_ spec: CommandMetadata) throws(CommandError) {
+        let parser = session.parserMemory
+        try session.transactions.enqueue(
+            spec, count: parser.pointee.argumentCount, bytesMax: server.limits.transactionBytesMax
+        ) { parser.pointee.argument($0) }
+        session.record.lastCommand.store(spec.number, ordering: .relaxed)
+        session.replies.raw("+QUEUED\r\n")
+        session.command.isPending = false
+    }
+
+    /// For a client that tracks keys, records which keys the command reads or changes. First writes invalidations that
+    /// must precede the command's reply.
+    private func noteUse(_ spec: CommandMetadata, _ start: inout Int) {
+        let parser = session.parserMemory
+        let changed = session.tracking.willUse(
+            spec, count: parser.pointee.argumentCount, isAlone: true, after: session.replyQueue.lastTicket
+        ) { parser.pointee.argument($0) }
+        guard !changed.isEmpty else { return }
+        PushMessage.invalidation(changed, isRedirected: false).write(to: &session.replies, isSubscriber: false)
+        start = session.replyQueue.position
+    }
+
+    /// Ends the effect of CLIENT CACHING, which applies only to the next command or transaction.
+    private func endCaching(_ spec: CommandMetadata) {
+        if session.tracking.caching != nil, session.transactions.isIdle, !spec.flags.contains(.preservesClientCaching) {
+            session.tracking.caching = nil
         }
-        if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
+    }
+
+    // MARK: Errors
+
+    /// Replies with an error.
+    /// - Parameters:
+    ///   - spec: the command; nil if it is unknown.
+    ///   - begin: when the command began to run; nil if it was refused before.
+    private func fail(_ error: CommandError, _ spec: CommandMetadata?, _ begin: Int64?, _ call: Call) {
+        guard let begin, let spec else { return reject(spec, error) }
+        reply(error)
+        if !server.monitors.isEmpty { call.show(spec) }
+        call.noteRun(spec, since: begin, failed: true)
     }
 
     /// Replies to a command that was refused before it ran.
     private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
         // A command that is refused instead of being queued makes the transaction fail.
-        transactions.queue?.isAborted = true
+        session.transactions.queue?.isAborted = true
         if let spec, spec.flags.contains(.runsTransaction) {
             // As in Redis, the transaction is discarded if the user may not run EXEC.
-            transactions.discard()
-            fail(.aborted(error))
+            session.transactions.discard()
+            reply(.aborted(error))
         } else {
-            fail(error)
+            reply(error)
         }
-        if let spec = spec ?? CommandTable.find(parser.argument(0))?.metadata {
+        if let spec = spec ?? CommandTable.find(session.parser.argument(0))?.metadata {
             accounting.counter.rejected(spec.number)
         }
     }
 
-    func fail(_ error: CommandError) {
-        replies.error(error.bytes)
+    private func reply(_ error: CommandError) {
+        session.replies.error(error.bytes)
         server.errors.count(error.bytes)
     }
 
+    // MARK: Finding commands
+
     private func findCommand() throws(CommandError) -> CommandSpec {
-        let word = ShortWord(parser.argument(0))
+        let parser = session.parserMemory
+        let word = ShortWord(parser.pointee.argument(0))
+        let count = parser.pointee.argumentCount
         let spec: CommandSpec
-        if let lastRow, lastWord == word, word != .other {
-            spec = CommandTable.spec(lastRow)
+        if let row = session.command.row(of: word) {
+            spec = CommandTable.spec(row)
         } else {
-            guard let found = CommandTable.find(word, parser.argument(0)) else { throw unknownCommand() }
+            guard let found = CommandTable.find(word, parser.pointee.argument(0)) else { throw unknownCommand() }
             spec = found
-            (lastRow, lastWord) = (found.metadata, word)
+            session.command.note(found.metadata, word)
         }
         let row = spec.metadata
-        guard row.accepts(argumentCount: parser.argumentCount) else {
+        guard row.accepts(argumentCount: count) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
             // As in Redis, discard the queued commands.
-            transactions.discard()
+            session.transactions.discard()
             throw .aborted(.arity(row.name))
         }
-        if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
-            return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
+        if !spec.subcommands.isEmpty, count > 1 {
+            return try spec.subcommand(parser.pointee.argument(1), count: count)
         }
         return spec
     }
 
     /// Returns an error with the unknown name and the first arguments, each shortened as in Redis.
     private func unknownCommand() -> CommandError {
+        let parser = session.parserMemory
         var arguments: [UInt8] = []
-        for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
+        for index in 1..<max(1, parser.pointee.argumentCount) where arguments.count < Self.shownBytesMax {
             let room = Self.shownBytesMax - arguments.count
-            arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
+            arguments += [UInt8(ascii: "'")] + shown(parser.pointee.argument(index), room) + Array("' ".utf8)
         }
-        let name = shown(parser.argument(0), Self.shownBytesMax)
+        let name = shown(parser.pointee.argument(0), Self.shownBytesMax)
         if let subject = UnsupportedTypes.subject(of: String(decoding: name, as: UTF8.self)) {
             arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
         }
@@ -252,14 +299,58 @@ extension Session {
     /// Whether the command looks like a line of HTTP. As in Redis, the connection is closed then. Otherwise a web page
     /// could make a browser send commands to the daemon.
     private var looksLikeHTTP: Bool {
-        let word = parser.argument(0)
+        let word = session.parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
+    }
+
+    // MARK: Conditions
+
+    private func checkPermission(_ spec: CommandMetadata) throws(CommandError) {
+        if !session.modes.isAuthenticated, !spec.flags.contains(.noAuth) {
+            throw CommandError("NOAUTH Authentication required.")
+        }
+        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) {
+            throw session.rights.refuseDisabled(spec, session.transactions.queue == nil ? .toplevel : .multi)
+        }
+        guard session.rights.current != nil else { return }
+        let queued = spec.flags.contains(.inMulti) ? nil : session.transactions.queue
+        let parser = session.parserMemory
+        try session.rights.check(
+            spec, count: parser.pointee.argumentCount, selected: queued?.selection ?? session.database.name,
+            queued == nil ? .toplevel : .multi
+        ) { parser.pointee.argument($0) }
+    }
+
+    /// Whether a command must wait for the end of CLIENT PAUSE.
+    private func isPaused(_ spec: CommandMetadata) -> Bool {
+        guard server.hasAttention.load(ordering: .relaxed) else { return false }
+        let isWrite =
+            !spec.flags.isDisjoint(with: [.write, .publishes])
+            || spec.flags.contains(.runsScript) && !spec.flags.contains(.readonly)
+            || spec.flags.contains(.runsTransaction)
+                && session.transactions.queue?.commands.contains { $0.row.flags.contains(.write) } == true
+        return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
+    }
+
+    /// Refuses a command that is not allowed for subscribers or for MONITOR clients.
+    private func checkMode(_ spec: CommandMetadata) throws(CommandError) {
+        if session.isInSubscriberMode, !spec.flags.contains(.inSubscriberMode) {
+            throw CommandError(
+                "ERR Can't execute '\(spec.name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                    + "allowed in this context")
+        }
+        // This is the error of Redis, which treats MONITOR clients like replicas.
+        if !server.monitors.isEmpty, session.isMonitoring,
+            !spec.flags.isDisjoint(with: [.write, .readonly, .publishes])
+        {
+            throw CommandError("ERR Replica can't interact with the keyspace")
+        }
     }
 
     /// Returns the reason why a command cannot run on this thread now; nil if it can.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
         // Check this first, so that no files are created for a command that is refused.
-        if origin.isOutbox { try checkMayChangeOutbox(spec) }
+        if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
@@ -269,16 +360,19 @@ extension Session {
             return nil
         }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
-        if !isWrite, case .snapshot = view { return nil }
-        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
+        if !isWrite, case .snapshot = session.view { return nil }
+        if !mayBlock,
+            session.parser.argumentCount > Limits.loopArgumentsMax || session.commandBytes > Limits.loopBytesMax
+        {
             return .cold
         }
         // The files for a script are opened when the script runs.
         if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
         // If the database has no files yet, they are created only for a command that can store new entries.
+        let database = session.database
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
-        isWaiting = true
+        session.command.waitsForWork = true
         accounting.preparing = spec
         return .prepare(database, forWriting: forWriting)
     }

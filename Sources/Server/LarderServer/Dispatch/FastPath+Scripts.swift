@@ -5,16 +5,16 @@ import LarderRESP
 
 /// The fast path of EVAL, EVALSHA and FCALL. It runs scripts that use a few keys whose entries are in memory, and call
 /// only commands of ``QuickScriptHost``. For other scripts, it changes nothing, and the handler runs them.
-extension Session {
+extension FastPath {
     /// The most arguments that a script on this path may have, including its keys.
     private static let scriptWordsMax = 64
 
-    func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
-        guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
+    func runScript(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
+        guard let number = parseInteger(arguments[2]), number >= 0,
             number <= min(QuickCommands.keysMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
-            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !pipeline.isCongested
+            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !server.engine.pipeline.isCongested
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
@@ -43,7 +43,7 @@ extension Session {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(server.access, generation: rightsGeneration, client: id)
+            quick.begin(server.access, generation: session.rights.generation, client: session.id)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)
@@ -51,8 +51,8 @@ extension Session {
             }
             let words = UnsafeBufferPointer(rebasing: words[..<count])
             let (version, bytesMax, replies) = (
-                replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
-                replyMemory
+                session.replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
+                session.replyMemory
             )
             return replyFromMemory { database, ticket in
                 database.withBatch(quick.commands.entries, now: now, ticket: &ticket) { _ in
@@ -77,7 +77,7 @@ extension Session {
 
     /// Counts the reply of a script if it is an error.
     private func noteScriptError(_ row: CommandMetadata, from offset: Int) {
-        replyMemory.pointee.withBytes { bytes in
+        replies.pointee.withBytes { bytes in
             guard bytes.count > offset, bytes[offset] == UInt8(ascii: "-") else { return }
             accounting.counter.failed(row.number)
             server.errors.count(CommandError(encoded: UnsafeRawBufferPointer(rebasing: bytes[offset...])).bytes)

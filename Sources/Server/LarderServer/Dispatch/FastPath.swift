@@ -1,41 +1,51 @@
+import CLarderLuaBridge
 import LarderCommandCatalog
 import LarderEngine
+import LarderPlatform
 import LarderRESP
 
 /// The fast path runs the most frequent commands in their usual form. It avoids the costs of their handlers: a `Call`,
 /// a `Key` and a memory allocation. The replies are the same. If a command has an unusual form, needs the disk or
 /// fails, the fast path changes nothing, and the handler runs the command.
-extension Session {
-    /// Tries to run the current command on the fast path.
+///
+/// ``FastPathState`` decides which commands may use it. Has no state of its own, so it costs nothing to create. Used
+/// only by the session's owner.
+struct FastPath {
+    let session: Session
+    var server: ServerState { session.server }
+    var accounting: CommandAccounting { session.accounting }
+    var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
+
+    /// Tries to run the current command.
     /// - Returns: false if nothing was done, so that the command's handler must run.
     @inline(__always)
-    func runOnFastPath(now: Int64) -> Bool {
-        let arguments = parserMemory.pointee.currentArguments()
+    func run(now: Int64) -> Bool {
+        let arguments = session.parserMemory.pointee.currentArguments()
         let count = arguments.count
         let word = ShortWord(arguments[0])
         switch word {
         case .set:
             guard count >= 3 else { return false }
-            guard setOnFastPath(arguments, now) else { return runQuickly(word, arguments, now) }
+            guard set(arguments, now) else { return runQuickly(word, arguments, now) }
             accounting.noteFast(.set)
             noteWork(bytes: arguments[2].count)
         case .mget:
-            guard count >= 2, mgetOnFastPath(arguments, now) else { return false }
+            guard count >= 2, mget(arguments, now) else { return false }
             accounting.noteFast(.mget)
             accounting.fastPath.pointee.workLeft = 0
         case .eval, .evalsha, .fcall:
             let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
-            guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
+            guard count >= 3, runScript(arguments, source, now) else { return false }
             accounting.noteFast(source.row)
             accounting.fastPath.pointee.workLeft -= 4
         case .fetch:
-            let length = replyMemory.pointee.count
-            guard count >= 2, fetchOnFastPath(arguments, now) else { return false }
+            let length = replies.pointee.count
+            guard count >= 2, fetch(arguments, now) else { return false }
             accounting.noteFast(.fetch)
-            noteWork(bytes: replyMemory.pointee.count - length)
+            noteWork(bytes: replies.pointee.count - length)
         case .ping:
             guard count == 1 else { return false }
-            replyMemory.pointee.raw("+PONG\r\n")
+            replies.pointee.raw("+PONG\r\n")
             accounting.noteFast(.ping)
             noteWork(bytes: 0)
         default: return runQuickly(word, arguments, now)
@@ -53,13 +63,13 @@ extension Session {
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
-                let count = parserMemory.pointee.usualGets(keys, ends)
+                let count = session.parserMemory.pointee.usualGets(keys, ends)
                 guard count > 0 else { return 0 }
                 let run = UnsafeBufferPointer(rebasing: keys[..<count])
                 let done =
-                    takesOriginGets
+                    session.fastPath.takesOriginGets
                     ? replyBehindOrigin(run, now, outputBytesMax) : reply(to: run, now, outputBytesMax)
-                if done > 0 { parserMemory.pointee.skip(ends[done - 1]) }
+                if done > 0 { session.parserMemory.pointee.skip(ends[done - 1]) }
                 return done
             }
         }
@@ -72,10 +82,10 @@ extension Session {
         to keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int,
         mustExist: Bool = false
     ) -> Int {
-        let replies = replyMemory
-        let sent = replyQueue.sentBytes
+        let replies = session.replyMemory
+        let sent = session.replyQueue.sentBytes
         var stops = 0
-        let done = fastDatabase._withUnsafeGuaranteedRef { database in
+        let done = session.fastPath.database._withUnsafeGuaranteedRef { database in
             database.readRun(keys, now: now) { _, ticket, payload in
                 if mustExist, payload == nil {
                     stops = 1
@@ -83,7 +93,7 @@ extension Session {
                 }
                 let start = sent + replies.pointee.count
                 if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
-                if ticket != .none { hold(from: start, ticket) }
+                session.replyQueue.hold(from: start, ticket)
                 return replies.pointee.count <= outputBytesMax
             }
         }
@@ -93,30 +103,71 @@ extension Session {
     /// The most requests that ``runGets(now:outputBytesMax:)`` looks up at once.
     private static let getsMax = 64
 
+    /// Replies to consecutive GETs in a database with an origin until an entry is not current or not in memory. Then
+    /// requests all other keys from the origin together.
+    /// - Returns: the number of replies.
+    private func replyBehindOrigin(
+        _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int
+    ) -> Int {
+        guard let tier = session.origin.tier else { return 0 }
+        // Use one instant for all these requests: they take only a few microseconds together.
+        let instant = MonotonicClock.nanoseconds()
+        var index = 0
+        requests: while index < keys.count, replies.pointee.count <= outputBytesMax {
+            switch tier.knowledge(keys[index], now: now, instant: instant) {
+            case .nothing, .pending: break requests
+            case .absent:
+                replies.pointee.null()
+                index += 1
+            case .kept:
+                var end = index + 1
+                while end < keys.count, tier.knowledge(keys[end], now: now, instant: instant) == .kept { end += 1 }
+                let run = UnsafeBufferPointer(rebasing: keys[index..<end])
+                // An entry may have been evicted.
+                index += reply(to: run, now, outputBytesMax, mustExist: true)
+                if index < end { break requests }
+            }
+        }
+        if index < keys.count { askAhead(keys[index...], tier, now) }
+        session.origin.aheadCount -= index
+        return index
+    }
+
+    /// Requests the keys of the next GETs from the origin now, so that these do not wait for one reply after the other.
+    private func askAhead(
+        _ keys: Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
+    ) {
+        guard session.origin.aheadCount <= 0 else { return }
+        session.origin.aheadCount = keys.count
+        let missing = Set(keys.lazy.filter { tier.knowledge($0, now: now) == .nothing }.map { Array($0) })
+        if missing.count > 1 { tier.ask(Array(missing)) { _, _ in } }
+    }
+
     /// Adds a reply to the reply queue, which sends it when the commits that it depends on have succeeded.
     /// - Parameter body: adds the reply, and raises the ticket to cover these commits. Returns false if it did nothing.
     @inline(__always)
     func replyFromMemory(_ body: (Database, inout CommitTicket) -> Bool) -> Bool {
-        let start = replyQueue.position
+        let start = session.replyQueue.position
         var ticket = CommitTicket.none
-        guard fastDatabase._withUnsafeGuaranteedRef({ body($0, &ticket) }) else { return false }
-        hold(from: start, ticket)
+        guard session.fastPath.database._withUnsafeGuaranteedRef({ body($0, &ticket) }) else { return false }
+        session.replyQueue.hold(from: start, ticket)
         return true
     }
 
-    private func mgetOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        guard seesCurrent else { return false }
+    private func mget(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let count = arguments.count - 1
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
         return replyFromMemory { database, ticket in
-            replyWithValuesInMemory(database, count, now, &ticket, key: { arguments[$0 + 1] }, seen: { _, _ in })
+            session.replyQueue.addValues(
+                of: database, count, now: now, bytesMax: server.limits.replyBytesMax, &ticket,
+                key: { arguments[$0 + 1] }, seen: { _, _ in })
         }
     }
 
     /// Runs `FETCH` if the entry is fresh, in memory, and not yet due for a refresh.
-    private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let (key, replies) = (arguments[1], replyMemory)
-        guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
+    private func fetch(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let (key, replies) = (arguments[1], session.replyMemory)
+        guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil,
             let options = try? FetchWords(arguments)
         else { return false }
         return replyFromMemory { database, ticket in
@@ -127,7 +178,7 @@ extension Session {
     }
 
     /// Runs `SET key value`, without options or with `EX seconds` or `PX milliseconds`.
-    private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+    private func set(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
         guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
@@ -135,25 +186,64 @@ extension Session {
         else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {
-            guard let deadline = fastPathDeadline(arguments, now) else { return false }
+            guard let deadline = ownDeadline(arguments, now) else { return false }
             rule = .own(deadline)
         }
         return replyFromMemory { database, ticket in
             // Throws without side effects if the files are not open, or the database accepts no writes.
-            guard let stored = try? database.put(key, payload: value, rule: rule, now: now, origin: setOrigin) else {
+            let origin = session.fastPath.setOrigin
+            guard let stored = try? database.put(key, payload: value, rule: rule, now: now, origin: origin) else {
                 return false
             }
             ticket = stored
-            replyMemory.pointee.raw("+OK\r\n")
+            replies.pointee.raw("+OK\r\n")
             return true
         }
     }
 
-    private func fastPathDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
+    private func ownDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
         guard arguments.count == 5 else { return nil }
         let word = ShortWord(arguments[3])
         guard word == .ex || word == .px, let value = parseInteger(arguments[4]), value > 0, value <= Int64.max / 2000
         else { return nil }
         return now + (word == .ex ? value * 1000 : value)
+    }
+
+    // MARK: Commands that change one entry
+
+    /// The most words that such a command may have.
+    private static let quickWordsMax = 6
+
+    /// Tries to run the current command if it is one of ``QuickCommands``, such as counters, locks, deadlines and
+    /// removals.
+    /// - Parameter word: the command's name.
+    /// - Returns: false if nothing was done, for example because the command needs the disk.
+    private func runQuickly(_ word: ShortWord, _ arguments: RequestArguments, _ now: Int64) -> Bool {
+        guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, word != .get,
+            let row = QuickCommands.row(word), !server.isCongested
+        else { return false }
+        let quick = QuickCommands(entries: .take())
+        defer { quick.entries.giveBack() }
+        guard quick.add(arguments[1]) else { return false }
+        quick.entries.origin.client = session.id
+        let replies = session.replyMemory
+        let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.quickWordsMax) { words in
+            for index in 0..<arguments.count {
+                words.initializeElement(at: index, to: larder_script_word(arguments[index]))
+            }
+            let words = UnsafeBufferPointer(rebasing: words[..<arguments.count])
+            return replyFromMemory { database, ticket in
+                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
+                    var answer = larder_script_answer()
+                    guard quick.call(words, &answer) != nil else { return false }
+                    replies.pointee.reply(answer)
+                    return true
+                }
+            }
+        }
+        guard isDone else { return false }
+        accounting.noteFast(row)
+        noteWork(bytes: arguments.count > 2 ? arguments[2].count : 0)
+        return true
     }
 }

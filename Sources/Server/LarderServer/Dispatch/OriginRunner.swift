@@ -5,12 +5,19 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// Runs commands in a database with an origin.
-extension Session {
+/// Runs the commands of a session in a database with an origin: requests values that are not known to be current, and
+/// sends writes to the origin. Meanwhile, a command waits, and then runs again.
+///
+/// ``OriginAccess`` has the state of the current command, so this costs nothing to create. Used only by the session's
+/// owner.
+struct OriginRunner {
+    let session: Session
+    private var server: ServerState { session.server }
+
     /// Runs a command in a database that has, or may have, an origin.
-    func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
+    func run(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
-        if transactions.execution != nil { return try command.run(&call) }
+        if session.transactions.execution != nil { return try command.run(&call) }
         if spec == .exec, let outcome = try executeAtOrigin() { return outcome }
         let (count, words) = (call.count, call)
         let keys = spec.keyIndices(count: count) { words.bytes($0) }
@@ -22,24 +29,24 @@ extension Session {
         // for types that Larder does not store.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
         // If the command was sent already, reply with its result, even if the origin was removed since.
-        if isSent || origin.isForwarded, origin.call != nil {
+        if isSent || session.origin.isForwarded, session.origin.call != nil {
             let outcome = try replyWithOrigins()
             if case .done = outcome { invalidateUntracked(spec, keys.map { words.array($0) }, nil) }
             return outcome
         }
-        if let failure = origin.failure { throw failure }
-        guard let tier = origin.tier else {
-            if origin.call != nil { endOriginCall() }
+        if let failure = session.origin.failure { throw failure }
+        guard let tier = session.origin.tier else {
+            if session.origin.call != nil { session.endOriginCall() }
             return try command.run(&call)
         }
         if isSent { return try send(spec, tier, keys, &call) }
-        let start = replies.count
+        let start = session.replies.count
         if call.readsOrigin, let until = try askOrigin(tier, keys, call) {
             return .waits(until: until)
         }
-        if Self.describes.contains(spec), let asked = origin.call, asked.failure?.isOfOtherType == true {
+        if Self.describes.contains(spec), let asked = session.origin.call, asked.failure?.isOfOtherType == true {
             // The value at the origin is not a string. Let the origin execute the command, which describes the value.
-            origin.isForwarded = true
+            session.origin.isForwarded = true
             asked.expect(1)
             tier.origin.perform(call.words, key: call.array(keys[0])) { asked.take(reply: $0) }
             return .waits(until: waitEnd)
@@ -48,20 +55,20 @@ extension Session {
             let outcome = try command.run(&call)
             if case .waits = outcome { return outcome }
             if call.readsOrigin { invalidateUntracked(spec, keys.map { words.array($0) }, tier) }
-            endOriginCall()
+            session.endOriginCall()
             return outcome
         } catch {
             guard let key = call.missing else { throw error }
             call.missing = nil
             try checkOriginLimit()
-            replies.removeLast(replies.count - start)
+            session.replies.removeLast(session.replies.count - start)
             ask(tier, [key])
             return .waits(until: waitEnd)
         }
     }
 
     /// Throws if the command would store an entry in an outbox. Only DEL and UNLINK are allowed there.
-    func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
+    static func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
 
@@ -76,22 +83,22 @@ extension Session {
     /// Requests those keys of a command from the origin whose entries here are not known to be current.
     /// - Returns: until when the command must wait, in milliseconds of the monotonic clock; nil if it can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
-        if let asked = origin.call {
+        if let asked = session.origin.call {
             guard asked.isComplete else {
-                if isStopping {
+                if session.isStopping {
                     throw CommandError("ORIGIN the daemon is shutting down, and the origin has not replied yet")
                 }
                 try checkOriginLimit()
                 if asked.takeNews() {
                     // A replica has replied: its value may be served as a stale one.
-                    origin.servesStale = true
+                    session.origin.servesStale = true
                     return nil
                 }
-                guard server.limits.originPatience > 0, !origin.servesStale,
+                guard server.limits.originPatience > 0, !session.origin.servesStale,
                     asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
                 // The command has waited long enough: from now on, it may return a stale value if there is one.
-                origin.servesStale = true
+                session.origin.servesStale = true
                 return nil
             }
             return nil
@@ -108,20 +115,18 @@ extension Session {
 
     /// Throws if the command has waited for the origin longer than allowed, no matter how many requests it has sent.
     private func checkOriginLimit() throws(CommandError) {
-        let limit = server.limits.origin.call
-        guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(limit) + Self.slackMilliseconds else {
-            return
-        }
+        let (limit, waited) = (server.limits.origin.call, session.origin.call?.waitedMilliseconds ?? 0)
+        guard waited >= Int64(limit) + Self.slackMilliseconds else { return }
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
     /// When a waiting command is checked again without a reply, in milliseconds of the monotonic clock.
     private var waitEnd: Int64 {
-        let waited = origin.call?.waitedMilliseconds ?? 0
+        let waited = session.origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
         var wait = Int64(server.limits.origin.call) + Self.slackMilliseconds + 1
-        if patience > 0, !origin.servesStale, waited < patience { wait = min(wait, patience) }
-        return clock.monotonic() + max(1, wait - waited)
+        if patience > 0, !session.origin.servesStale, waited < patience { wait = min(wait, patience) }
+        return session.clock.monotonic() + max(1, wait - waited)
     }
 
     private func ask(_ tier: OriginTier, _ keys: [[UInt8]]) {
@@ -132,9 +137,9 @@ extension Session {
     }
 
     private func beginCall() -> OriginCall {
-        if let call = origin.call { return call }
-        let call = OriginCall(startedAt: MonotonicClock.nanoseconds(), wakeUp: wakeUp)
-        origin.call = call
+        if let call = session.origin.call { return call }
+        let call = OriginCall(startedAt: MonotonicClock.nanoseconds(), wakeUp: session.waits.wakeUp)
+        session.origin.call = call
         return call
     }
 
@@ -146,7 +151,7 @@ extension Session {
     ) throws(CommandError) -> Outcome {
         let write = try OriginCommand(spec, keys, call)
         if let outbox = tier.outbox, write.canWait {
-            replies.write(try call.writeBehind(write, tier, outbox))
+            session.replies.write(try call.writeBehind(write, tier, outbox))
             return .done
         }
         send(write.keys, tier) { then in write.send(to: tier, then: then) }
@@ -174,15 +179,15 @@ extension Session {
 
     /// Replies with the origin's reply if it has arrived; otherwise continues to wait.
     private func replyWithOrigins() throws(CommandError) -> Outcome {
-        if let reply = origin.call?.takeReply() {
-            endOriginCall()
+        if let reply = session.origin.call?.takeReply() {
+            session.endOriginCall()
             switch reply {
-            case .success(let value): replies.write(value)
+            case .success(let value): session.replies.write(value)
             case .failure(let error): throw CommandError(error)
             }
             return .done
         }
-        if isStopping {
+        if session.isStopping {
             throw CommandError(
                 "ORIGIN the daemon is shutting down; the origin may or may not have executed the command")
         }
@@ -190,33 +195,59 @@ extension Session {
         return .waits(until: waitEnd)
     }
 
+    // MARK: Client-side caching
+
+    /// After a reply, sends invalidations for those of its keys whose next change would not be reported, so that a
+    /// client that tracks keys does not keep copies of them. Either the key has changed while it was being read, so its
+    /// invalidation was sent before the reply; or the origin sends no invalidations for it.
+    /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
+    private func invalidateUntracked(
+        _ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?
+    ) {
+        guard let client = session.tracking.client, spec.flags.contains(.readonly),
+            client.isBroadcast || session.tracking.tracksReads
+        else { return }
+        let unheard = keys().filter { key in tier.map { !isTrackedAtOrigin(key, $0) } ?? true }
+        if !unheard.isEmpty { server.tracking.notify(unheard, client, in: session.database.name) }
+    }
+
+    /// Whether the next change of a key will be reported. Call this after the key was recorded, so that no change is
+    /// missed.
+    private func isTrackedAtOrigin(_ key: [UInt8], _ tier: OriginTier) -> Bool {
+        switch session.origin.call?.reading(key) {
+        case .success(let reading)?: tier.isKnown(reading, of: key)
+        case .failure?: false
+        case nil: key.withUnsafeBytes { tier.knowledge($0, now: session.clock.now()) != .nothing }
+        }
+    }
+
     // MARK: Transactions
 
     /// Sends the commands of a transaction to the origin, if the origin can run them as a transaction of its own: each
     /// command must have keys, and must use the selected database.
-    /// - Returns: nil for all other transactions. They run here, and their commands fail if they need the origin.
+    /// - Returns: nil for all other session.transactions. They run here, and their commands fail if they need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {
-            if origin.call != nil {
+            if session.origin.call != nil {
                 let outcome = try replyWithOrigins()
                 if case .done = outcome {
-                    for command in transactions.queue?.commands ?? [] {
+                    for command in session.transactions.queue?.commands ?? [] {
                         invalidateUntracked(command.row, Self.keys(command), nil)
                     }
-                    transactions.discard()
+                    session.transactions.discard()
                 }
                 return outcome
             }
-            guard let queue = transactions.queue, !queue.isAborted, let tier = origin.tier, case .current = view else {
-                return nil
-            }
+            guard let queue = session.transactions.queue, !queue.isAborted, let tier = session.origin.tier,
+                session.seesCurrent
+            else { return nil }
             let commands = queue.commands
             guard !commands.isEmpty, commands.allSatisfy(Self.canRunAtOrigin) else { return nil }
-            guard transactions.watches.isEmpty else {
+            guard session.transactions.watches.isEmpty else {
                 throw CommandError(
                     "ORIGIN WATCH cannot detect changes at the origin; the transaction was not executed")
             }
-            for command in commands { try checkQueued(command) }
+            for command in commands { try session.rights.checkAgain(command, in: session.database) }
             let keys = Set(commands.flatMap(Self.keys))
             let words = commands.map { command in
                 let words = (0..<command.count).map { Array(command[$0]) }
@@ -230,7 +261,7 @@ extension Session {
             }
             return .waits(until: waitEnd)
         } catch {
-            transactions.discard()
+            session.transactions.discard()
             throw error
         }
     }

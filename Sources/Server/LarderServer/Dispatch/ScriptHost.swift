@@ -60,7 +60,7 @@ final class ScriptHost {
             let used = session.transactions.execution?.scriptTime ?? 0
             slice = Limits.scriptInTransactionMilliseconds * 1_000_000 - used
         } else {
-            slice = session.isOnLoop ? ScriptSlice.onLoop : ScriptSlice.blocking
+            slice = session.thread.isOnLoop ? ScriptSlice.onLoop : ScriptSlice.blocking
         }
     }
 
@@ -156,10 +156,12 @@ final class ScriptHost {
             spec = found
         }
         let row = spec.metadata
-        if server.disabledCommands.contains(row) { throw session.refuseDisabled(row, .lua) }
+        if server.disabledCommands.contains(row) { throw session.rights.refuseDisabled(row, .lua) }
         // Look up the rights again: changed access rules apply from this call on.
         session.renewRights()
-        if session.rights != nil { try session.checkRights(row, count: count, in: .lua, word) }
+        if session.rights.current != nil {
+            try session.rights.check(row, count: count, selected: session.database.name, .lua, word)
+        }
         guard row.accepts(argumentCount: count) else {
             throw CommandError("ERR Wrong number of args calling Redis command from script")
         }
@@ -176,7 +178,7 @@ final class ScriptHost {
 
     private func perform(_ spec: CommandSpec) throws(CommandError) {
         let row = spec.metadata
-        if session.modes.tracking != nil { session.willUse(row, count: command.count) { command[$0] } }
+        session.tracking.willUse(row, count: command.count, after: session.replyQueue.lastTicket) { command[$0] }
         let begin = MonotonicClock.nanoseconds()
         var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
         do throws(CommandError) {
@@ -235,9 +237,9 @@ final class ScriptHost {
         // Commands such as TIME neither use entries nor change anything. They need not be replayed.
         guard isOfEntries || row.database.isSelection || !row.flags.isDisjoint(with: [.write, .pubsub, .publishes])
         else { return nil }
-        let copy = QueuedCommand(command.row, count: count, word: word)
+        let room = server.limits.transactionBytesMax - (record?.byteCount ?? 0)
+        guard let copy = QueuedCommand(row, count: count, bytesMax: room, word: word) else { return .tooMuch }
         record?.byteCount += copy.byteCount
-        guard let bytes = record?.byteCount, bytes <= server.limits.transactionBytesMax else { return .tooMuch }
         record?.commands.append(copy)
         // A command without keys may have another result in the replay, such as the number of subscribers: do not check
         // it.
@@ -252,7 +254,7 @@ final class ScriptHost {
         for (index, recorded) in record.commands.enumerated() {
             if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
             // If the user has lost a right, a SELECT may have failed, and the next commands would use a wrong database.
-            guard session.rightsGeneration == record.rightsGeneration else { return false }
+            guard session.rights.generation == record.rightsGeneration else { return false }
             guard let expected = record.answers[index] else { continue }
             guard ScriptRecord.Answer(answer) == expected else { return false }
         }

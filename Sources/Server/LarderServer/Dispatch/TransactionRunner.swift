@@ -3,93 +3,116 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Runs transactions (MULTI and EXEC) and scripts.
-extension Session {
+/// Runs a transaction of a session: the commands between MULTI and EXEC, or a script.
+///
+/// Used only by the session's owner.
+struct TransactionRunner {
+    private let session: Session
+    private let execution: Execution
+    /// Whether the thread may block.
+    private let mayBlock: Bool
+    private var server: ServerState { session.server }
 
-    /// Handles EXEC. ``runExecution(_:now:mayBlock:)`` then runs the queued commands.
-    func beginExecution() throws(CommandError) {
-        guard let queue = transactions.queue else { throw CommandError("ERR EXEC without MULTI") }
-        if queue.isAborted {
-            transactions.discard()
-            throw CommandError("EXECABORT Transaction discarded because of previous errors.")
-        }
-        transactions.execution = Execution(queue.commands, watches: transactions.watches)
-        // From here on, the execution owns the watches, and will end them.
-        transactions.watches = []
-        transactions.queue = nil
+    init(_ session: Session, _ execution: Execution, mayBlock: Bool) {
+        self.session = session
+        self.execution = execution
+        self.mayBlock = mayBlock
     }
 
-    /// Runs the remaining commands of the transaction. Pauses before a command that must run on another thread.
+    /// Runs the remaining commands. Pauses before a command that must run on another thread.
     /// - Returns: the reason why the transaction is not complete yet; nil if it is complete.
-    func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
+    func run(now: Int64) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
             // Run a long transaction on another thread. It holds its locks for as long, but does not delay other
             // connections.
-            if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
+            if !mayBlock, rest.count > server.limits.coldSliceCommands || execution.needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
                 if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
                 rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
             }
             let plan = TransactionPlan(
-                rest, in: database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
+                rest, in: session.database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
                 // If a command may still be refused, its key keeps its value: load also the values that would be
                 // overwritten.
-                loadsAll: server.notifier.needsPrevious || rights?.areLimited ?? false, engine: server.engine)
-            if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
-                return .congested
-            }
-            for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
-                isWaiting = true
-                return .prepare(part.database, forWriting: part.needsWritableFiles)
-            }
+                loadsAll: server.notifier.needsPrevious || session.rights.current?.areLimited ?? false,
+                engine: server.engine)
+            if let pause = obstacle(plan) { return pause }
             if case .speculating? = execution.script?.stage {
-                if speculate(execution, plan, now) { continue }
-                return nil
+                do throws(CommandError) { try speculate(plan, now) } catch {
+                    session.failExecution(error)
+                    return nil
+                }
+                continue
             }
-            waitForRoomToBuild()
-            let start = AttemptStart(
-                count: replies.count, database: database, name: name, version: replies.version,
-                replyMode: modes.replyMode)
+            session.waitForRoomToBuild()
+            let start = AttemptStart(session)
             do throws(LarderError) {
-                let attempt = try self.attempt(execution, rest, plan, execution.script?.time ?? now, mayBlock)
+                let attempt = try self.attempt(rest, plan, execution.script?.time ?? now)
                 switch attempt.end {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
-                    replies.nullArray()
-                    showExec(now)
-                    endExecution()
+                    session.replies.nullArray()
+                    complete(now)
                     return nil
                 case .dropped:
-                    undo(attempt, execution, start)
-                    if mustMove(attempt, execution, mayBlock: mayBlock) { return .cold }
+                    undo(attempt, start)
+                    if mustMove(attempt) { return .cold }
                 case .applied(let ticket):
-                    execution.isBegun = true
-                    execution.endWatches()
-                    execution.next = attempt.next
-                    hold(attempt.regions, ticket)
-                    sendPublished()
-                    if let work = attempt.work {
-                        isWaiting = true
-                        // The command may be FUNCTION LOAD: look up the libraries again for the commands after it.
-                        execution.functions = nil
-                        let last = execution.commands[execution.next - 1]
-                        accounting.pending = PendingNote(row: last.row, command: last, start: nil)
-                        return .work(work)
-                    }
+                    if let pause = apply(attempt, ticket) { return pause }
                 }
             } catch {
-                subscription.published = []
-                replies.removeLast(replies.count - start.count)
-                select(start.database)
-                failExecution(CommandError(error))
+                session.subscriptions.published = []
+                session.replies.removeLast(session.replies.count - start.count)
+                session.select(start.database)
+                session.failExecution(CommandError(error))
                 return nil
             }
         }
-        showExec(now)
-        endExecution()
+        complete(now)
         return nil
+    }
+
+    /// Returns the reason why the commands of a plan cannot run now; nil if they can.
+    private func obstacle(_ plan: TransactionPlan) -> Pause? {
+        if server.engine.pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
+            return .congested
+        }
+        for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
+            session.command.waitsForWork = true
+            return .prepare(part.database, forWriting: part.needsWritableFiles)
+        }
+        return nil
+    }
+
+    /// Ends the transaction after its last command. EXEC is still the current command of the parser.
+    private func complete(_ now: Int64) {
+        if !server.monitors.isEmpty, session.parser.argumentCount == 1, execution.script == nil {
+            Call(session, server, now: now, mayBlock: false).show(.exec)
+        }
+        session.endExecution()
+    }
+
+    /// Makes the replies of applied commands wait for their commit.
+    /// - Returns: the reason to pause before the next command; nil if it can run.
+    private func apply(_ attempt: Attempt, _ ticket: CommitTicket) -> Pause? {
+        execution.isBegun = true
+        execution.endWatches()
+        execution.next = attempt.next
+        if session.modes.isSilent {
+            session.replyQueue.noteSilentWrites(ticket)
+        } else {
+            session.replyQueue.hold(attempt.regions, ticket)
+        }
+        session.sendPublished()
+        guard let work = attempt.work else { return nil }
+        session.command.waitsForWork = true
+        // The command may be FUNCTION LOAD: look up the libraries again for the commands after it.
+        execution.functions = nil
+        let last = execution.commands[execution.next - 1]
+        session.accounting.pending = PendingNote(row: last.row, command: last, start: nil)
+        return .work(work)
     }
 
     /// The state of the session before an attempt to run commands. It is restored if the attempt is abandoned.
@@ -99,125 +122,73 @@ extension Session {
         let name: String
         let version: RESPVersion
         let replyMode: ReplyMode
+
+        init(_ session: Session) {
+            (count, version) = (session.replies.count, session.replies.version)
+            (database, name, replyMode) = (session.database, session.name, session.modes.replyMode)
+        }
     }
 
     /// Restores the state of the session after an abandoned attempt, so that the commands can run again.
-    private func undo(_ attempt: Attempt, _ execution: Execution, _ start: AttemptStart) {
-        subscription.published = []
-        replies.removeLast(replies.count - start.count)
-        select(start.database)
-        if name != start.name { name = start.name }
-        replies.version = start.version
-        modes.replyMode = start.replyMode
+    private func undo(_ attempt: Attempt, _ start: AttemptStart) {
+        session.subscriptions.published = []
+        session.replies.removeLast(session.replies.count - start.count)
+        session.select(start.database)
+        if session.name != start.name { session.name = start.name }
+        session.replies.version = start.version
+        session.modes.replyMode = start.replyMode
         execution.alsoNeeded += attempt.missing
     }
 
-    /// Whether the next attempt must run on another thread.
-    private func mustMove(_ attempt: Attempt, _ execution: Execution, mayBlock: Bool) -> Bool {
+    /// Decides how the commands start again after an abandoned attempt.
+    /// - Returns: whether the next attempt must run on another thread.
+    private func mustMove(_ attempt: Attempt) -> Bool {
         guard let script = execution.script else { return attempt.needsLongThread }
-        return beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere
-    }
-
-    // MARK: Scripts
-
-    /// Handles EVAL and similar commands outside of MULTI. The script is a transaction of its own.
-    func beginScript(_ script: ScriptCall, _ call: Call) throws(CommandError) {
-        var bytes = 0
-        for index in 0..<call.count { bytes += call.bytes(index).count }
-        guard QueuedCommand.byteCount(words: call.count, bytes: bytes) <= server.limits.transactionBytesMax else {
-            throw CommandError(
-                "ERR the script and its arguments are longer than \(server.limits.transactionBytesMax) bytes "
-                    + "(--max-transaction)")
-        }
-        guard let spec = call.spec else { throw .syntax }
-        let command = QueuedCommand(spec, count: call.count) { call.bytes($0) }
-        transactions.execution = Execution(command, script: script)
-    }
-
-    /// Whether the running script must continue on a thread for long scripts.
-    var needsScriptThread: Bool { transactions.execution?.script?.isLong ?? false }
-
-    private enum Place {
-        case here, elsewhere
-    }
-
-    /// Decides how, and on which thread, a script starts again after an abandoned attempt.
-    private func beginAnew(_ script: ScriptProgress, _ attempt: Attempt, mayBlock: Bool) -> Place {
         script.repeats += 1
         server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
-        if attempt.needsLongThread { return .elsewhere }
+        if attempt.needsLongThread { return true }
         if case .replaying = script.stage {
-            script.stage = .speculating
-            script.conflicts += 1
-            // Other clients keep changing the script's entries. Run it with locks held from now on: then they wait.
-            if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
-                script.stage = .inPlace
-                script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
-            }
-            return .here
+            script.replayFailed()
+            return false
         }
         if script.heldSlice != nil, attempt.needsScriptThread {
             script.heldSlice = nil
             script.conflicts = 0
             script.stage = .speculating
-            return .here
+            return false
         }
-        guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
+        guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return false }
         // First let the script run longer on a thread that may block, because most slow scripts only wait for the disk.
-        if attempt.needsScriptThread, !mayBlock { return .elsewhere }
-        if !script.isLong {
-            script.isLong = true
-            script.stage = .speculating
-            server.scripts.counts.longRuns.wrappingAdd(1, ordering: .relaxed)
-            if let running = transactions.execution?.running { server.scripts.begin(script.killSwitch, running) }
-            return .elsewhere
-        }
-        return .here
+        if attempt.needsScriptThread, !mayBlock { return true }
+        guard !script.isLong else { return false }
+        script.isLong = true
+        script.stage = .speculating
+        server.scripts.counts.longRuns.wrappingAdd(1, ordering: .relaxed)
+        if let running = execution.running { server.scripts.begin(script.killSwitch, running) }
+        return true
     }
 
-    /// Runs a script without locks, and records its commands. If the script fails, the whole execution fails.
-    /// - Returns: whether the execution can continue.
-    private func speculate(_ execution: Execution, _ plan: TransactionPlan, _ now: Int64) -> Bool {
-        do throws(LarderError) {
-            guard let error = try record(execution, plan, now) else { return true }
-            failExecution(error)
-        } catch {
-            failExecution(CommandError(error))
-        }
-        return false
-    }
-
-    /// Runs the script, and records its commands.
-    /// - Returns: the error with which the script has failed; nil if the execution can continue.
-    private func record(
-        _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
-    ) throws(LarderError) -> CommandError? {
-        let startCount = replies.count
+    /// Runs a script without locks, and records its commands. Throws if it has failed.
+    private func speculate(_ plan: TransactionPlan, _ now: Int64) throws(CommandError) {
+        let startCount = session.replies.count
         let bytesMax = server.limits.replyBytesMax
-        let update = try server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax)
+        let update = try CommandError.wrap(server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax))
         let run = TransactionRun(plan, update, loadedBytesMax: bytesMax)
         let command = execution.commands[0]
-        var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+        var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
         let begin = MonotonicClock.nanoseconds()
-        defer { subscription.published = [] }
+        defer { session.subscriptions.published = [] }
         do throws(CommandError) {
             _ = try CommandTable.spec(command.row).run(&call)
         } catch {
-            replies.removeLast(replies.count - startCount)
+            session.replies.removeLast(session.replies.count - startCount)
             execution.alsoNeeded += run.missing
-            if !run.missing.isEmpty { return nil }
-            note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
-            return error
+            guard run.missing.isEmpty else { return }
+            call.noteRun(command.row, since: begin, failed: true)
+            throw error
         }
         // These keys must be locked when the recorded changes are applied.
         execution.alsoNeeded += run.loadedKeys
-        return nil
-    }
-
-    /// Shows EXEC to clients that use MONITOR. EXEC is still the current command of the parser.
-    private func showExec(_ now: Int64) {
-        guard !server.monitors.isEmpty, parser.argumentCount == 1, transactions.execution?.script == nil else { return }
-        show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
     /// Whether a command must run on the event loop, even if the session is on a thread that may block.
@@ -239,8 +210,7 @@ extension Session {
     }
 
     private func attempt(
-        _ execution: Execution, _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64,
-        _ mayBlock: Bool
+        _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64
     ) throws(LarderError) -> Attempt {
         var attempt = Attempt()
         attempt.end = try server.engine.transact(
@@ -251,14 +221,16 @@ extension Session {
                 attempt.isRefused = true
                 return false
             }
-            if !execution.isBegun, execution.script == nil { replies.array(count: execution.commands.count) }
+            if !execution.isBegun, execution.script == nil {
+                session.replies.array(count: execution.commands.count)
+            }
             let run = TransactionRun(plan, update)
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
             update = run.update
             attempt.needsLongThread = run.needsLongThread
             attempt.needsScriptThread = run.needsScriptThread
-            return run.end(accounting.counter)
+            return run.end(session.accounting.counter)
         }
         return attempt
     }
@@ -270,16 +242,18 @@ extension Session {
         attempt.next = commands.startIndex
         for command in commands {
             attempt.next += 1
-            let start = replyQueue.position
-            var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
-            willUse(command.row, count: command.count) { command[$0] }
+            let start = session.replyQueue.position
+            var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
+            session.tracking.willUse(command.row, count: command.count, after: session.replyQueue.lastTicket) {
+                command[$0]
+            }
             let begin = MonotonicClock.nanoseconds()
             var failure: CommandError?
             do throws(CommandError) {
-                try checkQueued(command)
+                if execution.script == nil { try session.rights.checkAgain(command, in: session.database) }
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
-                case .close: isClosing = true
+                case .close: session.isClosing = true
                 case .waits: preconditionFailure("a command that waits is not queued")
                 case .deferred(let work):
                     attempt.work = work
@@ -289,47 +263,13 @@ extension Session {
                 failure = error
             }
             if failure != nil || command.row.flags.contains(.runsScript), run.mustBeginAgain { return }
-            if let failure { fail(failure) }
-            note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failure != nil)
-            if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { show(command.row, call) }
-            attempt.regions.append(start..<(replyQueue.position))
+            if let failure {
+                session.replies.error(failure.bytes)
+                server.errors.count(failure.bytes)
+            }
+            call.noteRun(command.row, since: begin, failed: failure != nil)
+            if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { call.show(command.row) }
+            attempt.regions.append(start..<(session.replyQueue.position))
         }
-    }
-
-    /// Throws if a queued command is not allowed any more, because the user has lost rights since it was queued.
-    func checkQueued(_ command: QueuedCommand) throws(CommandError) {
-        guard rights != nil, transactions.execution?.script == nil else { return }
-        do throws(CommandError) {
-            try checkRights(command.row, count: command.count, in: .multi) { command[$0] }
-        } catch {
-            throw CommandError(
-                "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
-                    + "This command is no longer allowed for the following reason: "
-                    + error.text.drop { $0 != " " }.dropFirst())
-        }
-    }
-
-    /// Ends a transaction whose remaining commands cannot run. Each of them gets the error as its reply.
-    func failExecution(_ error: CommandError) {
-        guard let execution = transactions.execution else { return }
-        if execution.isBegun {
-            for _ in execution.next..<execution.commands.count { replies.error(error.bytes) }
-        } else {
-            replies.error(error.bytes)
-        }
-        endExecution()
-    }
-
-    /// Ends the transaction: releases its watches, and sends the messages that had to wait for its reply.
-    func endExecution() {
-        guard transactions.execution != nil else { return }
-        modes.caching = nil
-        if let script = transactions.execution?.script, script.isLong { server.scripts.end(script.killSwitch) }
-        transactions.execution?.endWatches()
-        let pushes = transactions.execution?.pushes ?? []
-        let start = transactions.execution?.start
-        transactions.execution = nil
-        if let start { endCommand(start) }
-        for message in pushes { push(message) }
     }
 }

@@ -220,7 +220,7 @@ final class Connection: MonitorReader {
     func wake() { if progress == .waiting { advance() } }
 
     /// - Parameter pause: why the session stopped on another thread; nil if it was not on another thread.
-    private func advance(_ pause: Session.Pause?) {
+    private func advance(_ pause: Pause?) {
         guard !isClosed, progress != .working, progress != .away else { return }
         takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         progress = .running
@@ -238,12 +238,12 @@ final class Connection: MonitorReader {
         adjustReading()
     }
 
-    private func runCommands(_ first: Session.Pause?) -> Progress {
+    private func runCommands(_ first: Pause?) -> Progress {
         let outputMax = eventLoop.server.limits.outputBytesPause
         var limit = min(outputMax, Self.flushBytes)
         var flushesLeft = Self.flushesPerTurn
         var isOfOtherThread = first != nil
-        var pause = first ?? session.run(outputBytesMax: limit)
+        var pause = first ?? CommandRunner(session).run(outputBytesMax: limit)
         while true {
             switch pause {
             case .needsInput: return .idle
@@ -276,7 +276,7 @@ final class Connection: MonitorReader {
                 limit = min(outputMax, session.pendingOutput + Self.flushBytes)
             }
             isOfOtherThread = false
-            pause = session.run(outputBytesMax: limit)
+            pause = CommandRunner(session).run(outputBytesMax: limit)
         }
     }
 
@@ -293,21 +293,21 @@ final class Connection: MonitorReader {
         let outputMax = session.pendingOutput + Self.flushBytes
         let pools = eventLoop.pools
         let isLong = session.isCommandLong
-        let isScript = session.needsScriptThread
+        let isScript = session.transactions.execution?.needsScriptThread ?? false
         let pool = isScript ? pools.scripts : isLong ? pools.long : pools.cold
         pool.submit { [eventLoop, session] in
             session.server.beforeColdSlice?()
             let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
-            let pause = session.runBlocking(
+            let pause = CommandRunner(session).run(
                 outputBytesMax: outputMax,
-                slice: Session.Slice(
+                slice: CommandRunner.Slice(
                     commandsMax: limits.coldSliceCommands, until: until, mayBuildLong: isLong || isScript))
             eventLoop.send(.returned(session.id, pause))
         }
     }
 
     /// Continues on the loop's thread after another thread has returned the session.
-    func sessionReturned(_ pause: Session.Pause) {
+    func sessionReturned(_ pause: Pause) {
         progress = .running
         // While the session was away, commits may have succeeded or failed.
         session.replyQueue.releaseDecided()
@@ -331,7 +331,7 @@ final class Connection: MonitorReader {
             },
             { [eventLoop] in
                 server.beforeWork?(spec?.name ?? "")
-                eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
+                eventLoop.send(.finished(id, WorkResult(work, version: version)))
             })
     }
 
@@ -343,7 +343,7 @@ final class Connection: MonitorReader {
         }
     }
 
-    func finish(_ result: Session.WorkResult) {
+    func finish(_ result: WorkResult) {
         takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         session.finish(result)
         progress = .running
@@ -405,7 +405,7 @@ final class Connection: MonitorReader {
         guard let position = feedPosition, !isAway, session.transactions.execution == nil else { return }
         let feed = eventLoop.monitorFeed
         // A client that has switched off replies (CLIENT REPLY) gets no lines either.
-        guard session.modes.replyMode == .on else {
+        guard !session.modes.isSilent else {
             feedPosition = feed.end
             return
         }
@@ -420,7 +420,7 @@ final class Connection: MonitorReader {
     private func isOverSoftLimit(_ time: Int64) -> Bool {
         let settings = eventLoop.server.settings
         let most = settings.subscriberBytesSoft.read()
-        guard most > 0, session.subscription.names != nil, session.pendingOutput > most else {
+        guard most > 0, !session.subscriptions.isEmpty, session.pendingOutput > most else {
             overSoftLimitSince = nil
             return false
         }

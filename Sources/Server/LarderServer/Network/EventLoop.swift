@@ -14,11 +14,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case accept(descriptor: Int32)
         /// Close the connection with this ID, and log the reason.
         case close(Int64, String)
-        case finished(Int64, Session.WorkResult)
+        case finished(Int64, WorkResult)
         case prepared(Int64, LarderError?)
         /// The deferred work of a connection was dropped, because its client had disconnected.
         case dropped(Int64)
-        case returned(Int64, Session.Pause)
+        case returned(Int64, Pause)
         /// A waiting command of the connection with this ID can run again.
         case woken(Int64)
         /// Commits have succeeded or failed.
@@ -341,8 +341,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             credentials: PeerCredentials(of: descriptor)
         ) { [self] reason in send(.close(id, reason)) }
         let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
-        session.wakeUp = { [self] in send(.woken(id)) }
-        session.runElsewhere = { [pools] work in pools.brief.submit(work) }
+        session.waits.wakeUp = { [self] in send(.woken(id)) }
+        session.waits.runElsewhere = { [pools] work in pools.brief.submit(work) }
         let connection = Connection(session, self)
         connections[session.id] = connection
         connection.open(descriptor)

@@ -9,9 +9,7 @@ extension Call {
     /// Whether reads must consult the origin. Reads of a snapshot, and reads in a transaction, use only the entries
     /// here.
     var readsOrigin: Bool {
-        guard session.origin.isUsed, run == nil else { return false }
-        if case .current = session.view { return true }
-        return false
+        session.origin.isUsed && run == nil && session.seesCurrent
     }
 
     /// Throws if the database has an origin, because commands in a transaction cannot read from origins.

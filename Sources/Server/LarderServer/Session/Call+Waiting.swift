@@ -6,10 +6,10 @@ extension Call {
     /// - Parameter begin: starts the work. It gets the function that sets the reply; call that function once, on any
     ///   thread.
     func awaitReply(
-        _ begin: (_ reply: @escaping @Sendable (AwaitedReply.Reply) -> Void) throws(CommandError) -> Void
+        _ begin: (_ reply: @escaping @Sendable (Result<RESPValue, CommandError>) -> Void) throws(CommandError) -> Void
     ) throws(CommandError) -> Outcome {
-        let awaited = AwaitedReply(wakeUp: session.wakeUp)
-        session.awaited = awaited
+        let awaited = Awaited<Result<RESPValue, CommandError>>(wakeUp: session.waits.wakeUp)
+        session.waits.reply = awaited
         try begin { awaited.set($0) }
         return try awaitedReply() ?? .done
     }
@@ -18,9 +18,9 @@ extension Call {
     /// error.
     /// - Returns: nil if the command has not begun to wait.
     func awaitedReply() throws(CommandError) -> Outcome? {
-        guard let awaited = session.awaited else { return nil }
+        guard let awaited = session.waits.reply else { return nil }
         if let reply = awaited.value {
-            session.awaited = nil
+            session.waits.reply = nil
             session.replies.write(try reply.get())
             return .done
         }

@@ -1,5 +1,6 @@
 import LarderCommandCatalog
 import LarderEngine
+import LarderPlatform
 import LarderRESP
 
 /// A running command: its words, its time, and its reply.
@@ -89,8 +90,8 @@ struct Call {
     mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
         guard bytes >= Database.largeValueBytesMin, !isInTransaction else { return }
-        guard session.mayBuildLong else {
-            session.needsLongThread = true
+        guard session.thread.mayBuildLong else {
+            session.thread.needsLongThread = true
             throw cold()
         }
     }
@@ -98,8 +99,7 @@ struct Call {
     /// Returns whether an update may build a value of this many bytes on this thread.
     func admits(_ bytes: Int, _ update: Update) -> Admission {
         guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
-        if bytes < Database.largeValueBytesMin || session.mayBuildLong { return .granted }
-        return .elsewhere
+        return session.thread.admits(bytes) ? .granted : .elsewhere
     }
 
     /// Runs a change that builds a value. If it must run on another thread, it changes nothing, and this call throws.
@@ -117,7 +117,7 @@ struct Call {
             throw CommandError(
                 "ERR the values that one command or transaction builds exceed \(server.limits.valueBytesMax) bytes")
         case .refused:
-            session.needsLongThread = true
+            session.thread.needsLongThread = true
             run?.leaveToLongThread()
             throw cold()
         }
@@ -172,7 +172,7 @@ struct Call {
                 found = answer.header.map { ($0, payload?.count ?? 0) }
             })
         if !isAnswered { throw cold() }
-        if let found, session.tracksReads { note(request.key, found.0, rules) }
+        if let found, session.tracking.tracksReads { note(request.key, found.0, rules) }
         return found
     }
 
@@ -193,7 +193,7 @@ struct Call {
     mutating func read(
         _ index: Int, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
-        guard session.tracksReads else { return try readEntry(index, below: bytesMax, body) }
+        guard session.tracking.tracksReads else { return try readEntry(index, below: bytesMax, body) }
         var found: RecordHeader?
         let isFresh = try readEntry(index, below: bytesMax) { header, payload in
             found = header
@@ -274,7 +274,7 @@ struct Call {
         }
         guard mayBlock else { return try replyWithValuesInMemory(keys) }
         let entries = try hold(keys)
-        if session.tracksReads {
+        if session.tracking.tracksReads {
             for (index, key) in keys.enumerated() {
                 if let header = entries.header(index) { note(key, header, entries.rules) }
             }
@@ -291,8 +291,10 @@ struct Call {
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let call = self
         var headers: [(Int, RecordHeader)] = []
-        let tracksReads = session.tracksReads
-        let isDone = session.replyWithValuesInMemory(database, keys.count, now, &ticket) {
+        let tracksReads = session.tracking.tracksReads
+        let isDone = session.replyQueue.addValues(
+            of: database, keys.count, now: now, bytesMax: server.limits.replyBytesMax, &ticket
+        ) {
             call.bytes($0 + 1)
         } seen: {
             if tracksReads { headers.append(($0, $1)) }
@@ -312,8 +314,8 @@ struct Call {
             try read(index + 1) { byteCount += $1.count }
             if byteCount > bytesMax { throw .tooLongReply(server.limits) }
         }
-        if byteCount >= Database.largeValueBytesMin, !session.mayBuildLong {
-            session.needsLongThread = true
+        if !session.thread.admits(byteCount) {
+            session.thread.needsLongThread = true
             throw cold()
         }
         let entries: HeldEntries
@@ -455,7 +457,7 @@ struct Call {
     {
         // Commands with long values run only where blocking is allowed. The size of transactions is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
-        return try CommandError.wrap(database.stage(value, key, rule: rule, grace: grace))
+        return try CommandError.wrap(LargeValue(staging: value, key, in: database, rule: rule, grace: grace))
     }
 
     /// Returns the result of a change, and makes the reply wait for its commit.
@@ -475,14 +477,14 @@ struct Call {
     /// Records which client and command make a change, and records loaded keys if the client tracks its reads.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
-        guard hasLoaded, session.tracksReads else { return }
+        guard hasLoaded, session.tracking.tracksReads else { return }
         for index in 0..<update.count {
             if let header = update.header(index) { note(update.key(index), header, update.rules) }
         }
     }
 
     /// The command's row in the table of commands; nil for an unknown command.
-    var spec: CommandMetadata? { command?.row ?? session.lastRow }
+    var spec: CommandMetadata? { command?.row ?? session.command.row }
 
     /// Records the deadline of an entry that the client may cache, so that the client can be notified when it expires.
     func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
@@ -553,5 +555,22 @@ struct Call {
     func reply(_ number: some BinaryInteger) -> Outcome {
         session.replies.integer(Int64(number))
         return .done
+    }
+
+    /// Adds the command to the statistics, and to the slow log if it was slow.
+    /// - Parameter begin: when the command began to run, in nanoseconds of the monotonic clock.
+    func noteRun(_ row: CommandMetadata, since begin: Int64, failed: Bool) {
+        session.accounting.note(row, MonotonicClock.nanoseconds() - begin, failed, count) { bytes($0) }
+    }
+
+    /// Sends the command to the clients that use MONITOR.
+    func show(_ row: CommandMetadata) {
+        // Administrative commands are not shown, as in Redis.
+        guard !row.flags.contains(.admin), !session.record.isUnlogged.load(ordering: .relaxed) else { return }
+        let secrets = row.secretRange(count) { bytes($0) }
+        let line = Monitors.line(
+            now: now, database: database.name, address: "unix:\(server.socketPath)", count: count
+        ) { secrets.contains($0) ? CommandMetadata.redacted : bytes($0) }
+        server.monitors.show(line, except: session.modes.isSilent || session.isClosing ? session.id : nil)
     }
 }

@@ -1,21 +1,22 @@
+import LarderVocabulary
+
 /// What a session knows about its database's origin. A value type, used only by the session's owner.
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
-    var tier: OriginTier?
+    private(set) var tier: OriginTier?
     /// Why the database's origin cannot be used; nil if it can, or if there is none.
-    var failure: CommandError?
+    private(set) var failure: CommandError?
     /// Whether the database is an outbox, which contains queued writes for an origin.
-    var isOutbox = false
+    private(set) var isOutbox = false
     /// The value of ``OriginTable/generation`` when the other properties were set. If it has changed, they are
     /// outdated.
-    var generation = 0
+    private(set) var generation = 0
     /// The current command's requests to the origin; nil if it has sent none.
     var call: OriginCall?
     /// For how many of the following commands the keys were already requested from the origin.
     var aheadCount = 0
     /// Whether the current command may return a stale value, because it has waited for the origin long enough.
     var servesStale = false
-
     /// Whether the current command is a read that the origin executes unchanged.
     var isForwarded = false
 
@@ -23,6 +24,14 @@ struct OriginAccess {
     var needsCheck: Bool { isUsed || isOutbox || call != nil }
 
     var isUsed: Bool { tier != nil || failure != nil }
+
+    /// Looks up the origin of a database.
+    mutating func find(_ database: String, in origins: OriginTable) {
+        generation = origins.generation.load(ordering: .acquiring)
+        isOutbox = CompanionName.isOne(database)
+        (tier, failure) = (nil, nil)
+        do throws(CommandError) { tier = try origins.tier(of: database) } catch { failure = error }
+    }
 
     /// Resets the state that belongs to the finished command.
     mutating func endCall() {

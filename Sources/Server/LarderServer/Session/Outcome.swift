@@ -1,3 +1,5 @@
+import LarderEngine
+import LarderPlatform
 import LarderRESP
 
 /// The state of a command after its handler has returned.
@@ -16,3 +18,54 @@ enum Outcome {
 /// Work that runs on a thread that may block, and writes the command's reply.
 /// - Returns: a function that the connection's loop calls afterwards; nil if there is nothing more to do.
 typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?
+
+/// The result of deferred work.
+struct WorkResult: Sendable {
+    let reply: [UInt8]
+    let then: (@Sendable (Session) -> Void)?
+    let nanoseconds: Int64
+    /// The error to reply with; nil if the work has succeeded.
+    let failure: CommandError?
+
+    /// Runs the work on the calling thread.
+    init(_ work: DeferredWork, version: RESPVersion) {
+        var buffer = ReplyBuffer(version: version)
+        let begin = MonotonicClock.nanoseconds()
+        do throws(CommandError) {
+            then = try work(&buffer)
+            failure = nil
+        } catch {
+            buffer.clear()
+            buffer.error(error.bytes)
+            then = nil
+            failure = error
+        }
+        nanoseconds = MonotonicClock.nanoseconds() - begin
+        reply = buffer.take()
+    }
+}
+
+/// The reason why the run of a session's commands has ended.
+enum Pause {
+    /// All complete commands have run.
+    case needsInput
+    /// A thread that may block must run this work, and its result must be passed to ``Session/finish(_:)``.
+    case work(DeferredWork)
+    /// This database's files must be opened, created or reopened. Then call ``Session/finishPreparing(_:)``.
+    case prepare(Database, forWriting: Bool)
+    /// The current command must read the disk. Run the session with a slice on a thread that may block.
+    case cold
+    /// The session has used up its time on this thread; run it again.
+    case sliceEnded
+    /// There are too many uncommitted writes; run the session again later.
+    case congested
+    /// CLIENT PAUSE delays the current command; run the session again later.
+    case paused
+    /// The current command waits, for example for a value that another client computes. Run the session again when it
+    /// is woken, and at this time of the monotonic clock (in milliseconds) at the latest.
+    case waiting(until: Int64)
+    /// There are too many unsent bytes of replies; run the session again after they are sent.
+    case outputFull
+    /// The connection must be closed after the replies are sent.
+    case closing
+}

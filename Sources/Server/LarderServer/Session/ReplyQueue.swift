@@ -45,7 +45,12 @@ final class ReplyQueue {
     }
 
     /// Holds back the reply from `start` to the current end until its commit has succeeded or failed.
+    @inline(__always)
     func hold(from start: Int, _ ticket: CommitTicket) {
+        if ticket != .none { holdLast(from: start, ticket) }
+    }
+
+    private func holdLast(from start: Int, _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         // If the commit ends after this check, the committing thread wakes the loop, which then checks the held
         // replies.
@@ -57,7 +62,7 @@ final class ReplyQueue {
     /// Holds back several replies until their commit has succeeded or failed. Each is replaced by an error if it fails.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
-        if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
+        if ticket == .none || pipeline.isDecided(ticket) && pipeline.failure(of: ticket) == nil { return }
         for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { releaseDecided() }
     }
@@ -82,4 +87,37 @@ final class ReplyQueue {
     /// Discards the reply that starts at `start`. Bytes that were already sent cannot be discarded, such as the header
     /// of a long transaction's reply.
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
+
+    /// Adds a reply with the values of the fresh entries of several keys at one instant; null for a key without one.
+    /// Reads only memory. Used by MGET, on the fast path and elsewhere.
+    /// - Parameters:
+    ///   - bytesMax: the longest reply that is allowed.
+    ///   - key: returns the bytes of one of the `count` keys, which must be valid during the call, and not longer than
+    ///     a key may be.
+    ///   - seen: called with the header of each entry that was found.
+    /// - Returns: false if the disk is needed or a value is long; then nothing was replied.
+    @inline(__always)
+    func addValues(
+        of database: Database, _ count: Int, now: Int64, bytesMax: Int, _ ticket: inout CommitTicket,
+        key: (Int) -> UnsafeRawBufferPointer, seen: (Int, RecordHeader) -> Void
+    ) -> Bool {
+        let replies = memory
+        let bytesMax = min(Limits.loopBytesMax, bytesMax)
+        let entries = Update.take()
+        defer { entries.giveBack() }
+        for index in 0..<count { entries.addUnchecked(key(index)) }
+        return database.withBatch(entries, now: now, writes: false, ticket: &ticket) { entries in
+            guard entries.payloadBytes <= bytesMax else { return false }
+            replies.pointee.array(count: count)
+            for index in 0..<count {
+                guard let payload = entries.read(index), let header = entries.header(index) else {
+                    replies.pointee.null()
+                    continue
+                }
+                replies.pointee.bulk(payload)
+                seen(index, header)
+            }
+            return true
+        }
+    }
 }

@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 
-/// The state of one connection without its socket. It receives bytes, runs the commands in them, and produces replies.
+/// The state of one connection without its socket: the bytes that it has received, what its commands have set, and its
+/// replies. ``CommandRunner`` runs the commands.
 ///
 /// - Replies are sent in the order of the requests.
 /// - A reply that depends on an uncommitted write is held back, and so are all replies after it. If the commit fails,
@@ -17,44 +18,7 @@ import LarderVocabulary
 /// A session has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked
 /// Sendable`: when it is passed to another owner, the previous owner does not use it until it comes back.
 package final class Session: @unchecked Sendable {
-    /// Why ``run(outputBytesMax:)`` returned.
-    enum Pause {
-        /// All complete commands have run.
-        case needsInput
-        /// A thread that may block must run this work, and its result must be passed to ``finish(_:)``.
-        case work(DeferredWork)
-        /// This database's files must be opened, created or reopened. Then call ``finishPreparing(_:)``.
-        case prepare(Database, forWriting: Bool)
-        /// The current command must read the disk. Call ``runBlocking(outputBytesMax:slice:)`` on a thread that may
-        /// block.
-        case cold
-        /// The session has used up its time on this thread; run it again.
-        case sliceEnded
-        /// There are too many uncommitted writes; run the session again later.
-        case congested
-        /// CLIENT PAUSE delays the current command; run the session again later.
-        case paused
-        /// The current command waits, for example for a value that another client computes. Run the session again when
-        /// it is woken, and at this time of the monotonic clock (in milliseconds) at the latest.
-        case waiting(until: Int64)
-        /// There are too many unsent bytes of replies; run the session again after they are sent.
-        case outputFull
-        /// The connection must be closed after the replies are sent.
-        case closing
-    }
-
-    /// The most work that a session may do on a thread that may block, before other sessions get the thread.
-    struct Slice {
-        var commandsMax: Int
-        /// No command starts after this time of the monotonic clock, in milliseconds.
-        var until: Int64
-        /// Whether the thread is the one that builds long values.
-        var mayBuildLong = true
-    }
-
-    package let id: Int64
     let server: ServerState
-    let pipeline: CommitPipeline
     let clock: EngineTime
     /// The statistics of the connection's commands.
     let accounting: CommandAccounting
@@ -64,128 +28,88 @@ package final class Session: @unchecked Sendable {
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``, which owns this memory.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
-    /// The client and the command that are recorded with the changes of SET, created once for all of them.
-    let setOrigin: WriteOrigin
-    /// The queue of messages for this connection's loop.
-    let pushes: PushQueue
 
+    var command = CurrentCommand()
+    var thread = ThreadPlacement()
+    var fastPath: FastPathState
+    private(set) var database: Database
+    private(set) var view = ReadingView.current
+    let rights: ConnectionRights
     var modes = SessionModes() { didSet { noteMode() } }
-    var subscription = SubscriptionState()
+    let tracking: TrackingState
+    var subscriptions: Subscriptions
     var transactions = TransactionState() { didSet { noteTransaction() } }
-
-    /// Whether the next command waits for work on another thread.
-    var isWaiting = false
-    var fetching = Fetching()
-    var feedWait = FeedWait()
-    /// The reply that the current command waits for and another thread will set; nil if there is none.
-    var awaited: AwaitedReply?
     var origin = OriginAccess()
-    /// Whether a command waits for another thread or client, and has not been woken.
-    var waitsForOthers: Bool {
-        if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
-        if let awaited { return awaited.value == nil }
-        return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
-    }
+    var waits = Waits()
+    var isClosing = false
     /// Whether the daemon is stopping. Commands then end instead of waiting longer.
     var isStopping = false
-    /// Makes the loop run a waiting command again. Thread-safe; nil for a session without a connection.
-    var wakeUp: (@Sendable () -> Void)?
-    /// Runs short work on another thread, because it would block the loop; nil for a session without a connection.
-    var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
-    var isClosing = false
-    /// Whether a parsed command has not run yet: it waits for files, for a read of the disk, or for commits of other
-    /// writes.
-    var hasCommand = false
-    /// The row of the last command, and the word by which it was found. A repeated command is then found without a
-    /// search.
-    var lastRow: CommandMetadata?
-    var lastWord = ShortWord.other
-    /// Whether the current thread is the session's event loop.
-    var isOnLoop = true
-    /// Whether the current thread is the one that builds long values.
-    var mayBuildLong = false
-    /// Whether the next command must run on the thread that builds long values.
-    var needsLongThread = false
-    /// Whether frequent commands may use the fast path. Tests switch it off to compare the results.
-    var allowsFastPath = true
-    /// The rights of the connection's user; nil if there are no access rules.
-    var rights: Rights?
-    /// The value of ``AccessControl/generation`` when ``rights`` was set. If it has changed, the rights are outdated.
-    var rightsGeneration = 0
-    /// The commands that may use the fast path: with `write` all of its commands, with `read` only GET, with nil none.
-    var fastLevel: AccessLevel? = .write
-    /// Whether frequent commands may use the fast path, because no mode of the connection affects them.
-    var takesFastPath = true
-    /// Whether consecutive GETs may use the fast path; this is also possible for users who may only read.
-    var takesFastGets = true
-    /// Whether consecutive GETs may use the fast path of a database with an origin.
-    var takesOriginGets = false
-
-    private(set) var database: Database {
-        didSet { fastDatabase = Unmanaged.passUnretained(database) }
-    }
-    /// ``database`` without reference counting, which would make all loops write to the same counter. It is used by
-    /// very short commands, and is valid until ``database`` changes.
-    private(set) var fastDatabase: Unmanaged<Database>
-    private(set) var view = ReadingView.current {
-        didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
-    }
-    /// Whether reads use the current state of the database. Otherwise they use a snapshot.
-    private(set) var seesCurrent = true
 
     var record: ClientRecord { accounting.record }
+    package var id: Int64 { record.id }
+    /// Whether reads use the current state of the database. Otherwise they use a snapshot.
+    var seesCurrent: Bool { if case .current = view { true } else { false } }
     var name: String {
         get { record.known.name }
         set { record.change { $0.name = newValue } }
     }
 
+    /// The name of the user and the client in log lines.
+    var logName: String { "\(record.known.user) (client \(id))" }
+
     /// - Parameters:
     ///   - counter: the counter of the session's loop; nil for a session without a loop.
-    ///   - pushes: the queue of the session's loop; nil for a session without a loop.
+    ///   - pushes: the queue of messages for the session's loop; nil for a session without a loop.
     ///   - record: the connection's record; nil for a session without a connection.
     init(
         id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
         record: ClientRecord? = nil
     ) {
-        self.id = id
         self.server = server
-        setOrigin = WriteOrigin(tag: WriteTag.set.rawValue, client: id)
-        self.pushes = pushes ?? PushQueue(server.pubsub.pending)
-        accounting = CommandAccounting(
-            server: server, counter: counter ?? server.statistics.newCounter(),
-            record: record
-                ?? ClientRecord(id: id, address: server.clientAddress, descriptor: -1, now: server.engine.now()) { _ in
-                })
-        pipeline = server.engine.pipeline
-        replyQueue = ReplyQueue(pipeline)
-        replyMemory = replyQueue.memory
         clock = server.engine.clock
+        let record =
+            record
+            ?? ClientRecord(id: id, address: server.clientAddress, descriptor: -1, now: server.engine.now()) { _ in }
+        accounting = CommandAccounting(
+            server: server, counter: counter ?? server.statistics.newCounter(), record: record)
+        replyQueue = ReplyQueue(server.engine.pipeline)
+        replyMemory = replyQueue.memory
+        fastPath = FastPathState(
+            client: id, server.standardDatabase, isAllowed: !server.disabledCommands.mayHaveFastPath)
         database = server.standardDatabase
-        fastDatabase = Unmanaged.passUnretained(server.standardDatabase)
+        rights = ConnectionRights(server.access, of: record, clock)
+        tracking = TrackingState(server.tracking, record)
+        let pushes = pushes ?? PushQueue(server.pubsub.pending)
+        subscriptions = Subscriptions(Subscriber(id: id, queue: pushes))
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
-        server.directory.add(id, self.pushes)
+        server.directory.add(id, pushes)
         modes.isAuthenticated = server.password == nil
-        allowsFastPath = !server.disabledCommands.mayHaveFastPath
         noteMode()
         renewRights()
         if server.origins.isUsed { findOrigin() }
-        server.clientRegistry.add(self.record)
+        server.clientRegistry.add(record)
     }
 
     deinit {
-        // If the connection was closed while another thread owned the session, `end` was not called: do its work here.
-        endSubscriptions()
-        if modes.tracking != nil { track(nil) }
-        server.directory.remove(id)
-        // The next calls have no effect if `end` was called.
-        endMonitoring()
-        fetching.end(elsewhere: runElsewhere)
-        feedWait.stop()
-        server.clientRegistry.remove(id)
-        transactions.discard()
-        endExecution()
+        // If the connection was closed while another thread owned the session, `end` was not called before. Otherwise
+        // this has no effect.
+        end()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
+    }
+
+    /// Releases everything that the session uses in the server. Called when the connection is closed.
+    func end() {
+        isClosing = true
+        endSubscriptions()
+        if tracking.client != nil { track(nil) }
+        server.directory.remove(id)
+        see(.current)
+        transactions.discard()
+        endExecution()
+        endMonitoring()
+        waits.end()
+        server.clientRegistry.remove(id)
     }
 
     package var parser: RequestParser {
@@ -198,14 +122,7 @@ package final class Session: @unchecked Sendable {
         _modify { yield &replyMemory.pointee }
     }
 
-    /// Whether the next command must run on the thread for long values: it is so long that it may have to wait until
-    /// the disk has written it, or it builds a long value.
-    var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
-
-    /// On the thread for long values, waits until earlier ones are in LevelDB. Then returns their memory to the system.
-    func waitForRoomToBuild() {
-        if mayBuildLong, database.waitForRoom(for: .build) { Allocator.giveBack() }
-    }
+    // MARK: Commands
 
     /// The number of bytes of the current command, from its first word to its last.
     var commandBytes: Int {
@@ -215,69 +132,98 @@ package final class Session: @unchecked Sendable {
         return end - start + last.count
     }
 
-    // MARK: Results of other threads
-
-    struct WorkResult: Sendable {
-        let reply: [UInt8]
-        let then: (@Sendable (Session) -> Void)?
-        let nanoseconds: Int64
-        /// The error to reply with; nil if the work has succeeded.
-        let failure: CommandError?
-
-        /// Runs the work on the calling thread.
-        init(_ work: DeferredWork, version: RESPVersion) {
-            var buffer = ReplyBuffer(version: version)
-            let begin = MonotonicClock.nanoseconds()
-            do throws(CommandError) {
-                then = try work(&buffer)
-                failure = nil
-            } catch {
-                buffer.clear()
-                buffer.error(error.bytes)
-                then = nil
-                failure = error
-            }
-            nanoseconds = MonotonicClock.nanoseconds() - begin
-            reply = buffer.take()
-        }
+    /// Whether the next command must run on the thread for long values: it is so long that it may have to wait until
+    /// the disk has written it, or it builds a long value.
+    var isCommandLong: Bool {
+        thread.needsLongThread || command.isPending && commandBytes >= Database.largeValueBytesMin
     }
 
-    /// Applies the result of ``Pause/work(_:)``. The next ``run(outputBytesMax:)`` continues with the next command.
+    /// On the thread for long values, waits until earlier ones are in LevelDB. Then returns their memory to the system.
+    func waitForRoomToBuild() {
+        if thread.mayBuildLong, database.waitForRoom(for: .build) { Allocator.giveBack() }
+    }
+
+    /// Whether a command waits for another thread or client, and has not been woken.
+    var waitsForOthers: Bool {
+        if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
+        return waits.areOpen
+    }
+
+    /// Whether the client has sent nothing for `milliseconds`. Never true for subscribers and MONITOR clients.
+    func isIdle(for milliseconds: Int64) -> Bool {
+        subscriptions.isEmpty && !isMonitoring
+            && clock.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
+    }
+
+    /// Ends a command whose reply starts at `start`. Discards the reply if CLIENT REPLY has switched it off.
+    func endCommand(_ start: Int) {
+        defer { replyQueue.keepsReply = false }
+        guard modes.isSilent else { return }
+        // Bytes that were already sent, such as the header of a long transaction's reply, are not discarded.
+        if !replyQueue.keepsReply { replyQueue.discard(from: start) }
+        modes.endCommand()
+    }
+
+    // MARK: Results of other threads
+
+    /// Applies the result of ``Pause/work(_:)``. The next run continues with the next command.
     func finish(_ result: WorkResult) {
-        isWaiting = false
+        command.waitsForWork = false
         result.then?(self)
         replies.raw(result.reply)
         notePending(result)
-        sendPushesBehindReply()
+        let messages = subscriptions.behindReply
+        subscriptions.behindReply = []
+        for message in messages { push(message) }
     }
 
-    /// Applies the result of ``Pause/prepare(_:forWriting:)``. If it has succeeded, the next ``run(outputBytesMax:)``
-    /// runs the same command again.
+    /// Adds a command whose work on another thread is done to the statistics, and completes its reply.
+    private func notePending(_ result: WorkResult) {
+        guard let pending = accounting.pending else { return }
+        accounting.pending = nil
+        if let failure = result.failure { server.errors.count(failure.bytes) }
+        let count = pending.command?.count ?? parser.argumentCount
+        accounting.note(pending.row, result.nanoseconds, result.failure != nil, count) {
+            pending.command?[$0] ?? parser.argument($0)
+        }
+        if let start = pending.start { endCommand(start) }
+    }
+
+    /// Whether the work of the current command may be dropped if its client has disconnected: the work must only
+    /// produce a reply, and must not belong to a running transaction.
+    var mayDropWork: Bool {
+        guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
+        return !modes.isSilent || !spec.flags.contains(.write)
+    }
+
+    /// Applies the result of ``Pause/prepare(_:forWriting:)``. If it has succeeded, the next run begins with the same
+    /// command.
     func finishPreparing(_ error: LarderError?) {
-        isWaiting = false
+        command.waitsForWork = false
         defer { accounting.preparing = nil }
         guard let error else { return }
         server.errors.count(CommandError(error).bytes)
         if transactions.execution != nil { return failExecution(CommandError(error)) }
-        hasCommand = false
+        command.isPending = false
         if let row = accounting.preparing { accounting.counter.rejected(row.number) }
         replies.error(CommandError(error).bytes)
     }
 
     // MARK: Output
 
+    /// Updates those fields of the record that are not updated with each command.
+    func noteRecord() {
+        record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
+        record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
+    }
+
     /// The number of bytes of replies that are not sent yet.
     var pendingOutput: Int { replies.count }
 
-    /// Holds back the reply that starts at `start` until its commit has succeeded or failed.
-    func hold(from start: Int, _ ticket: CommitTicket) {
-        if ticket != .none { replyQueue.hold(from: start, ticket) }
-    }
-
-    /// Holds back several replies until their commit has succeeded or failed. Each is replaced by an error if it fails.
-    func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
-        guard ticket != .none else { return }
-        if isSilent { replyQueue.noteSilentWrites(ticket) } else { replyQueue.hold(regions, ticket) }
+    /// Replies with the value of an entry, or with null.
+    func reply(_ record: Record?) {
+        guard let record else { return replies.null() }
+        record.withPayload { replies.bulk($0) }
     }
 
     /// Frees memory that an idle connection does not need, because it can be allocated again.
@@ -286,17 +232,21 @@ package final class Session: @unchecked Sendable {
         replies.reclaim()
     }
 
-    // MARK: State that commands change
+    // MARK: The database
 
     func select(_ database: Database) {
         self.database = database
-        modes.tracking?.visit(database.name)
+        fastPath.database = Unmanaged.passUnretained(database)
+        tracking.client?.visit(database.name)
         record.change { $0.database = database.name }
-        if rights != nil { noteFastRights() }
+        if rights.current != nil { noteMode() }
         if origin.needsCheck || server.origins.isUsed || CompanionName.isOne(database.name) { findOrigin() }
     }
 
-    func see(_ view: ReadingView) { self.view = view }
+    func see(_ view: ReadingView) {
+        self.view = view
+        noteMode()
+    }
 
     /// The snapshot to read from; nil for the current state of the database.
     func snapshot() throws(CommandError) -> OpenSnapshot? {
@@ -315,24 +265,80 @@ package final class Session: @unchecked Sendable {
         if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }
 
-    /// Releases everything that the session uses in the server. Called when the connection is closed.
-    func end() {
-        isClosing = true
-        endSubscriptions()
-        if modes.tracking != nil { track(nil) }
-        server.directory.remove(id)
-        view = .current
-        transactions.discard()
-        endExecution()
-        endMonitoring()
-        fetching.end(elsewhere: runElsewhere)
-        feedWait.stop()
-        server.clientRegistry.remove(id)
+    /// Looks up the origin of the selected database.
+    func findOrigin() {
+        let wasUsed = origin.needsCheck
+        // Change a copy: then the compiler knows that no other access overlaps this one, and need not check that.
+        var found = origin
+        found.find(database.name, in: server.origins)
+        origin = found
+        if origin.needsCheck || wasUsed { noteMode() }
     }
 
-    /// Replies with the value of an entry, or with null.
-    func reply(_ record: Record?) {
-        guard let record else { return replies.null() }
-        record.withPayload { replies.bulk($0) }
+    /// Ends the current command's requests to the origin, because the command is complete, or their replies are
+    /// outdated.
+    func endOriginCall() {
+        let hadCall = origin.call != nil
+        origin.endCall()
+        // If the database has no origin any more, the next commands can use the fast path again.
+        if hadCall, !origin.needsCheck { noteMode() }
+    }
+
+    // MARK: Rights and modes
+
+    /// Looks up the rights again if the rules have changed. If one was lost, closes a connection with subscriptions.
+    func renewRights() {
+        guard rights.areOutdated else { return }
+        rights.renew()
+        noteMode()
+    }
+
+    /// Updates the conditions for the fast path. Call it after any change of the connection's rights, modes,
+    /// snapshot, subscriptions, transaction or origin, and after the selection of a database if there are access rules.
+    func noteMode() {
+        parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
+        let isPlain =
+            seesCurrent && subscriptions.isEmpty && transactions.queue == nil && modes.isAuthenticated
+            && !modes.isSilent && !tracking.isPerKey
+        var state = fastPath
+        state.update(
+            isPlain: isPlain, rights.level(in: database.name), checksOrigin: origin.needsCheck,
+            hasOrigin: origin.tier != nil)
+        fastPath = state
+    }
+
+    /// Starts or changes CLIENT TRACKING; ends it if `client` is nil.
+    func track(_ client: TrackingClient?) {
+        tracking.change(to: client)
+        noteMode()
+        if client != nil { renewRights() }
+    }
+
+    // MARK: Transactions
+
+    private func noteTransaction() {
+        noteMode()
+        record.queuedCommands.store(transactions.queue?.commands.count ?? -1, ordering: .relaxed)
+        record.queuedBytes.store(transactions.queue?.byteCount ?? 0, ordering: .relaxed)
+        record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
+    }
+
+    /// Ends a transaction whose remaining commands cannot run. Each of them gets the error as its reply.
+    func failExecution(_ error: CommandError) {
+        guard let execution = transactions.execution else { return }
+        let count = execution.isBegun ? execution.commands.count - execution.next : 1
+        for _ in 0..<count { replies.error(error.bytes) }
+        endExecution()
+    }
+
+    /// Ends the transaction: releases its watches, and sends the messages that had to wait for its reply.
+    func endExecution() {
+        guard let execution = transactions.execution else { return }
+        tracking.caching = nil
+        if let script = execution.script, script.isLong { server.scripts.end(script.killSwitch) }
+        execution.endWatches()
+        transactions.execution = nil
+        endCommand(execution.start)
+        for message in execution.pushes { push(message) }
     }
 }

@@ -1,14 +1,22 @@
-/// The modes that commands have set on the connection: its authentication, replies, and tracking.
+/// The modes that commands have set on the connection: its authentication and its replies.
 ///
 /// A value type, owned by its session.
 struct SessionModes {
     /// Whether the client has sent the password, or needs none.
     var isAuthenticated = true
     var replyMode = ReplyMode.on
-    /// The state of CLIENT TRACKING; nil if the client does not track.
-    var tracking: TrackingClient?
-    /// The setting of CLIENT CACHING for the next command; nil if it was not used.
-    var caching: Bool?
+
+    /// Whether the running command sends no reply, because of CLIENT REPLY.
+    var isSilent: Bool { replyMode != .on }
+
+    /// Ends the effect of CLIENT REPLY SKIP, which applies only to the next command.
+    mutating func endCommand() {
+        switch replyMode {
+        case .skipsNext: replyMode = .skipping
+        case .skipping: replyMode = .on
+        case .on, .off: break
+        }
+    }
 }
 
 /// The setting of CLIENT REPLY.

@@ -1,41 +1,51 @@
 import LarderRESP
 
-/// The subscriptions of one connection, and the messages that wait until a reply is complete.
+/// The subscriptions of one connection, and its messages that wait until a reply is complete.
 ///
 /// A value type, owned by its session.
-struct SubscriptionState {
-    /// The names of subscribed channels and patterns; nil if there are none.
-    var names: Subscriptions?
+struct Subscriptions {
+    /// The address of the connection.
+    let subscriber: Subscriber
+    private var names: [PubSub.Kind: Set<[UInt8]>] = [:]
+    /// The memory that the names use, in bytes. It is limited.
+    private(set) var byteCount = 0
+    /// Whether the client is no subscriber.
+    private(set) var isEmpty = true
     /// Messages that are sent after the reply of the deferred command.
     var behindReply: [PushMessage] = []
     /// Messages that the commands of a transaction have published. They are sent after the transaction was applied.
     var published: [Publication] = []
-}
 
-/// The subscriptions of one connection. A value type, owned by its session.
-struct Subscriptions {
-    private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
-    /// The memory that the names use, in bytes. It is limited.
-    private(set) var byteCount = 0
+    init(_ subscriber: Subscriber) { self.subscriber = subscriber }
 
     static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
-
-    func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
 
     /// Adds a name.
     /// - Returns: whether the name is new.
     mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind, default: []].insert(name).inserted else { return false }
         byteCount += Self.byteCount(name.count)
+        isEmpty = false
         return true
     }
 
-    /// Removes a name.
+    /// Removes a name. The client stays a subscriber until ``endIfUnused()`` is called, because it must first get the
+    /// messages that were published before.
     /// - Returns: whether the name was subscribed.
     mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind]?.remove(name) != nil else { return false }
         byteCount -= Self.byteCount(name.count)
         return true
+    }
+
+    mutating func endIfUnused() { if byteCount == 0 { (names, isEmpty) = ([:], true) } }
+
+    /// Removes all names.
+    mutating func end(in pubsub: PubSub) {
+        for kind in PubSub.Kind.allCases {
+            for name in all(kind) { pubsub.remove(subscriber, from: name, kind) }
+        }
+        (names, byteCount, isEmpty) = ([:], 0, true)
     }
 
     func all(_ kind: PubSub.Kind) -> [[UInt8]] { names[kind].map(Array.init) ?? [] }
@@ -47,5 +57,10 @@ struct Subscriptions {
         kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
     }
 
-    var isEmpty: Bool { names.values.allSatisfy(\.isEmpty) }
+    /// Copies the counts to the connection's record, where other threads can read them.
+    func note(in record: ClientRecord) {
+        record.channels.store(count(.channel), ordering: .relaxed)
+        record.patterns.store(count(.pattern), ordering: .relaxed)
+        record.shardChannels.store(count(.shardChannel), ordering: .relaxed)
+    }
 }

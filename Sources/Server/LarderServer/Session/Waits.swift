@@ -1,24 +1,48 @@
 import LarderPlatform
 import LarderRESP
 
-/// A command's reply that another thread will deliver. The command's session owns it; any thread may set it.
-///
-/// `@unchecked Sendable`: the reply is guarded by `lock`.
-final class AwaitedReply: @unchecked Sendable {
-    typealias Reply = Result<RESPValue, CommandError>
+/// What the current command of a connection waits for, except an origin, and how it is woken. A value type, owned
+/// by its session.
+struct Waits {
+    var fetching = Fetching()
+    /// The wait of a CHANGES command.
+    var feed = FeedWait()
+    /// The reply that the current command waits for and another thread will set; nil if there is none.
+    var reply: Awaited<Result<RESPValue, CommandError>>?
+    /// Makes the loop run a waiting command again. Thread-safe; nil for a session without a connection.
+    var wakeUp: (@Sendable () -> Void)?
+    /// Runs short work on another thread, because it would block the loop; nil for a session without a connection.
+    var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
 
+    /// Whether a command waits and has not been woken.
+    var areOpen: Bool {
+        if let reply { return reply.value == nil }
+        return fetching.waiting.map { !$0.isWoken.isSet } ?? feed.isWaiting
+    }
+
+    /// Ends the waits of FETCH and CHANGES, and the connection's leases, because it was closed or reset.
+    mutating func end() {
+        fetching.end(elsewhere: runElsewhere)
+        feed.stop()
+    }
+}
+
+/// A value that another thread will deliver to a waiting command. The command's session owns it; any thread may set it.
+///
+/// `@unchecked Sendable`: the value is guarded by `lock`.
+final class Awaited<Value: Sendable>: @unchecked Sendable {
     private let lock = Lock()
-    private var reply: Reply?
+    private var current: Value?
     private let wakeUp: (@Sendable () -> Void)?
 
-    /// - Parameter wakeUp: makes the event loop run the command again; called when the reply is set.
+    /// - Parameter wakeUp: makes the event loop run the command again; called when the value is set.
     init(wakeUp: (@Sendable () -> Void)?) { self.wakeUp = wakeUp }
 
-    /// The reply; nil until it is set.
-    var value: Reply? { lock.withLock { reply } }
+    /// The value; nil until it is set.
+    var value: Value? { lock.withLock { current } }
 
-    func set(_ reply: Reply) {
-        lock.withLock { self.reply = reply }
+    func set(_ value: Value) {
+        lock.withLock { current = value }
         wakeUp?()
     }
 }

@@ -32,19 +32,15 @@ final class Execution {
     /// Keys and files that a failed attempt turned out to need, although the commands' words do not name them.
     var alsoNeeded: [TransactionMissing] = []
 
-    init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
+    init(_ commands: [QueuedCommand], watches: [KeyWatch] = [], script: ScriptCall? = nil) {
         self.commands = commands
         self.watches = watches
-        scriptCall = nil
-        script = nil
+        scriptCall = script
+        self.script = script.map { _ in ScriptProgress() }
     }
 
-    init(_ command: QueuedCommand, script: ScriptCall) {
-        commands = [command]
-        watches = []
-        scriptCall = script
-        self.script = ScriptProgress()
-    }
+    /// Whether the script must continue on a thread for long scripts.
+    var needsScriptThread: Bool { script?.isLong ?? false }
 
     /// The description of the running script that other clients can see.
     var running: RunningScript? {

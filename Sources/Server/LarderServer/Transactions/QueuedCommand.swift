@@ -15,14 +15,15 @@ final class QueuedCommand {
     /// The approximate memory in bytes that a command needs in addition to its words.
     private static let overheadBytes = 64
 
-    /// Creates a command that owns a copy of its words.
+    /// Creates a command that owns a copy of its words. Returns nil if it would use more than `bytesMax` bytes.
     /// - Parameter word: returns the bytes of one of the words.
-    init(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
+    init?(_ row: CommandMetadata, count: Int, bytesMax: Int, word: (Int) -> UnsafeRawBufferPointer) {
+        var total = 0
+        for index in 0..<count { total += word(index).count }
+        guard Self.byteCount(words: count, bytes: total) <= bytesMax else { return nil }
         self.row = row
         words = []
         words.reserveCapacity(count)
-        var total = 0
-        for index in 0..<count { total += word(index).count }
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, total), alignment: 1)
         self.bytes = bytes
         var end = 0
@@ -61,7 +62,7 @@ final class QueuedCommand {
     /// The memory that the command uses, in bytes. The sum for a transaction is limited.
     var byteCount: Int { Self.byteCount(words: count, bytes: bytes?.count ?? 0) }
 
-    static func byteCount(words: Int, bytes: Int) -> Int {
+    private static func byteCount(words: Int, bytes: Int) -> Int {
         bytes + words * MemoryLayout<UnsafeRawBufferPointer>.stride + overheadBytes
     }
 

@@ -38,8 +38,8 @@ final class ScriptProgress {
     var heldSlice: Int64?
 
     /// After this many failed replays, a script that takes at most ``heldRunMax`` nanoseconds runs with locks held.
-    static let conflictsMax = 3
-    static let heldRunMax: Int64 = 100_000_000
+    private static let conflictsMax = 3
+    private static let heldRunMax: Int64 = 100_000_000
 
     init() { begin = MonotonicClock.nanoseconds() }
 
@@ -47,6 +47,17 @@ final class ScriptProgress {
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
+    }
+
+    /// Makes the script start again after a failed replay.
+    func replayFailed() {
+        stage = .speculating
+        conflicts += 1
+        // Other clients keep changing the script's entries. Run it with locks held from now on: then they wait.
+        if conflicts >= Self.conflictsMax, lastRun <= Self.heldRunMax {
+            stage = .inPlace
+            heldSlice = 2 * lastRun + ScriptSlice.blocking
+        }
     }
 
     /// How many times a script may start again with locks held, before it runs without them.
@@ -57,7 +68,7 @@ final class ScriptProgress {
 struct ScriptRecord {
     /// The time that the commands have used.
     let now: Int64
-    /// The ``Session/rightsGeneration`` when the script began. If it has changed, the rights of the user may have
+    /// The ``ConnectionRights/generation`` when the script began. If it has changed, the rights of the user may have
     /// changed.
     let rightsGeneration: Int
     /// The seed for random jitter of lifetimes, so that a replay computes the same lifetimes.

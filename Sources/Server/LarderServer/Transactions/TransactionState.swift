@@ -1,3 +1,4 @@
+import LarderCommandCatalog
 import LarderEngine
 
 /// The transactions of a connection: queued commands (MULTI), watched keys (WATCH), and the running transaction.
@@ -8,7 +9,67 @@ struct TransactionState {
     var queue: TransactionQueue?
     /// The running transaction, which EXEC or a script has begun; nil if there is none.
     var execution: Execution?
-    var watches: [KeyWatch] = []
+    private(set) var watches: [KeyWatch] = []
+
+    /// Whether commands neither are queued nor belong to a running transaction.
+    var isIdle: Bool { queue == nil && execution == nil }
+
+    // MARK: MULTI and EXEC
+
+    /// Adds a command to the queue. Throws if it is not allowed there, or the transaction would be too long.
+    /// - Parameter word: returns the bytes of one of the command's words.
+    mutating func enqueue(
+        _ row: CommandMetadata, count: Int, bytesMax: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) throws(CommandError) {
+        guard !row.flags.contains(.noMulti) else {
+            throw CommandError("ERR Command not allowed inside a transaction")
+        }
+        let room = bytesMax - (queue?.byteCount ?? 0)
+        guard let command = QueuedCommand(row, count: count, bytesMax: room, word: word) else {
+            throw CommandError("ERR the transaction is longer than \(bytesMax) bytes (--max-transaction)")
+        }
+        queue?.add(command)
+    }
+
+    /// Makes the queued commands the running transaction. Throws if there is no MULTI, or a command was refused.
+    mutating func execute() throws(CommandError) {
+        guard let queue else { throw CommandError("ERR EXEC without MULTI") }
+        if queue.isAborted {
+            discard()
+            throw CommandError("EXECABORT Transaction discarded because of previous errors.")
+        }
+        execution = Execution(queue.commands, watches: watches)
+        // From here on, the execution owns the watches, and will end them.
+        watches = []
+        self.queue = nil
+    }
+
+    /// Makes a script outside of MULTI the running transaction. Throws if its call is too long.
+    mutating func execute(
+        _ script: ScriptCall, _ row: CommandMetadata, count: Int, bytesMax: Int,
+        _ word: (Int) -> UnsafeRawBufferPointer
+    ) throws(CommandError) {
+        guard let command = QueuedCommand(row, count: count, bytesMax: bytesMax, word: word) else {
+            throw CommandError(
+                "ERR the script and its arguments are longer than \(bytesMax) bytes (--max-transaction)")
+        }
+        execution = Execution([command], script: script)
+    }
+
+    // MARK: WATCH
+
+    /// Watches the given keys of a database, except for keys that the connection watches already.
+    /// - Returns: false if nothing was watched, because the disk must be read, and this thread must not block.
+    mutating func watch(
+        _ keys: [Key], in database: Database, now: Int64, _ access: Access
+    ) throws(LarderError) -> Bool {
+        var fresh: [Key] = []
+        var seen = Set(watches.filter { $0.database === database }.map(\.key))
+        for key in keys where seen.insert(key).inserted { fresh.append(key) }
+        guard let begun = try KeyWatch.begin(fresh, in: database, now: now, access) else { return false }
+        watches += begun
+        return true
+    }
 
     mutating func unwatch() {
         for watch in watches { watch.end() }

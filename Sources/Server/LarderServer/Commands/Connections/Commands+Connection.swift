@@ -41,7 +41,7 @@ enum ConnectionCommands {
 
     @Sendable static func select(_ call: inout Call) throws(CommandError) -> Outcome {
         let name = call.text(1)
-        guard case .current = call.session.view else {
+        guard call.session.seesCurrent else {
             throw CommandError("ERR a snapshot of the current database is open: SNAPSHOT CLOSE first")
         }
         if let number = parseInteger(call.bytes(1)) {
@@ -74,7 +74,9 @@ enum ConnectionCommands {
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
             // Shorten the name, as in the other lines of ACL LOG.
             let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
-            call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
+            call.session.rights.notePassword(
+                call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default",
+                call.session.transactions.isIdle ? .toplevel : .multi)
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
         }
         call.session.modes.isAuthenticated = true
@@ -92,9 +94,8 @@ enum ConnectionCommands {
         let session = call.session
         session.transactions.discard()
         session.endSubscriptions()
-        if session.modes.tracking != nil { session.track(nil) }
-        session.fetching.end(elsewhere: session.runElsewhere)
-        session.feedWait.stop()
+        if session.tracking.client != nil { session.track(nil) }
+        session.waits.end()
         session.see(.current)
         session.select(call.server.standardDatabase)
         session.endMonitoring()

@@ -27,7 +27,7 @@ enum PubSubCommands {
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }
-        var bytes = call.session.subscription.names?.byteCount ?? 0
+        var bytes = call.session.subscriptions.byteCount
         for index in 1..<call.count { bytes += Subscriptions.byteCount(call.bytes(index).count) }
         try checkSubscriptions(bytes, call.server.limits)
         for index in 1..<call.count {
@@ -49,7 +49,7 @@ enum PubSubCommands {
     static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
         let session = call.session
         let channels =
-            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscription.names?.all(kind) ?? []
+            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions.all(kind)
         if channels.isEmpty { confirm(call, nil, kind) }
         for channel in channels {
             session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)
@@ -64,7 +64,7 @@ enum PubSubCommands {
         session.replies.push(count: 3)
         session.replies.bulk(call.name)
         if let channel { session.replies.bulk(channel) } else { session.replies.null() }
-        session.replies.integer(session.subscription.names?.shownCount(kind) ?? 0)
+        session.replies.integer(session.subscriptions.shownCount(kind))
     }
 
     @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .channel) }

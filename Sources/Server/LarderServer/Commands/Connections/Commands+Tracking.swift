@@ -25,7 +25,7 @@ enum TrackingCommands {
                     guard call.server.directory.queue(redirect) != nil else {
                         throw CommandError("ERR The client ID you want redirect to does not exist")
                     }
-                    guard call.session.mayRedirect(to: redirect) else {
+                    guard call.session.rights.mayRedirect(to: call.server.clientRegistry.find(redirect)) else {
                         throw CommandError(
                             "NOPERM invalidations can only be redirected to connections of the same user: client "
                                 + "\(redirect) belongs to another user (this needs the right to administer)")
@@ -55,12 +55,12 @@ enum TrackingCommands {
         let options = try Options(call)
         let session = call.session
         if call.isWord(2, "ON") {
-            try check(options, session.modes.tracking)
+            try check(options, session.tracking.client)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
                 // Add the new prefixes to those that the client already tracks. The right to read all databases was
                 // checked before.
-                var prefixes = session.modes.tracking?.prefixes ?? []
+                var prefixes = session.tracking.client?.prefixes ?? []
                 // Without PREFIX, all keys are tracked: add the empty prefix. But if the client tracks prefixes
                 // already, a call with only DATABASE limits these to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
@@ -73,11 +73,11 @@ enum TrackingCommands {
             }
             session.track(
                 TrackingClient(
-                    session.subscriber,
+                    session.subscriptions.subscriber,
                     TrackingSettings(
                         mode: mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
                         onlyDatabase: options.isOfDatabase ? session.database.name : nil),
-                    database: session.database.name, mayNotify: session.mayNotify))
+                    database: session.database.name, mayNotify: session.rights.mayNotify))
         } else if call.isWord(2, "OFF") {
             session.track(nil)
         } else {
@@ -145,7 +145,7 @@ enum TrackingCommands {
     }
 
     @Sendable static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let tracking = call.session.modes.tracking else {
+        guard let tracking = call.session.tracking.client else {
             throw CommandError(
                 "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
                     + "enabled")
@@ -154,12 +154,12 @@ enum TrackingCommands {
             guard case .optIn = tracking.mode else {
                 throw CommandError("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
             }
-            call.session.modes.caching = true
+            call.session.tracking.caching = true
         } else if call.isWord(2, "NO") {
             guard case .optOut = tracking.mode else {
                 throw CommandError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
             }
-            call.session.modes.caching = false
+            call.session.tracking.caching = false
         } else {
             throw .syntax
         }
@@ -167,12 +167,12 @@ enum TrackingCommands {
     }
 
     @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.session.modes.tracking?.redirect ?? -1)
+        return call.reply(call.session.tracking.client?.redirect ?? -1)
     }
 
     @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
-        let tracking = session.modes.tracking
+        let tracking = session.tracking.client
         let flags = flags(session)
         session.replies.map(count: 3)
         session.replies.bulk("flags")
@@ -188,13 +188,13 @@ enum TrackingCommands {
     }
 
     private static func flags(_ session: Session) -> [String] {
-        guard let tracking = session.modes.tracking else { return ["off"] }
+        guard let tracking = session.tracking.client else { return ["off"] }
         var flags = ["on"]
         switch tracking.mode {
         case .read: break
         case .broadcast: flags.append("bcast")
-        case .optIn: flags += session.modes.caching == true ? ["optin", "caching-yes"] : ["optin"]
-        case .optOut: flags += session.modes.caching == false ? ["optout", "caching-no"] : ["optout"]
+        case .optIn: flags += session.tracking.caching == true ? ["optin", "caching-yes"] : ["optin"]
+        case .optOut: flags += session.tracking.caching == false ? ["optout", "caching-no"] : ["optout"]
         }
         if tracking.isNoLoop { flags.append("noloop") }
         if tracking.redirect != 0, session.server.directory.queue(tracking.redirect) == nil {

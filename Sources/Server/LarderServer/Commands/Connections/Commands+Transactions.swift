@@ -21,7 +21,7 @@ enum TransactionCommands {
     }
 
     @Sendable static func exec(_ call: inout Call) throws(CommandError) -> Outcome {
-        try call.session.beginExecution()
+        try call.session.transactions.execute()
         return .done
     }
 
@@ -35,11 +35,12 @@ enum TransactionCommands {
         let session = call.session
         guard session.transactions.queue == nil else { throw CommandError("ERR WATCH inside MULTI is not allowed") }
         let keys = try call.keys(from: 1)
-        guard keys.count <= call.server.limits.watchedKeysMax - session.watchCount else {
+        guard keys.count <= call.server.limits.watchedKeysMax - session.transactions.watches.count else {
             throw CommandError(
                 "ERR the limit of \(call.server.limits.watchedKeysMax) watched keys is reached (--max-watched-keys)")
         }
-        let isDone = try CommandError.wrap(session.watch(keys, now: call.now, mayBlock: call.mayBlock))
+        let isDone = try CommandError.wrap(
+            session.transactions.watch(keys, in: call.database, now: call.now, call.access))
         guard isDone else { throw call.cold() }
         return call.ok()
     }

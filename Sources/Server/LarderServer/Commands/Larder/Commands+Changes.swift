@@ -26,18 +26,15 @@ enum ChangesCommands {
         }
         session.record.isFollower.store(true, ordering: .relaxed)
         let database = call.database
-        let means = FeedWait.Means(
-            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.wakeUp,
-            elsewhere: { work in
-                if let run = session.runElsewhere { run(work) } else { work() }
-            })
-        let until = session.feedWait.mustWait(
-            behind: words.position, words.options.prefix, milliseconds: words.block, database, means)
+        let until = session.waits.feed.mustWait(
+            behind: words.position, words.options.prefix, milliseconds: words.block, database,
+            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.waits.wakeUp,
+            elsewhere: session.waits.runElsewhere ?? { $0() })
         if let until { return .waits(until: until) }
-        let position = session.feedWait.end ?? words.position
+        let position = session.waits.feed.end ?? words.position
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
-            let step = try CommandError.wrap(database.changes(since: position, words.options))
+            let step = try CommandError.wrap(database.feed.step(since: position, words.options))
             write(step, EntryCommands.timeAhead(server.engine), to: &reply)
             return nil
         }

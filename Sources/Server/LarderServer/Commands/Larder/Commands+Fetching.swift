@@ -23,17 +23,17 @@ enum FetchingCommands {
         if call.readsOrigin { return try fetchBehindOrigin(&call, options) }
         let clock = session.clock.monotonic()
         var request: FetchRequest
-        var waiting = session.fetching.waiting
+        var waiting = session.waits.fetching.waiting
         if let waiting {
             // Clear the flag before checking, so that no wake-up after the check is lost.
             waiting.isWoken.clear()
             request = waiting.request
         } else {
-            let holder = session.fetching.holder(most: session.server.limits.leasesMax)
+            let holder = session.waits.fetching.holder(most: session.server.limits.leasesMax)
             request = FetchRequest(key: try call.key(1), holder: holder, askedAt: call.now)
             request.maxAge = options.maxAge
             request.leaseMilliseconds = options.lease
-            if options.wait > 0, let wakeUp = session.wakeUp {
+            if options.wait > 0, let wakeUp = session.waits.wakeUp {
                 let isWoken = WaitingFetch.Flag()
                 request.waiter = LeaseWaiter(request.holder, leaseMilliseconds: options.lease) {
                     isWoken.set()
@@ -50,13 +50,13 @@ enum FetchingCommands {
         }
         switch end {
         case .queued(let leaseEnds):
-            session.fetching.waiting = waiting
+            session.waits.fetching.waiting = waiting
             // The command may have been woken although another waiting command got the lease: wait again.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): reply(call.session, "wait", left: left)
         case .answered: break
         }
-        session.fetching.waiting = nil
+        session.waits.fetching.waiting = nil
         return .done
     }
 
@@ -158,7 +158,7 @@ extension Call {
             })
         if !isAnswered { throw cold() }
         depends(on: ticket)
-        if let (header, rules) = seen, session.tracksReads { note(request.key, header, rules) }
+        if let (header, rules) = seen, session.tracking.tracksReads { note(request.key, header, rules) }
         return end
     }
 
@@ -197,7 +197,7 @@ extension Call {
     /// stored, or the lease is released.
     /// - Returns: false if the client does not track keys that it reads.
     fileprivate func trackAbsent(_ key: Key) -> Bool {
-        guard let tracking = session.modes.tracking, !tracking.isBroadcast else { return false }
+        guard let tracking = session.tracking.client, !tracking.isBroadcast else { return false }
         server.tracking.willRead(Array(key.bytes), tracking)
         return true
     }

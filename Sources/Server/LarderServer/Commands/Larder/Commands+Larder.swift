@@ -141,7 +141,7 @@ enum LarderCommands {
     // MARK: Whole databases
 
     @Sendable static func databases(_ call: inout Call) throws(CommandError) -> Outcome {
-        let (engine, rights) = (call.server.engine, call.session.rights)
+        let (engine, rights) = (call.server.engine, call.session.rights.current)
         return .deferred { (reply) throws(CommandError) in
             let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
@@ -280,14 +280,14 @@ enum LarderCommands {
     // MARK: SNAPSHOT
 
     @Sendable static func closeSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
-        if case .current = call.session.view { throw CommandError("ERR no snapshot is open") }
+        if call.session.seesCurrent { throw CommandError("ERR no snapshot is open") }
         call.session.see(.current)
         return call.ok()
     }
 
     @Sendable static func openSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
-        guard case .current = call.session.view else {
+        guard call.session.seesCurrent else {
             throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
         }
         guard let slot = SnapshotSlot(server) else {

@@ -32,7 +32,7 @@ enum OriginCommands {
                 "ERR with LIFETIMES, entries are fresh until they expire, and the policy of this database is "
                     + "never: set another one first, such as POLICY high")
         }
-        let (record, mayDrop) = (call.session.record, !call.session.isSilent)
+        let (record, mayDrop) = (call.session.record, !call.session.modes.isSilent)
         return try call.awaitReply { [settings] reply in
             server.origins.inTurn { (origins) throws(CommandError) in
                 // If the client has disconnected, skip the change, because it would delay the changes of other clients.

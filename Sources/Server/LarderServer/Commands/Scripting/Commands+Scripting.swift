@@ -34,14 +34,22 @@ enum ScriptingCommands {
             return .done
         }
         let script = try ScriptCall(call, source, isReadOnly: isReadOnly)
-        if call.isInTransaction { try call.run(script) } else { try call.session.beginScript(script, call) }
+        if call.isInTransaction {
+            try call.run(script)
+            return .done
+        }
+        guard let spec = call.spec else { throw .syntax }
+        let words = call
+        try call.session.transactions.execute(
+            script, spec, count: call.count, bytesMax: call.server.limits.transactionBytesMax
+        ) { words.bytes($0) }
         return .done
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
         // A user who may not run SCRIPT FLUSH could fill the cache, but not empty it. Keep the scripts of such users
         // only while they are in use.
-        let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
+        let mayFlush = call.session.rights.current?.covers(.write, in: nil) ?? true
         let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)
         return .done

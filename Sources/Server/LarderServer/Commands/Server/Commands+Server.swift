@@ -49,7 +49,7 @@ enum ServerCommands {
         for index in 1..<max(1, call.count) { sections.append(call.text(index).lowercased()) }
         let server = call.server
         let asked = MonotonicClock.nanoseconds()
-        let rights = call.session.rights
+        let rights = call.session.rights.current
         return .deferred { [sections] (reply) throws(CommandError) in
             reply.verbatim(ServerInfo(server, asked: asked, rights: rights).text(sections))
             return nil

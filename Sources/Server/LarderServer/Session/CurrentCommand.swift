@@ -1,0 +1,38 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The command of a session that was parsed last. A value type, owned by its session.
+struct CurrentCommand {
+    /// Whether it has not run yet: it waits for files, for a read of the disk, or for commits of other writes.
+    var isPending = false
+    /// Whether the next command waits for work on another thread.
+    var waitsForWork = false
+    /// The command's row in the table of commands; nil before the first known command.
+    private(set) var row: CommandMetadata?
+    private var word = ShortWord.other
+
+    /// Returns the row of the last command if it has this name. A repeated command is then found without a search.
+    func row(of word: ShortWord) -> CommandMetadata? { word == self.word && word != .other ? row : nil }
+
+    mutating func note(_ row: CommandMetadata, _ word: ShortWord) { (self.row, self.word) = (row, word) }
+}
+
+/// The thread on which a session runs, and the one that its next command needs. A value type, owned by its session.
+struct ThreadPlacement {
+    /// Whether the current thread is the session's event loop.
+    private(set) var isOnLoop = true
+    /// Whether the current thread is the one that builds long values.
+    private(set) var mayBuildLong = false
+    /// Whether the next command must run on the thread that builds long values.
+    var needsLongThread = false
+
+    /// Begins to run on a thread.
+    mutating func enter(isOnLoop: Bool, mayBuildLong: Bool) {
+        (self.isOnLoop, self.mayBuildLong) = (isOnLoop, mayBuildLong)
+        if mayBuildLong { needsLongThread = false }
+    }
+
+    /// Returns whether a value of this many bytes may be built or copied on this thread.
+    func admits(_ bytes: Int) -> Bool { bytes < Database.largeValueBytesMin || mayBuildLong }
+}
