@@ -21,7 +21,8 @@ struct Keyspace {
         case governed
         /// The given number of milliseconds after an instant.
         case deadline(Instant, Int64)
-        /// Never, or by the database's policy.
+        /// After PERSIST: never, unless the policy was "never" when PERSIST ran. In that case PERSIST changed nothing,
+        /// and the database's policy still applies. The model does not know which case it is.
         case neverOrGoverned
         /// One of two rules: it is unknown whether the command that changes the rule ran before the accident.
         case either(Rule, Rule)

@@ -1,4 +1,5 @@
-// The reply parser's memory and work, round trips with the writer, and the conveniences of a value.
+// Tests that the reply parser uses linear time and limited memory, that it parses what the writer writes, and that the
+// accessors of ``RESPValue`` convert correctly.
 
 import LarderTestSupport
 import Testing

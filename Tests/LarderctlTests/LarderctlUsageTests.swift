@@ -106,7 +106,8 @@ import Testing
         ),
         (
             ["--password-file", "/dev/null", "ping"],
-            "--password-file /dev/null: its first line must be the password, as text\n(see: larderctl help)"
+            "--password-file /dev/null: the first line must be the password, but is empty or not UTF-8\n"
+                + "(see: larderctl help)"
         ),
         (
             ["help", "frobnicate"],

@@ -82,7 +82,7 @@ import Testing
         #expect(log.line(containing: "error the larder of the last day's figures: ") != nil)
         // Free the disk. Even before that, some writes may succeed, because entries were evicted for them.
         try Files.remove(disk.filler)
-        #expect(log.line(containing: "info the last day's figures are stored again") != nil)
+        #expect(log.line(containing: "info storing the last day's figures works again") != nil)
         await eventually { history.note == nil }
     }
 

@@ -13,13 +13,13 @@ extension OriginCache {
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func invalidate(_ key: some CacheKey) async throws { try await invalidate(CollectionOfOne(key)) }
 
-    /// Invalidates the entries of several keys, like `invalidate(_:)` for one.
+    /// Invalidates the entries of several keys, like `invalidate(_:)` with a single key.
     public func invalidate(_ keys: some Sequence<some CacheKey>) async throws {
         try await end(try bytes(keys, "invalidate"))
     }
 
-    /// Invalidates all entries whose keys begin with `prefix`, like `invalidate(_:)` for one. Replies to running
-    /// requests for other keys are not cached either. Costs a read and a write per entry.
+    /// Invalidates all entries whose keys begin with `prefix`, like `invalidate(_:)` with a single key. Replies to
+    /// running requests for other keys are not cached either. Costs a read and a write per entry.
     /// - Throws: ``LarderError`` if the larder fails. Some entries may then be unchanged; the call can be repeated.
     public func invalidate(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "invalidate").bytes)
@@ -27,9 +27,9 @@ extension OriginCache {
         try await makeStale(prefix: prefix)
     }
 
-    /// Invalidates all entries, like `invalidate(_:)` for one. The cost does not depend on their number if the origin
-    /// reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws the same
-    /// errors as `invalidate(prefix:)`.
+    /// Invalidates all entries, like `invalidate(_:)` with a single key. The cost does not depend on their number if
+    /// the origin reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws
+    /// the same errors as `invalidate(prefix:)`.
     public func invalidateAll() async throws {
         trust.changedMany()
         guard trust.isNotified else { return try await makeStale(prefix: []) }
@@ -46,7 +46,7 @@ extension OriginCache {
     /// not served even if the origin cannot answer.
     public func purge(_ key: some CacheKey) async throws { try await purge(CollectionOfOne(key)) }
 
-    /// Removes the entries of several keys from the cache, like `purge(_:)` for one: all or none.
+    /// Removes the entries of several keys from the cache, like `purge(_:)` with a single key: all or none.
     public func purge(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try bytes(keys, "purge")
         guard !keys.isEmpty else { return }
@@ -55,9 +55,9 @@ extension OriginCache {
         _ = try await BlockingWork.run { () throws(LarderError) in try cache.remove(keys) }
     }
 
-    /// Removes all entries whose keys begin with `prefix` from the cache, like `purge(_:)` for one, in batches of at
-    /// most 512. Replies to running requests for other keys are not cached either. Throws the same errors as
-    /// `invalidate(prefix:)`.
+    /// Removes all entries whose keys begin with `prefix` from the cache, like `purge(_:)` with a single key, in
+    /// batches of at most 512. Replies to running requests for other keys are not cached either. Throws the same errors
+    /// as `invalidate(prefix:)`.
     public func purge(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "purge").bytes)
         trust.changedMany()
@@ -65,7 +65,8 @@ extension OriginCache {
         _ = try await BlockingWork.run { () throws(LarderError) in try cache.remove(prefix: prefix) }
     }
 
-    /// Removes all entries from the cache, like `purge(_:)` for one, at a cost that does not depend on their number.
+    /// Removes all entries from the cache, like `purge(_:)` with a single key. The cost does not depend on their
+    /// number.
     /// - Throws: ``LarderError`` if the larder fails. In that case nothing was removed.
     public func purgeAll() async throws {
         trust.changedMany()

@@ -56,7 +56,7 @@ extension OriginCache {
     /// - Throws: the same errors as `set(_:forKey:lifetime:policy:tags:)`.
     public func remove(_ key: some CacheKey) async throws { try await remove(CollectionOfOne(key)) }
 
-    /// Removes several entries from the origin and from the cache, like `remove(_:)` for one.
+    /// Removes several entries from the origin and from the cache, like `remove(_:)` with a single key.
     public func remove(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
         if cache.source.isClosed { throw cache.source.closedError("remove") }

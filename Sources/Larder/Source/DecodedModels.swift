@@ -136,7 +136,7 @@ extension CacheSource {
     /// The state of a key in memory: its fresh entry, or its absence.
     struct Known {
         var record: Record?
-        /// The version of the entry, with which a decoded model can be kept in memory; 0 if none can.
+        /// The version of the entry in memory, to which a decoded model can be attached; 0 if there is no entry.
         var version: UInt64 = 0
     }
 

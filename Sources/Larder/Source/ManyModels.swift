@@ -63,8 +63,8 @@ extension CacheSource {
         return values
     }
 
-    /// A fresh entry, the index of its key, and its version, with which a decoded model can be kept in memory; 0 if
-    /// none can.
+    /// A fresh entry that was found. `version` is that of the entry in memory, to which a decoded model can be
+    /// attached; 0 if the entry was read from the disk.
     private struct Found: Sendable {
         let index: Int
         let record: Record

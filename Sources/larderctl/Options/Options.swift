@@ -147,7 +147,7 @@ struct Options {
     static func password(_ path: String) throws -> String {
         let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
-            throw UsageError("--password-file \(path): its first line must be the password, as text")
+            throw UsageError("--password-file \(path): the first line must be the password, but is empty or not UTF-8")
         }
         return text
     }

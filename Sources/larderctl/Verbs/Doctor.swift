@@ -72,7 +72,7 @@ extension Verb {
         }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
         switch facts.isSocketOpenToAll {
-        // Only some users can connect, so the settings are not needed.
+        // The settings matter only for a socket that is open to all users.
         case false?: facts.unseen[.settings] = nil
         case nil: facts.unseen[.settings] = "this user cannot read the socket's mode"
         case true?: break

@@ -186,7 +186,7 @@ final class History: @unchecked Sendable {
             complaintLines = LineRate(milliseconds: 60_000)
             return true
         }
-        if isOver { log.info("the last day's figures are stored again") }
+        if isOver { log.info("storing the last day's figures works again") }
     }
 
     private func attempt(_ work: () throws(LarderError) -> Void) {
@@ -199,6 +199,6 @@ final class History: @unchecked Sendable {
             return trouble
         }
         if let problem, problem != previous { log.warning(problem) }
-        if problem == nil, previous != nil { log.info("the last day's figures are stored again") }
+        if problem == nil, previous != nil { log.info("storing the last day's figures works again") }
     }
 }

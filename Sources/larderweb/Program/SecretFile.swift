@@ -32,7 +32,7 @@ enum SecretFile {
     static func password(_ path: String, _ option: String) throws -> String {
         let line = try line(path, option)
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
-            throw UsageError("\(option) \(path): its first line must be the password, as text")
+            throw UsageError("\(option) \(path): the first line must be the password, but is empty or not UTF-8")
         }
         return text
     }

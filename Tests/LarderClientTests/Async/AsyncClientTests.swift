@@ -173,7 +173,8 @@ import Testing
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
         try await client.command("ECHO", "a")
         server.stop()
-        // The first request may already have been sent, and then reports the lost connection.
+        // This request may be sent before the client notices that the server has stopped. Then it fails because the
+        // connection was lost, not with `noDaemon`.
         _ = try? await client.command("ECHO", "b")
         for _ in 0..<3 {
             let error = await #expect(throws: LarderClientError.self) {

@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Hundreds of processes contend for one lock of redis-py. At most one process has it at any time, and the lock of a
-/// killed process ends with its lifetime.
+/// Hundreds of processes contend for one lock of redis-py. At most one process has it at any time. If the holder is
+/// killed, the lock becomes free when its timeout has passed, and not earlier.
 @Suite struct LockContentionTests {
     /// For a long run: `LARDER_LOCK_PROCESSES=1000 LARDER_ROUNDS=50 swift test --filter LockContentionTests`.
     @Test(arguments: [1, 4]) func aLockHasAtMostOneHolder(_ threads: Int) throws {

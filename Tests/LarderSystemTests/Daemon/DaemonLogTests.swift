@@ -25,7 +25,8 @@ import Testing
     }
 
     /// If the standard error of a service is redirected, `JOURNAL_STREAM` refers to its standard output.
-    @Test func logLinesHavePrioritiesOnlyInTheJournal() throws {
+    @Test("by default, log lines have priorities only if standard error is systemd's journal")
+    func prioritiesByDefault() throws {
         for journal in [
             "", "export JOURNAL_STREAM=1:2; ", "export JOURNAL_STREAM=; ",
             "export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/1); ",

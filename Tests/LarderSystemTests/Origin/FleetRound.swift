@@ -126,7 +126,7 @@ final class FleetRound: Sendable {
         var number = 0
         while !isOver.value {
             if client == nil { client = try? tiers[0].connect() }
-            // Write every other key only once, so that no later write hides a lost one.
+            // Use a new key for every second write, so that no later write of the same key hides a lost one.
             number += 1
             let key = number % 2 == 0 ? "u\(number):\(name)" : tierKeys[random.below(tierKeys.count)]
             let version = versions[key, default: 0] + 1

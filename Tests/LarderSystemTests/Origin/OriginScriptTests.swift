@@ -70,8 +70,8 @@ import Testing
     }
 
     /// Regression test: without waiting for invalidations, some of these reads returned the previous value.
-    @Test("a connection reads the undeclared changes of its own script")
-    func undeclaredChangesByAScriptAreReadAtOnce() throws {
+    @Test("after EVAL, a connection reads the new value of a key that its script changed without declaring it")
+    func aReadAfterAScriptReturnsTheValueOfAnUndeclaredKey() throws {
         for round in 1...500 {
             #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))
             _ = try client.call("EVAL return(redis.call('set','u','\(round)')) 0")

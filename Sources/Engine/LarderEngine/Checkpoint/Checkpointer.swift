@@ -301,7 +301,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// removed, because the lost part could be restored only from them.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
-            // Skip stores that accept no writes, because the journal keeps everything that was written to them.
+            // Skip suspended stores, in which a write has failed: the journal keeps their entries.
             guard let store = database.durableState.store, !store.isSuspended else { continue }
             try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
         }

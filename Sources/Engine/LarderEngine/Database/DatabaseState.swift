@@ -59,14 +59,14 @@ struct DatabaseState {
         isUnindexed = pointer.isUnindexed
     }
 
-    /// Changes to an empty epoch, whose directory may be absent.
+    /// Sets this state to that of an empty epoch. The epoch's directory may be absent.
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
         adopt(
             PointerFile(
                 epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges, diskLimit: diskLimit))
     }
 
-    /// Changes to the state of a database without files.
+    /// Sets this state to that of a database without files.
     mutating func endFiles(leaving presence: Presence) {
         self.presence = presence
         (epoch, journalFrom, isEpochUnknown, isUnmade, hasTagPurges) = (0, 0, false, false, false)

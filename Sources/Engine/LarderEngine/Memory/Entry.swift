@@ -60,7 +60,7 @@ struct EntryHead {
         frequency = 0
     }
 
-    /// Whether the entry was in the main queue before it was written.
+    /// Whether the entry was in the main queue when it became dirty. It returns to that queue when it is clean again.
     var wasMain: Bool {
         get { flags.contains(.wasMain) }
         set { set(.wasMain, newValue) }

@@ -15,7 +15,7 @@ struct LostRanges {
         }
     }
 
-    /// Returns the smallest number of ranges that contain the lost keys: ascending and disjoint.
+    /// Returns the fewest ranges that contain all lost keys, ascending and disjoint.
     func ranges() -> [KeyRange] {
         var union: [KeyRange] = []
         for range in collected.sorted(by: { KeyRange.isLess($0.lower, $1.lower) }) {

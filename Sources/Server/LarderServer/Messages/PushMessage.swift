@@ -8,8 +8,8 @@ final class PushMessage: Sendable {
     private enum Form: Sendable {
         /// The message in RESP3. In RESP2, only the first byte differs.
         case message([UInt8])
-        /// An invalidation. RESP2 clients get it as a message on a special channel, and only while they have
-        /// subscriptions; nil if they do not get it.
+        /// An invalidation. `two` is for RESP2 clients with subscriptions: a message on the channel
+        /// `__redis__:invalidate`; nil if the invalidation is not redirected, because RESP2 clients then get none.
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// A message that only RESP3 clients get.
         case three([UInt8])

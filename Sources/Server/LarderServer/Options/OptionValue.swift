@@ -122,7 +122,7 @@ struct OptionValue {
         guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
         let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
         guard !line.isEmpty else {
-            throw Failure("\(option) \(text): its first line must be the password")
+            throw Failure("\(option) \(text): the first line must be the password, but is empty")
         }
         return line
     }
