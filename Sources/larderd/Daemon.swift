@@ -86,7 +86,7 @@ enum ExitCode {
     static let held: Int32 = 3
     /// The database to purge or to check does not exist, or there is no larder to purge.
     static let noDatabase: Int32 = 4
-    /// A check has found problems. This code and the next two are the same in larderctl.
+    /// A check has found problems. This exit code and the next two mean the same in larderctl.
     static let wrong: Int32 = 8
     /// All problems that a check has found were repaired.
     static let repaired: Int32 = 9

@@ -1,6 +1,6 @@
 import LarderTestSupport
 
-/// Replies as the daemon sends them, in RESP2.
+/// Inspects replies as the daemon sends them, in RESP2.
 enum Reply {
     static func isError(_ reply: [UInt8]) -> Bool { reply.first == UInt8(ascii: "-") }
 

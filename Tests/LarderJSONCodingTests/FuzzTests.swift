@@ -65,8 +65,8 @@ import Testing
         var c: [String: Double]
     }
 
-    /// A dictionary that is decoded and described in the order of its names, so that every coder reports the same one
-    /// of several errors.
+    /// A dictionary that is decoded and described in the order of its names, so that all coders find the same error
+    /// first.
     private struct Doubles: Codable, CustomStringConvertible {
         var values: [String: Double]
 

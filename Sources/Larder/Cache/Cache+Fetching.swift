@@ -123,10 +123,10 @@ extension Cache {
     /// are stored. Keys without a result are missing from the dictionary, and their absence is remembered for the
     /// duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, these values are returned under the same rules as for one key, and the
-    /// closure runs in the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the
-    /// closure, and for running fetches of its keys. Unlike the closure for one key, this one is cancelled when its
-    /// caller is cancelled. Other callers that wait for its keys then fetch these keys themselves.
+    /// If every key has at least a stale value, the call returns these values, as the call for a single key does, and
+    /// the closure runs in the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for
+    /// the closure, and for running fetches of its keys. Unlike in the call for a single key, cancelling the caller
+    /// also cancels the closure. Other callers that wait for its keys then fetch these keys themselves.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.

@@ -36,8 +36,8 @@ public final class Cache: CacheReading {
     /// - Throws: ``LarderError/Code/larderHeld`` if another process has the larder open; ``LarderError/Code/damaged``
     ///   if the database's files are damaged (this call leaves them unchanged; use `salvage(named:directory:)` or
     ///   `setAsideDamaged(named:directory:)`); ``LarderError/Code/newerFormat`` if a newer version of Larder wrote
-    ///   them; ``LarderError/Code/invalidArgument`` for an invalid name or option, or for an option of the larder that
-    ///   differs from the one with which this process has opened it.
+    ///   them; ``LarderError/Code/invalidArgument`` for an invalid name or option, or if this process has opened the
+    ///   larder with another value of an option of the larder.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {

@@ -126,7 +126,7 @@ final class EntryReader: @unchecked Sendable {
         }
     }
 
-    /// Limits for reading ahead: the number of entries, and their approximate size in bytes.
+    /// The limits for reading ahead: the number of entries, and their approximate size in bytes.
     private static let entriesMax = 128
     private static let bytesMax = 256 << 10
 

@@ -30,7 +30,7 @@ final class OriginLimiter: @unchecked Sendable {
     private var counts = OriginCacheStatus()
     /// The number of the call that probes the origin; nil if none does.
     private var probe: Int?
-    /// Hashes of the reads that have failed since the last success.
+    /// The hashes of the reads that have failed since the last success.
     private var failedReads: Set<Int> = []
     private static let failedQuestionsMax = 1024
     /// Closures that end the waiting calls, by call number; nil when closed.

@@ -137,7 +137,7 @@ public final class LarderFollower {
         mark.position = reply.position
         mark.changes += reply.items.count
         note(reply, counts, mark)
-        // If the position has not changed, write the mark only every 30 seconds, to save the times in it.
+        // If the position has not changed, write the mark at most every 30 seconds, to store its newer times.
         let isRecent =
             before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.idleWriteMilliseconds
         if mark.position != before.position || !isRecent {

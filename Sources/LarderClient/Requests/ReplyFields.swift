@@ -39,7 +39,7 @@ struct ReplyFields {
         try integerIfAny(name).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Returns a time in milliseconds; nil for -1, which means no such time.
+    /// Returns a time in milliseconds; nil for -1, which stands for no time.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)
         return number == -1 ? nil : number

@@ -251,7 +251,7 @@ extension Request where Result == PolicyInfo {
 }
 
 extension Request where Result == [(String, String)] {
-    /// Requests the origin of the database: names and values as the daemon reports them.
+    /// Returns the fields of the database's origin: names and values as the daemon reports them.
     static var origin: Request {
         Request(wordList("ORIGIN"), isRead: true, expects: "a map") { (reply) throws(LarderClientError) in
             guard let pairs = reply.pairs else { return nil }

@@ -6,10 +6,10 @@ public struct NearCacheOptions: Hashable, Sendable {
     /// default is 16 MiB. Decoded models may need more memory than their encoding.
     public var bytesMax: Int
     /// The maximum age of an entry in milliseconds, at least 1, independent of its deadline; nil, the default, for no
-    /// such limit.
+    /// limit.
     public var ageMillisecondsMax: Int?
-    /// Whether to remember, for up to a minute, that a key has no entry. Such a key counts as an entry without a value
-    /// in the limits. The default is true.
+    /// Whether to remember, for up to a minute, that a key has no entry. In the limits, such a key counts as an entry
+    /// without a value. The default is true.
     public var keepsAbsences: Bool
 
     /// Creates limits. Each parameter is described at the property of its name.

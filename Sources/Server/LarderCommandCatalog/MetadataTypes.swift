@@ -119,7 +119,7 @@ package enum KeyUse: Sendable {
     case same
     /// A call overwrites the key without reading it, unless it has the option GET.
     case overwritesUnlessGET
-    /// A call only reads the key if all its operations are GET; otherwise it also writes.
+    /// A call whose operations are all GET reads the key; every other call writes it too.
     case readsIfOnlyGET
 }
 

@@ -22,7 +22,7 @@ struct DocumentIndex {
         enum Kind: UInt8 { case null, no, yes, number, string, object, array }
 
         /// For a number or string: the offset of its first byte in the text, without the quote. For an object: the node
-        /// of the key with which the next search begins.
+        /// of the key at which the next search begins.
         var start: UInt32 = 0
         /// For a number or string: the offset after its last byte, without the quote. For an object or array: the
         /// number of its fields or elements.
@@ -36,8 +36,8 @@ struct DocumentIndex {
         /// For an object: what is known about its keys.
         var keys = Keys.unknown
 
-        /// For an object: whether a model has asked for all names, probably to store the fields in a collection. Uses
-        /// the same byte as `hasEscapes`, which objects do not need.
+        /// For an object: whether a model has asked for all names, probably to store the fields in a collection. Stored
+        /// in `hasEscapes`, which objects do not need.
         var isCollection: Bool {
             get { hasEscapes }
             set { hasEscapes = newValue }

@@ -195,7 +195,7 @@ enum Words {
     static let tops: UInt64 = 0x8080_8080_8080_8080
 
     /// Returns a word in which the top bit of each byte that is a quote, a backslash or a control character is set.
-    /// Only the first (lowest) such bit is reliable: higher bits may be set wrongly.
+    /// Only the first (lowest) set bit is reliable: higher bits may be set wrongly.
     @inline(__always) static func marks(_ word: UInt64) -> UInt64 {
         let quote = word ^ (ones &* 0x22)
         let slash = word ^ (ones &* 0x5C)

@@ -41,8 +41,8 @@ public struct ModelCodec: Sendable {
     ///
     /// Larder's own coder is several times as fast as Foundation's, with the same results. Foundation's encoder is used
     /// instead if a model's `encode(to:)` returns to a nested container after using another one, or writes a key twice;
-    /// `encode(to:)` is then called twice. Foundation's decoder is used for texts that are not strict JSON in UTF-8,
-    /// some of which it can read.
+    /// `encode(to:)` is then called twice. Foundation's decoder is used for texts that are not strict JSON in UTF-8; it
+    /// can read some of these.
     public static let json = ModelCodec(kind: .json)
 
     /// Returns a codec for JSON that uses your own coders, for example for dates in ISO 8601, sorted fields or keys in

@@ -17,7 +17,7 @@
     }
 
     /// Creates a word from a number that contains up to eight lower-case letters, the first one in the lowest bits, and
-    /// their count. For words with which every command is compared: the compiler makes such a word a constant.
+    /// their count. For words that every command is compared with: the compiler makes them constants.
     @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }

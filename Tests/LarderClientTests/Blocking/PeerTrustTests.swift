@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderClient
 
-/// Tests of which peers are trusted at a socket's path. Regression test: a process of another user that was the first
-/// to listen at the default path in /tmp got the password.
+/// Tests of the rules for trusting the peer at a socket's path. Regression test: a process of another user that was the
+/// first to listen at the default path in /tmp got the password.
 @Suite struct PeerTrustTests {
     private static let own: UInt32 = 1000
     private static let daemon: UInt32 = 200

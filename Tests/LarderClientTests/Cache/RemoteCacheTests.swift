@@ -95,7 +95,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// A policy is sent to larderd as such, and to Redis in milliseconds.
+    /// larderd receives the policy itself, and Redis the lifetime in milliseconds.
     @Test(arguments: LiveServer.allCases)
     func thePolicyOfAnEntrySetsItsLifetime(server: LiveServer) async throws {
         try await server.run { client in

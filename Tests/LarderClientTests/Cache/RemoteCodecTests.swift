@@ -24,7 +24,7 @@ private func snakeCase() -> ModelCodec {
 private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
 /// Tests of the library's codecs in caches of the daemon: the stored bytes, the codec recorded with them, and which
-/// codec can read the entries of which other codec.
+/// codecs can read the entries of other codecs.
 @Suite(.timeLimit(.minutes(10))) struct RemoteCodecTests {
     private let book = Book(name: "一本书", price: 18.5)
 

@@ -39,7 +39,7 @@ import Testing
     }
 
     /// Reopening LevelDB after a failed write starts a new manifest and removes the previous one, but waits while
-    /// another thread records the previous manifest in SYNCED. Recording may only fail with the error of the failed
+    /// another thread records the previous manifest in SYNCED. If recording fails, its error must be that of the failed
     /// write.
     @Test func reopeningLevelDBWaitsUntilItsFilesAreRecorded() throws {
         let larder = try TestLarder()

@@ -118,7 +118,7 @@ import Testing
         #expect(result.most.bytes <= Self.bound(limit))
     }
 
-    /// Two databases, of which one has a limit of its own.
+    /// There are two databases. One of them has a limit of its own.
     @Test func theDiskLimitOfADatabaseHoldsUnderRandomOperations() throws {
         let (limit, own) = (48 << 20, 12 << 20)
         let larder = try TestLarder {

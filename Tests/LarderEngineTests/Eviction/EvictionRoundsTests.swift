@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of which databases evict entries when the disk limit is exceeded.
+/// Tests of the choice of the databases that evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
     /// A snapshot keeps the large database from freeing space. Evicting the small one would not help.
     @Test func aSmallDatabaseIsNotEvictedIfThatFreesTooLittle() throws {

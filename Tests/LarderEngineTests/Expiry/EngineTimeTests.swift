@@ -59,7 +59,8 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
-    /// The clock is set back by a second and next read a second later, when it shows the same time as before.
+    /// The clock is set back by a second. When it is read a second later, it shows the time from before it was set
+    /// back.
     @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)

@@ -39,7 +39,7 @@ import Testing
         #expect((0..<1000).allSatisfy { !Self.lacks(database, key(2 * $0)) })
         let known = (0..<1000).count { Self.lacks(database, key(2 * $0 + 1)) }
         #expect(known > 900, "\(known) of 1000")
-        // Lookups without file reads do not change later reads of the same thread.
+        // After these lookups, which read no files, the same thread can read from files.
         #expect(try database.get(key(0)) == bytes("value"))
         #expect(try database.get(key(1)) == nil)
     }

@@ -189,8 +189,8 @@ private final class TrackingRun {
         }
     }
 
-    /// Returns the options with which CLIENT TRACKING is repeated without changing the settings. A repeated command
-    /// must not name the same prefix again.
+    /// Returns options for repeating CLIENT TRACKING. With BCAST, the repeated command must name a prefix that is not
+    /// tracked yet.
     private func again(_ options: String) -> String {
         options.contains("BCAST")
             ? "BCAST PREFIX c\(random.below(1_000_000))" + (options.contains("NOLOOP") ? " NOLOOP" : "") : options

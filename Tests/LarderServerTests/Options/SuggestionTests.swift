@@ -1,7 +1,7 @@
 import LarderEngine
 import Testing
 
-/// Tests of which words are similar enough to be suggested.
+/// Tests of how similar a word must be to be suggested.
 @Suite struct SuggestionTests {
     private let names = ["get", "getex", "set", "touch", "strlen", "--json", "max-subscriptions", "a", "no"]
 

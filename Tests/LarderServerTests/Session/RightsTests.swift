@@ -65,8 +65,8 @@ import Testing
         #expect(owner("CONFIG GET threads").contains("threads"))
     }
 
-    /// Users that no rule names may only run commands that need no right. The same applies if the system does not
-    /// report the user.
+    /// Users that no rule names may run no commands except those that need no right. The same applies if the system
+    /// does not report the user.
     @Test(arguments: [RightsTests.stranger, nil])
     func unlistedUsersMayOnlyIdentifyThemselves(_ peer: PeerCredentials?) throws {
         let call = try server().connect(as: peer)

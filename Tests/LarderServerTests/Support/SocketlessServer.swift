@@ -207,7 +207,7 @@ final class TestClient {
     }
 }
 
-/// Replies in their encoded form.
+/// The encoded forms of replies.
 enum Wire {
     static let ok = "+OK\r\n"
     static let null = "$-1\r\n"

@@ -131,8 +131,8 @@ import Testing
         }
     }
 
-    /// Code outside the command table must not compare command names: all properties of a command are in its row.
-    /// Command names in code are only for sending.
+    /// Code outside the command table must not compare command names: all properties of a command are in its row. It
+    /// may name commands only to send them.
     @Test("only the command catalog compares command names") func onlyTheCatalogComparesCommandNames() throws {
         #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)

@@ -46,8 +46,8 @@ import Testing
         #expect(try client.origin("superseded") == 0)
     }
 
-    /// Writes for a killed primary wait, and are delivered to the replica that replaces it. Writes for other primaries
-    /// do not wait.
+    /// Queued writes for a killed primary are delivered to the replica that replaces it. Meanwhile, writes for other
+    /// primaries are delivered at once.
     @Test(.enabled(if: RedisCluster.isAvailable)) func queuedWritesAreDeliveredAfterAFailover() throws {
         let cluster = try RedisCluster(replicas: 3)
         let daemon = try DaemonProcess(Self.options)

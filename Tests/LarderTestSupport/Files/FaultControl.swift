@@ -1,7 +1,7 @@
 import CLarderFaultLibrary
 import LarderPlatform
 
-/// Calls of the C library on files, as selected by a ``FaultControl/Rule``.
+/// The kinds of calls on files of the C library that a ``FaultControl/Rule`` can select.
 package struct FileCalls: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }

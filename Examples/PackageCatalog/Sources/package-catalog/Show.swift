@@ -30,7 +30,7 @@ enum Show {
         show(found, language)
     }
 
-    /// Finds a package by its key, or by its name, with which its keys start.
+    /// Finds a package by its key, or by its name, which is the first part of its keys.
     static func find(_ name: String, in cache: some CacheReading) throws -> Found {
         let prefix = name.contains(":") ? name : name + ":"
         let entries = try cache.entries(of: PackageRecord.self, EntryOptions(prefix: prefix)).makeIterator()

@@ -316,7 +316,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     /// Changes the log of a database, appends a record of the change to the files, and wakes waiters.
     /// - Parameters:
-    ///   - prefix: a prefix of all changed keys; only waiters for such keys are woken.
+    ///   - prefix: a prefix of all changed keys; only waiters for keys with this prefix are woken.
     ///   - body: changes the log, with `lock` held, and returns the record for the files.
     private func change(
         _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?

@@ -13,8 +13,8 @@ final class DatabaseChanges {
     var isWritten = false
     /// When a follower last read the log.
     var readAt: Int64
-    /// The random ID of this feed: a feed is the series of changes in such a log. A place in another feed is not valid
-    /// in this one, unless this one continues the other.
+    /// The random ID of the feed: the series of changes in this log. A place in another feed is not valid in this one,
+    /// unless this one continues the other.
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds of earlier processes that this feed continues, the oldest first.
     private(set) var previousFeeds: [PreviousFeed] = []
@@ -82,8 +82,8 @@ final class DatabaseChanges {
         isWritten = false
     }
 
-    /// Whether a place in the feed `other` (nil: this feed) is valid in this feed. It is valid if the feeds are the
-    /// same, or if this one continues the other.
+    /// Whether a place in the feed `other` (nil: this feed) is valid in this feed. It is valid if `other` is this feed,
+    /// or one that this feed continues.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
             return previousFeeds.last { $0.feed == other }.map { place <= $0.end } ?? false

@@ -1,4 +1,4 @@
-/// Where a write comes from, and its version. The engine only passes the client and the kind of command to observers.
+/// Where a write comes from, and its version. Only observers use the client and the kind of command.
 package struct WriteOrigin: Hashable, Sendable {
     /// The kind of command.
     package var tag: UInt16
@@ -63,8 +63,8 @@ package protocol ChangeObserver: AnyObject, Sendable {
     /// Whether the observer is notified of changes that make no difference to readers.
     var wantsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
-    /// Called when a purge has emptied a database. A call of ``emptied(_:)`` follows, as after every other way of
-    /// emptying a database.
+    /// Called when a purge has emptied a database. A call of ``emptied(_:)`` follows, as whenever a database was
+    /// emptied.
     func purged(_ database: any DatabaseIdentity)
     /// Called when a database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)

@@ -10,7 +10,7 @@ struct EpochCheck {
     let directory: String
     let place: String
     let pointer: PointerFile
-    /// Hashes of the database's keys in the journal, ascending; nil if there are too many.
+    /// The hashes of the database's keys in the journal, ascending; nil if there are too many.
     let journalKeys: [UInt64]?
     /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
     let now: Int64
@@ -183,8 +183,8 @@ struct EpochCheck {
 struct EpochWalk {
     private let pointer: PointerFile
     private let rules: ExpiryIndex.Rules
-    /// Hashes of the keys in the journal, ascending. LevelDB's entries of these keys are outdated, and may lack index
-    /// keys.
+    /// The hashes of the keys in the journal, ascending. LevelDB's entries of these keys are outdated, and may lack
+    /// index keys.
     private let journalKeys: [UInt64]
     private let now: Int64
     private(set) var entries = 0

@@ -18,7 +18,8 @@ enum JournalCheck {
         /// The keys of the journal's operations.
         fileprivate(set) var keys = JournalKeys()
 
-        /// Whether the journal has certainly lost commit units that a LevelDB needs, the last of which is `needed`.
+        /// Whether it is certain that the journal has lost commit units up to `needed`, the last one that a LevelDB
+        /// needs.
         func isLossProven(needed: UInt64) -> Bool {
             guard isKnown || origin == .unknown else { return false }
             return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
@@ -158,8 +159,8 @@ enum JournalCheck {
     }
 }
 
-/// Hashes of the keys of the journal's operations, by database. LevelDB's own entry of such a key is outdated, and may
-/// lack its index key.
+/// The hashes of the keys of the journal's operations, by database. LevelDB's own entry of such a key is outdated, and
+/// may lack its index key.
 struct JournalKeys {
     private var hashes: [String: [UInt64]] = [:]
     private var count = 0

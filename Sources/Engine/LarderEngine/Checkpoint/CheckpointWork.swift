@@ -19,7 +19,7 @@ extension CheckpointWork {
     /// journal has lost entries, so LevelDB's files are created if there are none. Called after the newer segments are
     /// synced, and before the old ones are removed.
     func noteNewest() throws(LarderError) {
-        // A store that accepts no writes still needs the same part of the journal as before.
+        // Skip a suspended store: nothing is written to it, so it needs no further part of the journal.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)

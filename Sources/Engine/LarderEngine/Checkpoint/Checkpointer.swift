@@ -8,7 +8,7 @@ import LarderPlatform
 /// stays, and is synced before the older ones are removed.
 ///
 /// If the same keys are written over and over, little of a long journal is still needed. That part is appended to the
-/// journal again (``RewritePass``), and the old segments are removed in the same way.
+/// journal again (``RewritePass``); then the old segments can be removed.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `turn`, which allows one checkpoint or flush at a
 /// time; the rest is constant. Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.

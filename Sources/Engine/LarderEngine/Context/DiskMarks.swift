@@ -79,7 +79,7 @@ struct LevelDBSizes {
         writeBufferBytes = options.writeBufferBytes
     }
 
-    /// Whether one of the sizes is at most half, or at least twice, the same size in `other`.
+    /// Whether one of the sizes is at most half or at least twice as large as in `other`.
     func differ(from other: LevelDBSizes) -> Bool {
         func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
         return differ(maxFileBytes, other.maxFileBytes) || differ(writeBufferBytes, other.writeBufferBytes)

@@ -180,8 +180,7 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// Returns an unused number for an epoch: no epoch of this larder, and no other file named by such a number, has
-    /// had it.
+    /// Returns an unused number for an epoch: no epoch of this larder has had it, and no other file has it in its name.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue

@@ -21,7 +21,7 @@ package struct SequencesFile: Hashable, Sendable {
 
     /// An upper bound of the sequences of all commit units so far.
     package var commitUnits: UInt64
-    /// An upper bound of the numbers of all epochs so far, and of other files named by such numbers.
+    /// An upper bound of the numbers of all epochs so far, and of those in the names of other files.
     package var epochs: UInt64
     /// The databases that have directories, including the ledger.
     package var databases: Set<String>

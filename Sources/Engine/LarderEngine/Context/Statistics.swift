@@ -19,7 +19,7 @@ package final class Statistics: Sendable {
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
     /// Expired entries, counted when a read finds them expired in memory, or else when they are removed. An entry is
-    /// counted twice only if memory evicts it between such a read and its removal.
+    /// counted twice only if memory evicts it after that read and before its removal.
     package let expired = Atomic<Int>(0)
     package let expiryLag = ExpiryLag()
     package let indexSwept = Atomic<Int>(0)
@@ -41,7 +41,7 @@ package final class Statistics: Sendable {
     /// Unreadable parts of files, and ranges of keys that may have lost entries.
     package let salvagedPieces = Atomic<Int>(0)
     package let salvagedRanges = Atomic<Int>(0)
-    /// Salvages with open questions: see ``SalvageSummary/doubts``.
+    /// The number of salvages with open questions: see ``SalvageSummary/doubts``.
     package let salvagesInDoubt = Atomic<Int>(0)
     /// Detected losses of facts in the ledger, or in a file of an earlier version whose facts the ledger takes over.
     package let factLosses = Atomic<Int>(0)

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Changes of a whole database, in the order of all other commits. docs/Architecture.md has the table of states, and
-/// the effect of a failure or crash at each step.
+/// Operations that change a whole database. They are ordered like other commits. docs/Architecture.md has the table of
+/// states, and the effect of a failure or crash at each step.
 ///
 /// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
 /// written next to the old one. Then the change is applied and queued. When the commit pipeline reaches it, renaming

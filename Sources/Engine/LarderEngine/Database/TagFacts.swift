@@ -27,7 +27,7 @@ enum TagFacts {
 
     /// Adds the purges in a fact's value to `content`.
     /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
-    ///   stale. Such a time is found if the clock was set back and the record of time was lost.
+    ///   stale. This happens if the clock was set back and the record of time was lost.
     static func merge(
         _ value: some Collection<UInt8>, of tag: UInt64?, into content: inout TagPurges.Content, now: Int64
     ) {

@@ -1,4 +1,4 @@
-/// The index of expiry times, with which the sweep, a background task, finds the expired entries to remove.
+/// The index of expiry times. The sweep, a background task, finds in it the expired entries to remove.
 ///
 /// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time. This is
 ///   the entry's own deadline; for an entry that the policy governs, it is `storedAt`. The entry's own grace is added

@@ -77,8 +77,8 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
-    /// Returns the rule with which an entry that requests `rule` is stored: if the database has a jitter, a governed
-    /// entry gets its own, shortened deadline.
+    /// Returns the rule to store for an entry that requests `rule`: if the database has a jitter, a governed entry gets
+    /// a deadline of its own, shortened at random.
     func stored(_ rule: DeadlineRule, now: Int64) -> DeadlineRule {
         guard jitter > 0, rule == .governed else { return rule }
         return settings.rule(nil, jitter: nil, now: now)
@@ -111,8 +111,8 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// Returns the header with which to store an entry from another larder, database or key in this database. It
-    /// prevents ``deadBefore`` of this database from expiring the entry at once.
+    /// Returns the header with which this database stores an entry from another larder, database or key. The header
+    /// keeps the database's ``deadBefore`` from expiring the entry at once.
     ///
     /// A header with an own deadline, or with a storage time after ``deadBefore``, is returned unchanged. For any other
     /// header, the deadline by this policy becomes the entry's own deadline. If the policy has no interval, the storage

@@ -25,7 +25,7 @@ final class Journal: @unchecked Sendable {
     let files: JournalFiles
     /// The number of bytes that one read of a segment requests.
     let readAheadBytes: Int
-    /// Records what was synced and removed; nil if that is not needed.
+    /// The file that records what was synced and removed; nil if it is not needed.
     let marks: JournalMarkFile?
 
     // Lock order: `removing` or `syncing`, then `lock`.
@@ -242,8 +242,8 @@ final class Journal: @unchecked Sendable {
 
     /// Ends the active segment if it has frames, so that the next append begins a new one. Syncs nothing.
     /// - Returns: the number of the last complete segment: every earlier append is in this segment or in one before it.
-    ///   nil if there is none. If nothing was appended since the last call, the result is the same, unless that segment
-    ///   was removed.
+    ///   nil if there is none. If nothing was appended since the last call, the result is that of the last call, unless
+    ///   that segment was removed.
     func rotate() -> UInt64? {
         lock.withLock {
             if let active, active.hasFrames { self.active = nil }

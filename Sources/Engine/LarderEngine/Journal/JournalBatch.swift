@@ -21,7 +21,7 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation of the batch stores a record.
     private(set) var removesOnly = true
-    /// Notes of the writers, such as changes to report. The commit pipeline passes them to its owner when the batch is
+    /// The writers' notes, such as changes to report. The commit pipeline passes them to its owner when the batch is
     /// committed.
     var notes: (any CommitNotes)?
     /// For a change of a whole database: called with the last sequence when the batch is committed.

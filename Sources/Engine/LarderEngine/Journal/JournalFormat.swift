@@ -50,8 +50,8 @@ enum JournalFormat {
     }
 
     /// Returns the checksum of a frame. It covers the segment's number, the frame's offset in the segment, and the
-    /// bytes after the checksum. So a frame is valid only where it was written: if a value contains the bytes of a
-    /// frame, a reader never takes them for one.
+    /// bytes after the checksum. So a frame is valid only where it was written: a reader never takes a value for a
+    /// frame, even if the value has the bytes of one.
     static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
         let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
         return CRC32C.extend(place, checked)

@@ -152,7 +152,7 @@ package final class Engine: @unchecked Sendable {
     }
 
     /// Reports databases that existed before and are missing now. Records the existing ones, so that the next start can
-    /// do the same.
+    /// compare.
     private func noteDatabases() {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)

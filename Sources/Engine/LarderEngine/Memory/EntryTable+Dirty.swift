@@ -47,7 +47,7 @@ extension EntryTable {
     ///   - body: collects the entry for LevelDB. It must not change the table, but may turn an expired entry into a
     ///     removal.
     ///   - left: called with each entry that is left to the next checkpoint.
-    /// - Returns: whether there are more such entries.
+    /// - Returns: whether there are more frozen entries.
     func takeFrozen(
         upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
     ) -> Bool {
@@ -69,7 +69,7 @@ extension EntryTable {
 
     /// Passes up to `most` of the next frozen entries to `body`, but leaves them dirty for the next checkpoint. `body`
     /// must not change the table.
-    /// - Returns: whether there are more such entries.
+    /// - Returns: whether there are more frozen entries.
     func passFrozen(most: Int, _ body: (EntryPointer) -> Void) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0, let entry = active.oldest else { return false }
@@ -85,7 +85,7 @@ extension EntryTable {
     /// - Parameters:
     ///   - most: the maximum number of entries to handle.
     ///   - keeps: returns whether the clean entry stays in memory.
-    /// - Returns: whether there are more such entries.
+    /// - Returns: whether there are more taken entries.
     func finishWritten(upTo sequence: UInt64, most: Int, keeps: (EntryPointer) -> Bool) -> Bool {
         for _ in 0..<most {
             guard let entry = written.oldest else { return false }

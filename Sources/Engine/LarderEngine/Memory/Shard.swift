@@ -25,12 +25,12 @@ package final class Shard: @unchecked Sendable {
     /// The sum of the counts that ``takeCounters()`` has returned.
     private(set) var previousCounters = Counters()
 
-    /// Counts of operations on keys.
+    /// The numbers of operations on keys.
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
-        /// Misses because the entry is not fresh: `missesExpired` because it has expired, `missesPurged` because one of
-        /// its tags was purged.
+        /// The number of misses because the entry is not fresh: `missesExpired` because it has expired, `missesPurged`
+        /// because one of its tags was purged.
         package var missesExpired = 0
         package var missesPurged = 0
         /// Misses of entries that were evicted because of a disk limit. A lower bound.
@@ -38,7 +38,7 @@ package final class Shard: @unchecked Sendable {
         package var writes = 0
         package var removals = 0
         package var expired = 0
-        /// Writes that only changed the lifetime of an entry.
+        /// The number of writes that changed nothing but the lifetime of an entry.
         package var renewals = 0
         /// Removals that found no fresh entry.
         package var removalsWithoutEntry = 0

@@ -42,8 +42,8 @@ package struct TransactionUpdate {
         return true
     }
 
-    /// Whether every loaded entry has the same freshness at another time as at the transaction's time. Call it before
-    /// the commands run.
+    /// Whether every loaded entry is in the same state (fresh, stale or gone) at `time` as at the transaction's time.
+    /// Call it before the commands run.
     package func isAsFresh(at time: Int64) -> Bool { updates.allSatisfy { $0.isAsFresh(at: time) } }
 
     /// Reads the entry of one more key, in a transaction that is run tentatively without locks. May block.

@@ -102,7 +102,7 @@ extension Record {
             && withPayload { $0.elementsEqual(payload) }
     }
 
-    /// Whether this record precedes an entry to be stored in an arbitrary order, which is the same in every larder.
+    /// Whether this record precedes an entry to be stored. The order is arbitrary, but the same in every larder.
     fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         withPayload { mine in
             if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }

@@ -98,7 +98,7 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) var slots = TrivialList<Slot>(capacity: keptMax)
     /// The keys that were added as ``Key``, which own the bytes of the slots' keys; empty if only bytes were added.
     @exclusivity(unchecked) private(set) var keys: [Key] = []
-    /// The slot of each key of the running command; nil if the key at each index has the slot with the same index.
+    /// The slot of each key of the running command; nil if each key's slot has the index of the key.
     @exclusivity(unchecked) var positions: [Int]?
     /// The parts of the present entries that are loaded.
     @exclusivity(unchecked) private(set) var loading = Loading.none
@@ -408,7 +408,7 @@ package final class Update: @unchecked Sendable {
     /// The time when the fresh entry at `index` expires, in milliseconds since 1970; nil if never, or without an entry.
     package func deadline(_ index: Int) -> Int64? { header(index).flatMap { rules.deadline($0) } }
 
-    /// Whether every loaded entry has the same freshness at another time as at this update's time.
+    /// Whether every loaded entry is in the same state (fresh, stale or gone) at `time` as at this update's time.
     func isAsFresh(at time: Int64) -> Bool {
         slots.indices.allSatisfy { slot in
             guard slots[slot].pointee.stored.hasHeader else { return true }
@@ -419,12 +419,12 @@ package final class Update: @unchecked Sendable {
 
     /// The entry at `index` whose deadline rule, grace and tags a new value keeps; nil if there is none.
     /// - Parameter isRefresh: whether the new value was fetched with a lease. In that case the entry may be stale, and
-    ///   its lifetime restarts with the same length, because its expiry caused the fetch.
+    ///   its lifetime starts again with its previous length, because its expiry caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         isRefresh ? freshOrStale(index).map { $0.with(rule: renewed($0.header)) } : current(index)
     }
 
-    /// The deadline rule of an entry whose lifetime restarts now with the same length.
+    /// The deadline rule of an entry whose lifetime starts again now, with its previous length.
     func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
         // Prevent overflows: deadlines stored by earlier versions of Larder may have any value.

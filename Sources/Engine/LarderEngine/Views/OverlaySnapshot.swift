@@ -1,5 +1,5 @@
-/// Copies of the dirty entries of a database at one instant (those that were only in memory), in the order of their
-/// keys. A cursor or a snapshot combines them with LevelDB's content of the same instant.
+/// A copy of a database's dirty entries at one instant (those that were only in memory), in the order of their keys. A
+/// cursor or a snapshot combines them with LevelDB's content of the same instant.
 ///
 /// It has no references to the tables in memory, so readers need no lock.
 struct OverlaySnapshot: Sendable {

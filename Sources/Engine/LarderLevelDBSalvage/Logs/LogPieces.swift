@@ -42,8 +42,8 @@ enum LogFragmentKind: UInt8 {
 /// block contains fragments, each with a checksum, a length and a kind. A record that does not fit into a block is
 /// split into several fragments.
 ///
-/// Fragments are only looked for directly after the previous fragment and at the beginning of a block. A search for
-/// valid checksums at all offsets would also find bytes inside values that look like fragments.
+/// Fragments are expected directly after the previous fragment and at the beginning of a block, and nowhere else. A
+/// search for valid checksums at all offsets would also find bytes inside values that look like fragments.
 struct LogPieces {
     let files: SalvageFiles
     let name: String

@@ -1,5 +1,5 @@
-/// A batch (the content of a log record) of which parts are missing: its readable entries, and the range of keys that
-/// may be missing.
+/// A batch (the content of a log record) with missing parts: its readable entries, and the range of keys that may be
+/// missing.
 struct BatchPart {
     private let record: LogRecord
     private let header: BatchScanner.Header
@@ -40,9 +40,9 @@ struct BatchPart {
     }
 
     /// Whether it is certain that the missing parts belong to this record only, so that no other record is lost. This
-    /// is so in two cases. Either each missing part consists only of fragments from the middle of a record; if the
-    /// record's end is missing, the last part is one fragment of the kind *last*. Or the length of the cut entry shows
-    /// that the missing part is within that entry.
+    /// is so in two cases. In the first, each missing part consists only of fragments from the middle of a record; if
+    /// the record's end is missing, the last part is one fragment of the kind *last*. In the second, the length of the
+    /// cut entry shows that the missing part is within that entry.
     var provesNoOtherRecordIsMissing: Bool {
         guard let last = record.holes.last else { return false }
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
@@ -119,9 +119,9 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// Returns the first position in the tail from which valid entries follow each other exactly to the end, with
-    /// ascending keys greater than `lower`, and with no more entries than are missing. Searches from the end to the
-    /// beginning, so that it checks each offset only once.
+    /// Returns the first position in the tail from which valid entries follow each other exactly to the end. Their keys
+    /// ascend and are greater than `lower`, and there are at most as many entries as are missing. Searches from the end
+    /// to the beginning, so that it checks each offset only once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1

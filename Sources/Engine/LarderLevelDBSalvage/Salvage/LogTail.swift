@@ -19,8 +19,8 @@ enum LogTail {
         return (units + [.lost(hole)], nil)
     }
 
-    /// Removes an incomplete write from the end of a log whose synced length is unknown. Cuts off only the last part of
-    /// the file, and only if the file ends within it or it contains only zeros.
+    /// Removes an incomplete write from the end of a log whose synced length is unknown. Cuts off at most the last part
+    /// of the file, if the file ends within this part or the part contains only zeros.
     private static func cutTorn(_ units: [LogUnit], byteCount: Int) -> (units: [LogUnit], at: Int?) {
         var kept = units
         var place: Int?

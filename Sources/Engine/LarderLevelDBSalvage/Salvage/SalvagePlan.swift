@@ -131,7 +131,7 @@ struct SalvagePlan {
             report.notes.append("\(name) ends within an edit that has not taken effect")
         }
         // LevelDB removes tables and logs as soon as an edit makes them obsolete. So if all files named in the readable
-        // part of a damaged manifest still exist, they contain all entries, and later files were only made from them.
+        // part of a damaged manifest still exist, they contain all entries: later files were made from these alone.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete

@@ -179,8 +179,8 @@ package final class SalvageReader {
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
         // Logs with synced content must exist if they are not older than the required log. If it is unknown which log
-        // is required, they must only exist if they are newer than all existing logs: the content of an older one may
-        // be in a table.
+        // is required, only those newer than all existing logs must exist: the content of an older one may be in a
+        // table.
         let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
         for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
         if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// Changes of an entry by the commands for counters, locks and rate limits. The commands' handlers, the fast path and
+/// How the commands for counters, locks and rate limits change an entry. The commands' handlers, the fast path and
 /// scripts all use this implementation.
 enum EntryChanges {
     /// Removes the entry of a key, also if it is stale and FETCH could still serve it. Ends the lease of the key.

@@ -23,8 +23,8 @@ final class ScriptHost {
     private let begin: Int64
     private let slice: Int64
     /// The CPU time of the thread at the start, in nanoseconds; nil if the script is not part of a MULTI transaction. A
-    /// script in such a transaction is stopped after some CPU time. Time during which other threads used the CPU does
-    /// not count.
+    /// script in a transaction is stopped after some CPU time. Time during which other threads used the CPU does not
+    /// count.
     private let beginOfCPU: Int64?
     /// The lines for clients that use MONITOR. They are sent after the script's changes were applied.
     private(set) var shown: [[UInt8]] = []

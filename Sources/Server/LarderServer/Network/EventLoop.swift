@@ -48,7 +48,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var connections: [Int64: Connection] = [:]
     /// Connections whose next command waits because there are too many uncommitted writes.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. A connection stays in the list after its last such reply, until
+    /// Connections with replies that wait for a commit. A connection without waiting replies stays in the list until
     /// the next call of `sendDecidedReplies()`.
     private var holding: [Connection] = []
     /// Connections that may have replies to send at the end of the turn. While `unsent` or `holding` is processed, its

@@ -311,7 +311,7 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.mayNotify($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // Keep the client, because it has read its own change. It may be among the writers again, for a later
+                // Keep the client, because it has read its own change. The list of writers may contain it for a later
                 // command that did not change the key.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop

@@ -1,7 +1,7 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
+/// Sends requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
 ///
 /// Merging equal requests cannot deadlock in a cycle of larders: a request that comes back lists more larders.
 ///

@@ -243,8 +243,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        // If the origin sends no invalidations, losing the connection does not end marks: use the same stamp for all of
-        // them.
+        // If the origin sends no invalidations, marks outlast the connection: use one constant stamp for all of them.
         let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
         guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()

@@ -80,7 +80,7 @@ final class OutboxDelivery: @unchecked Sendable {
         if outbox.index.takeRecovery() {
             nextAttemptAt = min(nextAttemptAt, now + Int64.random(in: 0...RetryBackoff.shortest))
             // The connection for deliveries may still wait before it connects again, so the next attempt may fail.
-            // Forget earlier failures, so that such a failure does not cause the longest delay.
+            // Forget earlier failures, so that this one does not cause the longest delay.
             failures = 0
         }
         if nextAttemptAt > now { return max(1, min(nextAttemptAt, outbox.index.nextWaiter) - now) }
@@ -154,8 +154,8 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Reads the origin's current values of all keys that are delivered for the first time. If such a delivery must be
-    /// repeated later, the value read here helps to detect a newer one.
+    /// Reads the origin's current values of all keys that are delivered for the first time. If a delivery must be
+    /// repeated later, a value that differs from the one read here may be newer than the write.
     /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }

@@ -24,7 +24,7 @@ struct Rights: Equatable, Sendable {
     /// - Parameter database: the database in which the right is needed; nil if it is needed in all databases.
     func covers(_ level: AccessLevel, in database: String?) -> Bool {
         // An outbox is a database with the queued writes of another database. Only the daemon and administrators may
-        // write there.
+        // write to it.
         let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level
         if let everywhere, everywhere >= level { return true }
         guard let database, let own = databases[database] else { return false }

@@ -74,7 +74,7 @@ final class CommandAccounting {
         counter.total.add(count)
         let done = fastPath.pointee.earlier + fastPath.pointee.count
         if done > 0 {
-            // The measured time includes all commands. So it is used only if all of them ran on the fast path.
+            // The measured time includes all commands. Use it only if all of them ran on the fast path.
             if sample != 0, done == count {
                 fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(done)
             }

@@ -46,7 +46,7 @@ package struct Limits: Sendable {
     package var coldThreads = 4
     /// Commands that a connection may run on a thread that may block, before it returns to its event loop.
     package var coldSliceCommands = 1024
-    /// How long a connection may start commands on such a thread before it returns, in milliseconds.
+    /// How long a connection may start commands on that thread before it returns to its loop, in milliseconds.
     package var coldSliceMilliseconds: Int64 = 10
     /// Bytes of the commands between MULTI and EXEC (`--max-transaction`): 64 MiB per connection.
     package var transactionBytesMax = 64 << 20
@@ -110,7 +110,7 @@ package struct Limits: Sendable {
     static let listedKeyOverheadBytes = 64
     /// Commands that a connection may run on its event loop before the loop serves other connections.
     static let loopCommandsMax = 4096
-    /// Reads of up to 64 KiB that a connection may make before the loop serves other connections.
+    /// The number of reads, each of up to 64 KiB, by a connection before the loop serves other connections.
     static let loopReadsMax = 4
     /// Words of a command that may run on an event loop. A command with more words runs on a thread that may block.
     static let loopArgumentsMax = 4096

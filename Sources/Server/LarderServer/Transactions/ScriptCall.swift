@@ -15,7 +15,7 @@ struct ScriptCall {
 enum ScriptSource {
     case text, digest, function
 
-    /// The row of the command with such a word.
+    /// The row of the command whose second word is of this kind.
     var row: CommandMetadata {
         switch self {
         case .text: .eval

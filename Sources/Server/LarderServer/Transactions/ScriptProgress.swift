@@ -8,8 +8,8 @@ import Synchronization
 /// A script first runs while the locks of its keys are held. Most scripts end within the few milliseconds that are
 /// allowed for this. If a script takes longer, its changes are discarded, and it starts again on a separate thread,
 /// without locks. There it works on copies of the entries, and its calls and their results are recorded. Then the
-/// recorded calls are replayed while the locks are held. If each call returns the recorded result, the script would
-/// have done the same with locks, so the changes are applied. Otherwise, the script starts again.
+/// recorded calls are replayed while the locks are held. If each call returns the recorded result, a run with locks
+/// would have made these changes too, so they are applied. Otherwise, the script starts again.
 ///
 /// Used only by the owner of its session.
 final class ScriptProgress {
@@ -43,7 +43,7 @@ final class ScriptProgress {
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// During a replay, the time that the recorded commands have used; the replayed ones use the same. Nil otherwise.
+    /// During a replay, the time at which the recorded commands ran, which the replayed ones use too. Nil otherwise.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now

@@ -35,7 +35,7 @@ final class ModelSuite: Suite {
 
     private let tree: TemporaryTree
     private let order: [Int]
-    /// The order of the same number of reads from only 1000 models, which fit into the CPU caches.
+    /// As many reads as in `order`, but of only 1000 models, which fit into the CPU caches.
     private let hotOrder: [Int]
     /// The order of reads for each table of gets.
     private var gets: [(table: String, order: [Int])] {

@@ -42,8 +42,8 @@ struct FleetModel {
     static func hitRatio(reads: Double, ends: Double, lifetime: Double = .infinity, idle: Double = .infinity) -> Double
     {
         guard reads > 0, idle > 0, lifetime > 0 else { return 0 }
-        // If entries are evicted before their lifetime ends, model evictions as invalidations at a rate with the same
-        // mean.
+        // If entries are evicted before their lifetime ends, treat evictions as invalidations, at a rate that gives the
+        // same hit ratio.
         var ends = ends
         if idle < lifetime {
             let next = reads / (reads + ends) * -expm1(-(reads + ends) * idle)

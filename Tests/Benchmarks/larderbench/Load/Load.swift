@@ -36,8 +36,8 @@ struct Load: Hashable {
     var order = KeyOrder.uniform
     /// Words added to each SET, such as `PXAT` and a time. For RESP only.
     var setWords: [String] = []
-    /// Requests per second over all clients, sent at their times even if earlier ones are unanswered. With nil, a
-    /// client sends its next requests as soon as it has the replies to the previous ones.
+    /// The number of requests per second, of all clients together. They are sent at their times even if earlier ones
+    /// are unanswered. With nil, a client sends its next requests as soon as it has the replies to the previous ones.
     var pacePerSecond: Double?
     var limit = Limit.none
     var seed: UInt64 = 1

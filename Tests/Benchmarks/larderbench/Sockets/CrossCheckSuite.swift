@@ -29,7 +29,7 @@ final class CrossCheckSuite: Suite {
     private func measure(_ load: Load, _ server: RunningServer, into results: Results) throws(BenchError) {
         let ours = try server.measure(load.lasting(options.secondsPerRun))
         results.add(Self.table(load), "\(server.contender.name), larderbench", ours)
-        // The number of requests that takes about the same time.
+        // As many requests as this program has just sent, so that both runs take about as long.
         let requests = Int(max((ours[.rate] ?? 0) * options.secondsPerRun, 5000))
         let (report, processor) = try server.processorSeconds { () throws(BenchError) in
             let report = try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)

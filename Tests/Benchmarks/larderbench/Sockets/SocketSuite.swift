@@ -119,7 +119,8 @@ final class SocketSuite: Suite {
 }
 
 extension Array {
-    /// A different order in every round, so that no server is always measured after the same other one.
+    /// Returns the elements in a different order for every round, so that no server follows the same server in all
+    /// rounds.
     func rotated(by round: Int) -> [Element] {
         guard !isEmpty else { return [] }
         let shift = round % count

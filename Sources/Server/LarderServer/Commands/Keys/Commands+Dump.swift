@@ -68,7 +68,7 @@ enum DumpCommands {
     private struct RestoreOptions {
         private(set) var replaces = false
         private(set) var isAbsolute = false
-        // IDLETIME and FREQ are parsed, but have no effect: Larder has no such statistics of an entry.
+        // IDLETIME and FREQ are parsed, but have no effect: Larder does not count how often an entry is used.
         private var hasIdleTime = false
         private var hasFrequency = false
 

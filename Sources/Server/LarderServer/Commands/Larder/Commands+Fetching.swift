@@ -183,7 +183,7 @@ extension Call {
             token = granted
         }
         guard let payload, let header = answer.header else {
-            // A value is missing only if the client gets the lease to compute it.
+            // If there is no value, the client always has the lease to compute it.
             FetchingCommands.reply(session, "lead", token: token, left: 0)
             return .answered
         }
