@@ -12,8 +12,8 @@ struct FoundState {
     var facts: [Fact: String] = [:]
     /// The range of the engine's time during the check, in milliseconds.
     var now: ClosedRange<Int64>
-    /// The latest earlier time of the engine: entries that had expired by then may be missing, whatever the clock shows
-    /// now.
+    /// The engine's latest time before the check: entries that had expired by that time may be missing, whatever the
+    /// clock shows now.
     var latest: Int64
 
     var allFacts: [Fact: String] {

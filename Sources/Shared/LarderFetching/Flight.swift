@@ -180,8 +180,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         continuation?.resume(returning: event)
     }
 
-    /// Counts a caller that stops waiting. Called with the lock held when its event is known, not when it resumes: a
-    /// failure of the closure between the two must be reported, because this caller does not receive it.
+    /// Counts a caller that stops waiting. Called with the lock held when its event is known, not when it resumes: if
+    /// the closure fails in between, the failure must be reported, because this caller does not receive it.
     private func leave(_ event: Event) {
         users -= 1
         switch event {

@@ -31,7 +31,7 @@ import Testing
         hanging.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await hanging.value }
         #expect(error?.code == .cancelled)
-        // This request follows the one that hangs, and must not get its reply.
+        // This request is sent after the one that hangs, and must not get the reply to that one.
         let behind = Task { try await client.command("ECHO", "mine") }
         gate.open()
         #expect(try await behind.value == .bulk(Array("mine".utf8)))

@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// Starts a follower, and waits for its first output. Errors before that end it.
+    /// Starts a follower, and waits for its first output. If an error occurs before that, the follower terminates.
     private func start(_ source: FollowedLarder, _ target: FollowedLarder) throws -> ChildProcess {
         let follower = try ChildProcess(
             try DaemonProcess.program("larderctl"),

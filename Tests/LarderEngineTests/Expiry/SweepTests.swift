@@ -285,7 +285,7 @@ import Testing
         #expect(try database.purge(.expired(merges: true)) == PurgeReport())
     }
 
-    /// A checkpoint with large values of other databases can take seconds. `purgeExpired` must not wait for it; it
+    /// A checkpoint with large values of other databases can take seconds. `purgeExpired` must not wait for that, so it
     /// leaves the compaction of the tables to the maintenance.
     @Test(.timeLimit(.minutes(10))) func purgeExpiredWithoutMergeDoesNotWaitForACheckpoint() throws {
         let larder = try TestLarder()

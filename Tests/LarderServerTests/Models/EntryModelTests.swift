@@ -520,8 +520,8 @@ private final class EntryRun {
         let isSoft = !random.oneIn(3)
         let gone = model.databases[database].entries.filter { model.state($0.value, database) == .gone }
         if isSoft, !gone.isEmpty {
-            // Remove entries whose grace ended because of an earlier soft purge. Otherwise this purge would make those
-            // of them stale whose space was not reclaimed.
+            // Remove entries whose grace ended because of an earlier soft purge. Otherwise this purge would make them
+            // stale if their space was not reclaimed yet.
             _ = call(database, ["PURGE", "EXPIRED"], mayWrap: false)
             for key in gone.keys { model.databases[database].entries[key] = nil }
         }

@@ -115,8 +115,8 @@ import Testing
         print("\(combinations.count) combinations, \(hits) with calls that were hit")
     }
 
-    /// A mark in the file SYNCED records which segments must exist. If the file can be neither synced, removed nor
-    /// reopened, these segments are kept: after a crash, the mark would require them.
+    /// A mark in the file SYNCED records which segments must exist. If the file cannot be synced, removed or reopened,
+    /// the mark cannot be replaced. These segments are then kept, because the mark would require them after a crash.
     @Test(
         "journal segments are kept while a mark that refers to them cannot be replaced",
         arguments: ["os", "everysecond", "always"]) func journalSegmentsStayIfTheirMarkCannotBeReplaced(

@@ -49,7 +49,8 @@ struct FleetTests {
         // If a connection is abandoned, the request may be repeated on the next one.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }
         defer { for tier in tiers { tier.stop() } }
-        // A server is trusted from its first heartbeat on. Before that, each client's request is forwarded.
+        // A server is trusted from its first heartbeat on. Before its first heartbeat, every request of a client is
+        // forwarded to it.
         let warm = try origin.cluster.key(on: 1, prefix: "warm")
         for tier in tiers {
             let client = try tier.connect()

@@ -1,7 +1,6 @@
 extension PackageRecord {
     /// Creates the record of a package from the fields written by dpkg or apt.
-    /// - Parameter translations: descriptions in other languages; those that belong to this package's English one are
-    ///   used.
+    /// - Parameter translations: descriptions in other languages; those of this package's English description are used.
     /// - Throws: a problem if the name, the version or the architecture is missing, or a number or a relation is
     ///   invalid.
     public init(_ stanza: Stanza, translations: Translations = Translations()) throws(RecordProblem) {

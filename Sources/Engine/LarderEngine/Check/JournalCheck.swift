@@ -18,8 +18,7 @@ enum JournalCheck {
         /// The keys of the journal's operations.
         fileprivate(set) var keys = JournalKeys()
 
-        /// Whether it is certain that the journal has lost commit units up to `needed`, the last one that a LevelDB
-        /// needs.
+        /// Whether the journal has certainly lost commit units up to `needed`, the last one that a LevelDB needs.
         func isLossProven(needed: UInt64) -> Bool {
             guard isKnown || origin == .unknown else { return false }
             return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)

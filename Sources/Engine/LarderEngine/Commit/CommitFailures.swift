@@ -15,7 +15,8 @@ struct CommitFailures {
     }
 
     /// Returns the error of a decided unit (committed or failed); nil if it was committed. If the unit's range may have
-    /// been dropped, returns an error even if it was committed: unlike acknowledging a lost write, that is allowed.
+    /// been dropped, returns an error even if the unit was committed. This is allowed, unlike acknowledging a lost
+    /// write.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

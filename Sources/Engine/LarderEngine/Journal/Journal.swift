@@ -271,8 +271,8 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // The last sequence of a frame. `lastSequence` is not always that: before the first append, it is
-                    // the number after which this process begins.
+                    // The last sequence of a frame. `lastSequence` may differ: before the first append, it is the
+                    // number after which this process begins.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }

@@ -44,8 +44,8 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 
     /// Reads the file. Writes nothing.
-    /// - Parameter reserved: `commit-units` in `SEQUENCES`. If the mark has another value, it is ignored: then an old
-    ///   version of Larder, which does not write marks, has used the larder since.
+    /// - Parameter reserved: `commit-units` in `SEQUENCES`. A mark with another value is ignored: an old version of
+    ///   Larder, which does not write marks, has used the larder since.
     func load(reserved: UInt64) -> LoadResult {
         let found: [UInt8]?
         do throws(FileError) {

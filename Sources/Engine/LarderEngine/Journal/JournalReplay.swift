@@ -7,8 +7,8 @@ typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 /// One pass through the segments of a journal. It finds out which frames are valid, and why others are not.
 ///
 /// The rules (docs/StorageFormat.md):
-/// - The frames of a segment are valid up to the length in the header of the next segment. A bad frame before that is
-///   damage.
+/// - The frames of a segment are valid up to the length in the header of the next segment. A bad frame within this
+///   length is damage.
 /// - In the last segment, the frames up to the first bad one are valid. If a good frame follows the bad one, that is
 ///   damage. Otherwise the rest is ignored as an incomplete write.
 /// - The header of each segment contains the number of the previous segment and its last sequence. A mismatch is

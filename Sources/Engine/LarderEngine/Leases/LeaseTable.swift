@@ -129,7 +129,7 @@ struct LeaseTable {
 
     /// Returns whether a lease is valid.
     /// - Parameter purgedAt: the commit unit of the last purge of the value's tags. A lease that was granted before
-    ///   that is invalid, and is released.
+    ///   that unit is invalid, and is released.
     mutating func isValid(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
         guard lease.sequence < purgedAt else { return true }
@@ -214,7 +214,7 @@ struct LeaseTable {
         states[key, default: State()].waiters.append(waiter)
     }
 
-    /// Removes a waiter. If it was granted a lease, its holder keeps the lease.
+    /// Removes a waiter. If the waiter was granted a lease, that lease stays valid.
     mutating func remove(_ waiter: LeaseWaiter, _ key: Key) {
         guard waiter.isListed else { return }
         unlist(waiter)

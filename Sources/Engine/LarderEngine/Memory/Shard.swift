@@ -199,7 +199,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Marks an expired entry that a read has found, and counts it once. Drops its attachment. The entry stays in
-    /// memory until it is removed from LevelDB or evicted; it is the next one that its queue evicts.
+    /// memory until it is removed from LevelDB or evicted. Its queue evicts it next.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }

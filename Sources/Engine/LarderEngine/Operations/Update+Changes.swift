@@ -299,8 +299,8 @@ extension Update {
 
     // MARK: Commands of a transaction
 
-    /// Runs one command of a transaction on those of this update's keys that are at `positions`, which are distinct. If
-    /// `body` throws, only that command's changes are undone.
+    /// Runs one command of a transaction on this update's keys at `positions`, which are distinct. If `body` throws,
+    /// only that command's changes are undone.
     func narrowed(
         to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {

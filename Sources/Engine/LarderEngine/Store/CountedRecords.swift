@@ -101,8 +101,8 @@ struct Deadlines {
     /// A minute, an hour and a day in milliseconds.
     static let (minute, hour, day): (Int64, Int64, Int64) = (60_000, 3_600_000, 86_400_000)
 
-    /// The groups of bins with the same width: the distance of the first bin from ``start`` and the width of a bin,
-    /// both in milliseconds, and the index of the first bin.
+    /// The groups of bins of equal width. For each group: the distance of its first bin from ``start`` and the width of
+    /// its bins, both in milliseconds, and the index of its first bin.
     private static let widths: [(from: Int64, width: Int64, first: Int)] = [
         (0, 1000, 0), (2 * minute, minute, 120), (2 * hour, hour / 4, 120 + 118),
     ]

@@ -272,7 +272,7 @@ struct OriginRunner {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
-        // A database with this number is another one at the origin than here.
+        // At the origin, the number of a database stands for another database than here.
         if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }

@@ -4,7 +4,7 @@ import LarderRESP
 
 /// The commands that ran on the fast path. They are not timed one by one.
 struct FastPathCounts {
-    /// The row of the latest of these commands, and how often it has run since another one. These calls are not in the
+    /// The row of the last of these commands, and how many times it has run in a row. These calls are not in the
     /// statistics yet.
     var number = 0
     var count = 0

@@ -35,8 +35,7 @@ package struct Limits: Sendable {
     package var watchedDeadlinesMax = 1_000_000
     /// Snapshots that all connections together may have open.
     package var snapshotsMax = 64
-    /// How long a snapshot may stay open, in milliseconds: 5 minutes. While it is open, LevelDB keeps the files that it
-    /// needs.
+    /// How long a snapshot may stay open, in milliseconds: 5 minutes. Meanwhile LevelDB keeps the files that it needs.
     package var snapshotMilliseconds: Int64 = 300_000
     /// Databases that are opened when the server starts. The other ones are opened when they are used first.
     package var databasesOpenedAtStart = 64

@@ -10,8 +10,8 @@ public protocol Origin: AnyObject, Sendable {
     var name: String { get }
 
     /// Reads entries, and subscribes to their changes if the origin supports that.
-    /// - Parameter completion: receives a result for each key, in the order of `keys`. For an absent key, it is a
-    ///   success without a value.
+    /// - Parameter completion: receives a result for each key, in the order of `keys`. The result for an absent key is
+    ///   a success without a value.
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
     /// Like ``read(_:completion:)``, but also reports replies of replicas that arrive before the primary's. Values from

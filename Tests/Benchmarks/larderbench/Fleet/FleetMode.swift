@@ -45,7 +45,7 @@ struct FleetFigures: Equatable {
     var trackedPairs = 0.0
     /// The invalidations per second that one machine receives.
     var pushesPerMachine = 0.0
-    /// Of each node.
+    /// The load of each node: its connections, its memory for tracking, and its CPU time in cores.
     var connections = 0.0
     var trackingMiB = 0.0
     var cores = 0.0

@@ -6,7 +6,7 @@ import LarderPlatform
 struct FleetSimulation {
     struct Outcome: Equatable {
         var hitRatio = 0.0
-        /// Per second.
+        /// The GETs and the invalidations per second.
         var gets = 0.0
         var pushes = 0.0
         /// The average number of pairs of a key and a client in the origin's tracking table.

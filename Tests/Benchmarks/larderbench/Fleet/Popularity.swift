@@ -4,7 +4,7 @@ import LarderPlatform
 /// whose members differ by less than one percent.
 struct Popularity {
     struct Group: Equatable {
-        /// How many keys.
+        /// The number of keys.
         var count: Double
         /// The probability that a read, or a write, is of a key of this group.
         var read: Double

@@ -3,7 +3,7 @@ protocol CacheSimulator {
     /// Requests a key, and stores it if it was absent.
     /// - Returns: whether it was stored before.
     mutating func access(_ key: Int) -> Bool
-    /// Keys held.
+    /// The number of stored keys.
     var count: Int { get }
 }
 

@@ -2,7 +2,7 @@
 struct Load: Hashable {
     /// The order of keys.
     enum KeyOrder: Hashable {
-        /// Equally likely, with repetitions.
+        /// All keys are equally likely, and are repeated.
         case uniform
         /// 0, 1, 2 …
         case sequential

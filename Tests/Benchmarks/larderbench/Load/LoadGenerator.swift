@@ -22,7 +22,7 @@ final class LoadGenerator {
     private let get: RequestTemplate
     private let set: RequestTemplate
     private let values: Values
-    /// One for each part.
+    /// Chooses the keys of each part.
     private var keys: [KeyChooser]
     private var mix: SplitMix
     private var connections: [LoadConnection] = []

@@ -9,13 +9,13 @@ struct Target {
     enum Limit {
         case most(Double)
         case least(Double)
-        /// Reported without a limit.
+        /// The figure is reported, and has no limit.
         case none
     }
 
     let what: String
     let numerator: Figure
-    /// nil if the figure itself counts.
+    /// nil if the numerator itself is the figure.
     let denominator: Figure?
     let limit: Limit
 

@@ -16,7 +16,7 @@ final class NullServer {
     /// The same reply many times, at least 64 KiB. It is allocated until the server is released.
     final class Replies {
         let byteCount: Int
-        /// A multiple of `byteCount`.
+        /// The length of `bytes`, a multiple of `byteCount`.
         let totalByteCount: Int
         let bytes: UnsafeMutablePointer<CChar>
 
@@ -93,7 +93,7 @@ private final class NullPeer {
     private var greeting: [UInt8] = []
     private var replies: NullServer.Replies?
     private var requestBytes = 1
-    /// Bytes of an incomplete request.
+    /// The number of bytes of an incomplete request.
     private var partial = 0
 
     init(_ server: NullServer, _ loop: UnsafeMutablePointer<uv_loop_t>) {
