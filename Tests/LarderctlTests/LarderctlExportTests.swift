@@ -211,7 +211,7 @@ import Testing
     }
 
     /// A line without a line end is incomplete, even if it looks valid.
-    @Test("the import of a truncated file reports that") func importReportsATruncatedFile() throws {
+    @Test("the import of a truncated file reports where it ends") func importReportsATruncatedFile() throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let half = try larderctl(
             "import", input: Array("\(Self.header)\n\(good)\n\(good.replacing("good", with: "half"))".utf8))

@@ -85,8 +85,8 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test("PURGE TAG treats SOFT as a tag unless it is the last word")
-    func softIsATagUnlessItIsTheLastWordOfPURGETAG() throws {
+    @Test("PURGE TAG treats SOFT as a tag if another tag follows")
+    func softIsATagIfAnotherTagFollows() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))

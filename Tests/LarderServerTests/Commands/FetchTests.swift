@@ -354,7 +354,7 @@ extension TestClient {
         #expect(three.session.waits.fetching.waiting?.isWoken.isSet == false)
     }
 
-    @Test("a waiter gets the lease if the client that got it before the waiter lets it expire")
+    @Test("a waiter gets the lease when the lease of the previous waiter has expired")
     func aWaiterIsNotifiedIfTheNextLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())

@@ -94,7 +94,7 @@ import Testing
     }
 
     /// In one model, an fsync of a file makes its name durable; in the other model it does not.
-    @Test("after an fsync of a file only, its name may be lost") func aSyncedFileMayLackItsName() throws {
+    @Test("a synced file may lose its name if its directory was not synced") func aSyncedFileMayLackItsName() throws {
         let lines = ["os.mkdir(here + 'd')", "sync(write('d/f', 'text'))"]
         #expect(try outcomes(.orderedPowerCut, lines) == [["d/f": "text"]])
         #expect(try outcomes(.strictPowerCut, lines) == [[:], ["d/f": "text"]])
