@@ -28,7 +28,7 @@ final class LibraryRegistration {
     var host: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
-            // While a library is loaded, it must not call commands.
+            // While a library is being loaded, it must not call commands.
             call: { _, _, _, _, _ in ScriptEnding.abandoned.rawValue },
             interrupt: { LibraryRegistration.of($0)?.isTooLong == true ? ScriptEnding.timedOut.rawValue : 0 },
             weigh: { _ in 0 },
