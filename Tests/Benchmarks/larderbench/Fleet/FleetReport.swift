@@ -52,7 +52,7 @@ struct FleetReport {
                     }
             }
         }
-        return "**The largest fleet (machines) by mode and share of writes, and the limit that prevents a larger one**\n\n"
+        return "**The largest fleet (machines) by mode and share of writes, and the limit that stops a larger one**\n\n"
             + Self.table(["", "tier"] + Self.writeShares.map { "1 in \(Self.number(1 / $0))" }, rows)
     }
 
