@@ -72,8 +72,8 @@ extension BlockingLarderClient {
     ///     if it has one. An entry that follows the database's policy counts as stored now, so its lifetime starts
     ///     again.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
-    ///     allows 64 runs, and more until the client's time limit has passed. Random, growing pauses of up to half a
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. With nil, the
+    ///     default, 64 runs, and further ones within the client's time limit. Random, growing pauses of up to half a
     ///     second separate the runs, so that many clients that change one key all succeed.
     ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type. `body` changes
     ///     the parameter to the model to store, or to nil to remove the entry. It may run several times, so its side
@@ -100,7 +100,7 @@ extension BlockingLarderClient {
     }
 
     /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
-    /// - Returns: whether it was.
+    /// - Returns: whether the stored value was still `previous`, so that the change was made.
     private func exchange<Value: Encodable>(
         _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) throws(LarderClientError) -> Bool {

@@ -10,10 +10,9 @@
 /// ```
 ///
 /// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
-/// connection, made when the client is created. If it is lost, the call that notices the loss throws, and the next call
-/// reconnects and selects the database again. A request is sent again only if the daemon cannot have received any of
-/// it. A snapshot that was open on the lost connection is lost too; in this case the call that notices the loss always
-/// throws.
+/// connection, made when the client is created. After a loss, the client reconnects and selects the database again. The
+/// call that notices the loss throws if the daemon may have received a part of its request, or if a snapshot was open,
+/// which is lost too.
 ///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {
@@ -28,8 +27,8 @@ public final class BlockingLarderClient: Sendable {
     ///   - timeoutMilliseconds: how long a call may wait without progress in either direction, 1 to
     ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long reply is not cut off while it keeps
     ///     arriving.
-    ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. Only a
-    ///     custom codec must be passed again to read its entries.
+    ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. To read
+    ///     entries of a custom codec, pass that codec again.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
     /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user,
     ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` if the daemon

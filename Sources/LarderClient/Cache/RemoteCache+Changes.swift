@@ -10,8 +10,8 @@ extension RemoteCache {
     /// for try await change in try await readers.changes() { print(change) }
     /// ```
     /// All such sequences of a client share one connection, separate from its other connections. If that connection is
-    /// lost, `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. After `closed`, the
-    /// sequence can be iterated again; it then reports `CacheChange.Kind.fellBehind`.
+    /// lost, `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. The next iteration reports
+    /// `CacheChange.Kind.fellBehind` and later changes.
     ///
     /// If an entry was stored while it was observed, its expiry is reported within about a second of the deadline, for
     /// at most 65,536 entries at a time. Other expiries are reported when the daemon reclaims the entries' space.

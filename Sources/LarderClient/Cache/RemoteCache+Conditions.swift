@@ -98,8 +98,8 @@ extension RemoteCache {
     ///     if it has one. An entry that follows the database's policy counts as stored now, so its lifetime starts
     ///     again.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
-    ///     allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Random, growing pauses of
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. With nil, the
+    ///     default, 64 runs, and further ones within ``ClientOptions/timeoutMilliseconds``. Random, growing pauses of
     ///     up to half a second separate the runs, so that many tasks that change one key all succeed.
     ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type, which is reported
     ///     to ``ClientOptions/onUndecodable``. `body` changes the parameter to the model to store, or to nil to remove
@@ -126,7 +126,7 @@ extension RemoteCache {
     }
 
     /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
-    /// - Returns: whether it was.
+    /// - Returns: whether the stored value was still `previous`, so that the change was made.
     private func exchange(
         _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) async throws(LarderClientError) -> Bool {

@@ -10,14 +10,14 @@ import LarderRESP
 /// ```
 ///
 /// - Models are stored as JSON, which other programs can read, or with another ``ModelCodec``. The library has the same
-///   codecs, and writes the same bytes. Reads use the codec that is stored with the entry. Only a custom codec must be
-///   passed again to read its entries, and is then tried first for all entries.
+///   codecs, and writes the same bytes. Reads use the codec that is stored with the entry. To read entries of a custom
+///   codec, pass that codec again; it is then tried first for all entries.
 /// - Expired entries are never returned: an entry exists until its deadline.
 /// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` return models from the memory of
 ///   this process if they can, without round trip and decoding. Such a model is never older than the last change that
-///   the daemon has reported to this process. A report takes about as long as a reply. After a write through a cache of
-///   this client, its caches return that value or a newer one. All readers share one decoded value, which is safe for
-///   `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
+///   the daemon has reported to this process. A report takes about as long as a reply. After a write through any cache
+///   of this client, all its caches return the written value or a newer one. All readers share one decoded value, which
+///   is safe for `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
 ///   `cancelled`, `io`, `protocolViolation`; and those documented at the call.
 /// - A key has at most 65,536 bytes: larderd refuses longer ones with `server`.
@@ -48,7 +48,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
     /// No round trip is made if the near cache has the model, or knows that the key has no entry. Otherwise the near
-    /// cache keeps the result if possible.
+    /// cache keeps the result.
     /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near else {

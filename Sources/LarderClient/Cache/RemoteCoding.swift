@@ -7,8 +7,8 @@ import LarderRESP
 /// inferred from the bytes if they are unambiguous, and requested from the daemon otherwise:
 ///
 /// - A type that holds bytes or text is decoded as raw, unless the bytes could also be JSON or a property list.
-/// - Other types are decoded as JSON, or as a property list if the bytes begin like one. Entries whose codec is raw are
-///   decoded like this too, so the daemon's answer would change nothing.
+/// - Other types are decoded as JSON, or as a property list if the bytes begin like one. An entry whose codec is raw is
+///   decoded in the same way, so the codec need not be requested.
 /// - A cache with a custom codec tries that codec first.
 /// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a
 ///   value is assumed to have the codec that the cache itself would use, or to be raw.

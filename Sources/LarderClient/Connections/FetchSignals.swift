@@ -9,8 +9,8 @@ final class FetchSignals: LinkEvents, @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[UInt8]: [WakeUp]] = [:]
 
-    /// Returns the wake-up for a key. Call this before the request is sent, because the report may directly follow the
-    /// reply.
+    /// Returns the wake-up for a key. Call this before FETCH is sent, because the report may directly follow the reply
+    /// to FETCH.
     func listen(_ key: [UInt8]) -> WakeUp {
         let wakeUp = WakeUp()
         lock.withLock { waiting[key, default: []].append(wakeUp) }

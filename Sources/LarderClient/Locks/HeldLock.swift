@@ -8,8 +8,8 @@ public struct HeldLock: Sendable {
     init(_ lockHandle: LockHandle) { self.lockHandle = lockHandle }
 
     /// The fencing token: greater than the tokens of all previous holders. Pass it to the protected resource, which
-    /// should refuse tokens smaller than the last one seen. A holder that was suspended and does not know yet that it
-    /// has lost the lock then does no harm.
+    /// should refuse tokens smaller than the last one seen. Then a holder that lost the lock while it was suspended,
+    /// and has not noticed the loss yet, can do no harm.
     ///
     /// It is never reused, even after restarts, purges and power failures, unless the machine's clock is set back by
     /// more than a week. It is less than 2^53.

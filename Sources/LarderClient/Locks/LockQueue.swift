@@ -87,9 +87,9 @@ struct LockQueue: Sendable {
     /// The pause between two checks whether the daemon is running again.
     private static let pauseMilliseconds: Int64 = 50
 
-    /// Returns whether to keep waiting for a daemon that is not running. A caller waits at most for the lock's
-    /// duration, because another holder could keep the lock for as long. The first call sets `unavailableSince` to the
-    /// current time.
+    /// Returns whether to keep waiting for a daemon that is not running. A caller waits for the daemon no longer than
+    /// the duration of a lock: a holder could have blocked the caller for as long. The first call sets
+    /// `unavailableSince` to the current time.
     private func shouldKeepWaiting(_ unavailableSince: inout Int64?) -> Bool {
         let now = clock.now()
         let since = unavailableSince ?? now
@@ -162,7 +162,7 @@ struct LockQueue: Sendable {
             if case .held(let lockHandle) = attempt { return lockHandle }
             guard let listener else {
                 // Subscribe to changes of the entry, so that the daemon reports each release. Then try once more,
-                // because the lock may have been released before.
+                // because the lock may have been released before the subscription.
                 let new = LockListener(name)
                 listener = new
                 try await core.changesHub.add(new, new.topics)

@@ -59,7 +59,7 @@ struct NearTable {
     private var heads: [Head] = []
     /// The key of each slot; empty for a free slot.
     private var keys: [[UInt8]] = []
-    /// The ``NearBox`` of each slot, with a value of the type in its head; nil for a free slot.
+    /// The ``NearBox`` of each slot; nil for a free slot. The type of its value is `type` in the slot's ``Head``.
     private var boxes: [AnyObject?] = []
     private var freeSlots: [Int32] = []
     private var buckets: [Int32]

@@ -38,14 +38,14 @@ struct FollowerTarget {
     ///   - known: in a full pass, the time range of those target entries that the source must have seen. Such entries
     ///     lose conflicts, and are removed if the source does not list them.
     ///   - notified: if the larders follow each other, the time up to which the target has received all entries of the
-    ///     source. If the target lacks an entry from before this time, it was removed in the target, so it is not
-    ///     stored again.
+    ///     source. An entry of the source from before this time that the target lacks was removed in the target, so it
+    ///     is not stored again.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
-        // If the target had entries of its own when it began to follow, these cannot be distinguished from replicated
-        // entries, so no entry loses conflicts only because of its time.
+        // If the target had entries of its own when it began to follow, the time of an entry does not show whether it
+        // was replicated. Then entries in `known` do not lose conflicts.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var missing: Set<[UInt8]> = []
         if let range = reply.range, let known { missing = try removeUnlisted(reply, range, known, &counts) }
@@ -58,7 +58,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // Remove the target's entry: before this change, it may have had one of the replicated tags.
+                    // Remove the previous version from the target, if it had one of the replicated tags.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))

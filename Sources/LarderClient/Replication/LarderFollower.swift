@@ -165,7 +165,7 @@ public final class LarderFollower {
                 (mark.over, mark.isPeer) = (mark.applied, false)
             }
         } else if mark.applied == 0 {
-            // All entries that an empty database receives during the pass are from this follower.
+            // All entries that an empty target gets during the pass are this follower's, so the pass may remove them.
             if try target.isEmpty() {
                 mark.over = time
                 try takePolicy()

@@ -7,7 +7,7 @@ enum CommandRules {
     case shared
     /// Between MULTI and EXEC.
     case transaction
-    /// On an exclusive connection: all commands with one reply, but nothing after `SELECT`, which may be refused.
+    /// On an exclusive connection: all commands with one reply, but none after `SELECT`, in case `SELECT` is refused.
     case own
     /// On the connection of a blocking client, which is used by its later calls too.
     case blocking

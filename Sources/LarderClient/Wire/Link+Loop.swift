@@ -339,7 +339,7 @@ extension Link {
         for exchange in pending.elements {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
-                // A server that sends nothing for two more time limits after the deadline is considered dead.
+                // Consider the server dead if it sends nothing for two more time limits after this deadline.
                 let end = max(exchange.deadline, lastReceived) + 2 * limit
                 if now >= end { isSilent = true } else { next = min(next, end) }
             } else {
