@@ -122,7 +122,7 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
-            // The value is stale, and another caller is fetching the key, or its last fetch failed.
+            // There is only a stale value, but the caller wants to wait for a fresh one.
             case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break

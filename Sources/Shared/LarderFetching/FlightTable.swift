@@ -52,7 +52,7 @@ package final class FlightTable: @unchecked Sendable {
                 case .cancelled: throw CancellationError()
                 case .finished(.success(let value)):
                     if entered.isFirst || !flight.isFromCache { return value }
-                // Otherwise look the key up again: the entry may have changed between the flight's lookup and now.
+                // The value was looked up before this caller joined. Look it up again, because it may have changed.
                 case .finished(.failure(let error)): return try await stale(backend, options, error)
                 case .hardTimeout:
                     return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))

@@ -17,5 +17,5 @@ package func withoutNil<Value>(_ value: Value?) -> Value? {
     return nil
 }
 
-/// Returns the nil of a model type that is an optional, wrapped as a value; nil for other model types.
+/// Returns `.some(nil)`, the nil of the model itself, if the model type is an optional; nil for other types.
 package func nothing<Value>(of type: Value.Type) -> Value? { (type as? any OptionalModel.Type)?.nothing as? Value }

@@ -27,7 +27,7 @@ struct DecodingCore {
     /// Adds allocated bytes to ``madeBytes``.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
-    /// Adds the memory for a field's value to ``madeBytes``: three times if the model collects the fields.
+    /// Adds the memory for a field's value to ``madeBytes``: ``Made/growth`` times as much if a collection may get it.
     @inline(__always) mutating func note(field bytes: Int, of object: Int) {
         madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
     }

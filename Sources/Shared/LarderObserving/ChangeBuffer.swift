@@ -35,7 +35,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var purgedTags = 0
     /// The number of the place of the last purge of tags; -1 if none is pending.
     private var lastTagPurge = -1
-    /// These three come before the queue. Exception: `loss` waits until the queue is empty, unless changes were lost.
+    /// These three come before the queue, except that `loss` is thrown after it if no changes were lost.
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false

@@ -12,7 +12,7 @@
 ///
 /// - A change is reported with the current entry, not the entry at the time of the change. If a key changes several
 ///   times, the earlier changes may be left out.
-/// - Evictions are not reported. Expiry is not reported either: ``PositionedChange/deadline`` was reported before.
+/// - Evictions are not reported. Nor is expiry, because ``PositionedChange/deadline`` was reported with the entry.
 /// - Changes are read in batches. ``PositionedChange/position`` is the start of the batch, except for the last change
 ///   of a batch. A reader that continues there gets some changes again, so applying a change twice must do no harm.
 /// - From the first such sequence until the larder is closed, the larder remembers the latest changes in a limited

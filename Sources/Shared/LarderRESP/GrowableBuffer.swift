@@ -5,8 +5,8 @@
 //
 // - 0 <= head <= tail <= capacity.
 // - The users of the buffer store positions relative to `head`, so they stay valid when the live bytes move.
-// - Moving the live bytes costs amortized O(1) for each appended byte. They are moved only after at least as many bytes
-//   have been consumed since the last move, or into new memory with at least as many free bytes.
+// - Moving the live bytes costs amortized O(1) for each appended byte. `n` live bytes are moved only after at least `n`
+//   bytes were consumed since the last move, or into new memory with at least `n` free bytes.
 
 /// A queue of bytes: they are appended at the tail and consumed at the head. For one thread at a time.
 struct GrowableBuffer: ~Copyable {

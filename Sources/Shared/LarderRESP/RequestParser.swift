@@ -2,7 +2,7 @@
 //
 // - After missing bytes have arrived, the parser continues where it stopped, so no byte is parsed twice.
 // - Lengths are compared with their limits before they are used in arithmetic.
-// - Memory grows with the received bytes (at most 16 times as large), not with the lengths in headers.
+// - Memory is limited to 16 times the received bytes, whatever lengths the headers have.
 
 /// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as in Redis.
 ///

@@ -9,8 +9,8 @@ package enum LogFormat: String, Sendable, CaseIterable {
     /// A JSON object with `time`, `level` and `message`.
     case json
 
-    /// The format for standard error: ``systemd`` if standard error is connected to systemd's journal, else ``text``. A
-    /// service with redirected output has `JOURNAL_STREAM` too, so the device and inode in it are compared.
+    /// The format for standard error: ``systemd`` if standard error is connected to systemd's journal, else ``text``.
+    /// `JOURNAL_STREAM` is set even if standard error was redirected, so its device and inode are compared.
     package static var automatic: LogFormat {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .text }

@@ -19,7 +19,7 @@ package final class ServiceManager: @unchecked Sendable {
     private var aliveAt = Int64.min / 2
     private var status = ""
 
-    /// The maximum number of pending messages; more are not needed, as state changes are rare. The oldest is dropped.
+    /// The maximum number of pending messages. If there are more, the oldest is dropped.
     private static let pendingMax = 16
 
     /// Creates the object from `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, and removes these variables, so

@@ -4,7 +4,7 @@ struct InvalidationMemory {
     /// When `newer` has more keys than this, it replaces `older`, whose keys are forgotten.
     private static let keysMax = 8192
 
-    /// The number of the last invalidation message.
+    /// The sequence number of the last invalidation message.
     private(set) var sequence: UInt64 = 1
     /// The sequence number of the last invalidation of each key, in two generations.
     private var newer: [[UInt8]: UInt64] = [:]

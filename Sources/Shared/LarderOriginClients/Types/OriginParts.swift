@@ -17,7 +17,7 @@ final class OriginParts: @unchecked Sendable {
     static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
-    /// One more than the highest number of the parts that were ever trusted.
+    /// All parts that were ever trusted have lower numbers than this.
     private let count = Atomic<UInt32>(0)
     /// For each slot of a cluster, how often its owner may have changed: its epoch.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
