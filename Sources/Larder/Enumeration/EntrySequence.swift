@@ -16,8 +16,8 @@ import LarderEngine
 ///
 /// A *run* is one enumeration of the entries. It sees the entries as of its start: no later writes, and no entries that
 /// expire during the run. While it lasts, obsolete files stay on the disk, so a run should not last for hours. If the
-/// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files: the run then continues over the
-/// current entries, and returns each key at most once. A run of a snapshot never continues in this way.
+/// larder has used half of ``CacheOptions/diskBytesMax``, the larder removes these files nevertheless. The run then
+/// continues with the current entries, and still returns each key at most once. Runs of snapshots never do this.
 ///
 /// Starting a run reads every entry of the database that is not in LevelDB yet (usually at most the contents of 64 MiB
 /// of journal), and copies those with the prefix. Finding the first entry also takes time for each removed entry before

@@ -2,12 +2,12 @@ import LarderEngine
 
 /// The reading calls of a ``Cache`` and a ``CacheSnapshot``.
 ///
-/// - Expired entries are never returned: the results are nil after the deadline. An enumeration checks an entry when it
-///   reaches it; until the next step its value can be read, even if the entry expires in the meantime.
+/// - Expired entries are never returned: the results are nil after the deadline. An enumeration checks only on reaching
+///   an entry whether it has expired; its value can be read until the next step.
 /// - Reads see every earlier write, by any thread, and wait until it has the promised durability.
 /// - Each call that may read from the disk has two forms with one name. The synchronous one blocks its thread. In
-///   asynchronous code Swift picks the other one: it answers from memory on the caller's thread, and leaves the rest to
-///   Larder's own threads, so that Swift's cooperative thread pool is never blocked.
+///   asynchronous code Swift picks the asynchronous one. It answers from memory on the caller's thread; Larder's own
+///   threads do the rest, so that Swift's cooperative thread pool is never blocked.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after `Cache.close()`, ``LarderError/Code/deleted``
 ///   after the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` if the disk fails,
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
