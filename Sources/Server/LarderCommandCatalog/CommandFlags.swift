@@ -34,7 +34,7 @@
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
     /// The command runs on a separate thread, because it always takes little time, and must not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
-    /// The command's work is deferred, and is short: it must not wait behind long work of other commands.
+    /// The command is deferred to the threads for short work, so that it does not wait for long work of other commands.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
     /// Redis refuses the command when its memory limit is reached. Larder only shows this flag.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
@@ -48,7 +48,7 @@
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
     /// The command runs the commands that were queued since MULTI.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
-    /// The command does not end the effect of CLIENT CACHING, which then applies to the next command.
+    /// If CLIENT CACHING preceded the command, it applies to the next command instead.
     @inlinable package static var preservesClientCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
     /// The command is intended for internal use by servers.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
@@ -59,7 +59,7 @@
     @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }
     /// The command runs a script, which determines what is read and written.
     @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
-    /// The command administers only the selected database, so its user needs no rights in other ones.
+    /// The command administers only the selected database. Its user needs no rights in other databases.
     @inlinable package static var ofSelectedDatabase: CommandFlags { CommandFlags(rawValue: 1 << 31) }
     /// The command shows information only about databases that the user may read.
     @inlinable package static var showsReadable: CommandFlags { CommandFlags(rawValue: 1 << 34) }

@@ -62,11 +62,11 @@ extension CommandMetadata {
         if flags.contains(.publishes) { return RequiredRight(.write, .anywhere) }
         if flags.contains(.pubsub) {
             if endsSubscriptions { return nil }
-            // The subcommands of PUBSUB show other clients' channels, and the names of channels may contain keys.
+            // PUBSUB shows the channels of other clients, and names of channels may contain keys of any database.
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // Server commands that Redis allows while it still loads its data do not use that data.
+        // A server command that Redis allows while it is loading its data shows nothing about the data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil

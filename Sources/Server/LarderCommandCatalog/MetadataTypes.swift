@@ -187,7 +187,7 @@ package enum ConnectionEffect: Sendable {
     case beginsTransaction
     /// Ends a transaction, or ends watches.
     case endsTransaction
-    /// Changes what the next commands mean, or which messages the client receives.
+    /// Changes the effect of the next commands, or which messages the client receives.
     case changesState
     /// Resets the whole state of the connection.
     case resets

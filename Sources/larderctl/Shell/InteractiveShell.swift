@@ -31,7 +31,7 @@ final class InteractiveShell {
         signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
         session = client.map { ShellSession($0) }
-        // The first call starts collecting push messages.
+        // Start collecting push messages: the first call does that.
         _ = client?.takePushes()
     }
 
@@ -56,7 +56,7 @@ final class InteractiveShell {
             switch editor.read(prompt: prompt) {
             case .interrupted: continue
             case .end:
-                // Write the line break directly, because the terminal may be closed, and ignore errors.
+                // The terminal may be closed, so write the line break directly, which ignores errors.
                 Output.writeToTerminal("\n")
                 return .done
             case .ended(let signal): LoaderProcess.endProgram(by: signal)

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Runs a command and collects its standard output, a value. The command inherits standard input and error.
 ///
-/// While it runs, signals that would terminate this program are sent to it, and reported to the caller afterwards.
+/// While the command runs, signals that would terminate this program are sent to the command, and then reported.
 final class LoaderProcess: Sendable {
     enum End: Equatable {
         case exited(Int32)
@@ -20,11 +20,11 @@ final class LoaderProcess: Sendable {
         let end: End
     }
 
-    /// The signals that are sent to the command. Those that this program ignores, as with nohup, stay ignored.
+    /// The signals that are sent to the command, without those that this program ignores, for example because of nohup.
     private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
-    /// Held while a signal is sent and while the process ID is released, because the ID may be reused.
+    /// Held while a signal is sent, and while the command is reaped: after that, the process ID may be reused.
     private let lock = Lock()
     private let isRunning = Atomic<Bool>(true)
     /// The signal that this program has received; 0 if there was none.
@@ -141,9 +141,9 @@ final class LoaderProcess: Sendable {
         }
     }
 
-    /// Whether to stop reading the output.
-    /// - Parameter isComplete: whether the end of the pipe was reached. If not, background processes of the command may
-    ///   still write. The output of a command that was killed is not used, so it need not be complete.
+    /// Whether to stop reading the output. If the command was killed, its output is not used, so need not be complete.
+    /// - Parameter isComplete: whether the end of the pipe was reached. Until then, background processes of the command
+    ///   may write to the pipe.
     private func isOver(isComplete: Bool) -> Bool {
         if asked.load(ordering: .acquiring) != 0 { return true }
         var info = siginfo_t()

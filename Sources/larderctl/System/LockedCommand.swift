@@ -4,12 +4,12 @@ import LarderPlatform
 
 /// Runs a command while a lock is held. The command inherits standard input, output and error.
 ///
-/// While the command runs, it receives the signals to terminate, SIGUSR1 and SIGUSR2 that are sent to this program.
-/// Before that, these signals end the wait for the lock.
+/// While the command runs, SIGUSR1, SIGUSR2 and the signals to terminate are passed on to the command. Before that,
+/// these signals end the wait for the lock.
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
-    /// The signals that are sent to the command. Those that this program ignores, as with nohup, stay ignored.
+    /// The signals that are sent to the command, without those that this program ignores, for example because of nohup.
     private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
         .filter { !ProcessStart.isIgnored($0) }
 

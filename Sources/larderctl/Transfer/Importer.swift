@@ -69,15 +69,15 @@ struct Importer {
     // The identity of the import, and the end of the entries acknowledged by the daemon; nil if no position is stored.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
-    /// An older acknowledged position: the next one to be stored, because its entries are certainly durable by then.
+    /// The acknowledged position to store next, after ``durabilityDelayMilliseconds``, when its entries are durable.
     private var settled: ImportPosition?
     private var settledAt = MonotonicClock.milliseconds()
 
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
     private static let notesMax = 5
-    /// How long ago, in milliseconds, a position must have been acknowledged before it is stored. A power failure may
-    /// lose entries that the daemon has acknowledged within about the last second.
+    /// The minimum time, in milliseconds, from the acknowledgement of a position until it is stored. A power failure
+    /// may lose entries that the daemon has acknowledged within about the last second.
     private static let durabilityDelayMilliseconds: Int64 = 2000
 
     init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
@@ -107,7 +107,7 @@ struct Importer {
             try flush(reader)
             try checkEnd(reader)
         } catch {
-            // Store the position, so that the next call need not import these entries again.
+            // Store the position, so that the next import continues after the acknowledged entries.
             acknowledged.map { save($0) }
             throw error
         }
@@ -262,7 +262,7 @@ struct Importer {
     // MARK: Sending
 
     /// Sends the pending entries, and updates the position.
-    /// - Parameter isBefore: whether the new position is before the line that was read last.
+    /// - Parameter isBefore: whether the new position is the start of the line that was read last, instead of its end.
     private mutating func flush(_ reader: LineReader, isBefore: Bool = false) throws {
         try send()
         let (offset, line) = isBefore ? (reader.lineStart, reader.number - 1) : (reader.offset, reader.number)

@@ -53,7 +53,7 @@ struct Replication {
             $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
         }
         if context.options.databases.isEmpty { return known }
-        // A database that was removed at the source may still have entries at the target, to be removed.
+        // If the source no longer has a database, its entries at the target must be removed: accept its name too.
         let both = known + (try clients.to.databases().map(\.name))
         for name in context.options.databases where mustExist && !both.contains(name) {
             throw UsageError(

@@ -105,8 +105,8 @@ private struct LockVerbCall: Sendable {
         for other in outer.split(separator: ":") {
             let parts = other.split(separator: "@")
             guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
-            // The marker may be outdated: COMMAND may have started a background process that calls this after the lock
-            // was released. So check whether the holder still runs.
+            // The marker may be outdated: COMMAND may have started a background process that runs `larderctl lock`
+            // after the lock was released. So check whether the holder still runs.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
                 "\(printableKey(name)) is held by a parent of this process: they would wait for each other",

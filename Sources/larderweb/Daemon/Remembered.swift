@@ -17,7 +17,7 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
 
     /// - Parameters:
     ///   - milliseconds: the minimum time for which a value is valid.
-    ///   - costFactor: after a slow fetch, a value is valid for this many times its duration, up to a minute.
+    ///   - costFactor: after a slow fetch, a value is valid for this many times the fetch's duration, up to a minute.
     init(
         milliseconds: Int64, costFactor: Int64 = 0, load: @escaping @Sendable () throws(LarderClientError) -> Value
     ) {

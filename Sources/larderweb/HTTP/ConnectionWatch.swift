@@ -8,7 +8,7 @@ final class ConnectionWatch: @unchecked Sendable {
     /// The stage of a connection.
     private enum Stage {
         case sendsRequest, waits, takesAnswer
-        /// Shut down, but its thread has not noticed yet.
+        /// The connection is shut down, but its thread has not noticed yet.
         case ended
     }
 

@@ -177,7 +177,7 @@ final class History: @unchecked Sendable {
         ". Lost figures are a gap in the charts of the last day; the damaged files are below DAMAGED, and may be removed. "
         + "Test the disk (smartctl) and the memory"
 
-    /// Clears an error that has not occurred for a while. The larder retries continuously, so the error is fixed.
+    /// Clears an error that has not recurred for a while. The larder retries continuously, so the cause must be gone.
     private func endComplaint() {
         let now = MonotonicClock.milliseconds()
         let isOver = lock.withLock { () -> Bool in

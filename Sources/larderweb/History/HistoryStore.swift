@@ -29,7 +29,7 @@ struct HistoryStore: Sendable {
                 operation: "open", database: other)
         }
         var options = CacheOptions()
-        // A day's samples are less than a megabyte, and are read once.
+        // A day's samples are less than a megabyte, and are read only once, so do not cache them.
         options.memoryBytes = 0
         options.blockCacheBytes = 0
         options.decodedModels = false

@@ -75,8 +75,8 @@ struct HistoryPoint: Encodable, Sendable {
     let netOut: Double?
     /// The average time of a command in seconds; nil without commands.
     let seconds: Double?
-    /// The share of reads that were hits, from 0 to 1; nil if there were no reads. The next two are shares of reads,
-    /// too.
+    /// The share of reads that were hits, from 0 to 1; nil if there were no reads. `stale` and `refreshed` are shares
+    /// of reads, too.
     let hits: Double?
     let stale: Double?
     let refreshed: Double?

@@ -31,7 +31,7 @@ enum OriginMetrics {
         .counter("superseded", "superseded", "Queued writes dropped because the origin had a newer value."),
     ]
 
-    /// - Parameter databasesMax: the maximum number of databases with series: the first ones in INFO.
+    /// - Parameter databasesMax: metrics are written for at most this many databases, the first ones that INFO lists.
     static func add(_ info: InfoText, databasesMax: Int, to text: inout MetricsText) {
         let origins = info.lists("origin_").prefix(databasesMax)
         for row in rows {

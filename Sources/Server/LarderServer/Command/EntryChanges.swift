@@ -27,8 +27,8 @@ enum EntryChanges {
 
     // MARK: Deadlines
 
-    /// Returns the remaining time until a deadline, or ``noDeadline``. Returns 0 for a deadline that has passed,
-    /// because the policy was changed after the entry was found fresh. Negative numbers have other meanings.
+    /// Returns the remaining time until a deadline, or ``noDeadline``. If a change of the policy has just made the
+    /// entry expire, returns 0, because negative replies have other meanings.
     static func remaining(_ deadline: Int64?, now: Int64, inSeconds: Bool) -> Int64 {
         guard let deadline else { return noDeadline }
         let left = max(0, deadline - now)

@@ -2,9 +2,9 @@
 /// a string, the version of the format (two bytes), and a CRC-64 of all preceding bytes (eight bytes). The last two are
 /// little-endian.
 ///
-/// A string is stored as its length, followed by its bytes. The first two bits of a length, and for long ones its whole
-/// first byte, tell whether it has 6, 14, 32 or 64 bits. If both bits are set, the string is stored differently, as the
-/// other six bits say: as an integer of one, two or four bytes, or compressed with LZF.
+/// A string is stored as its length, followed by its bytes. The first two bits tell the size of the length: 00 for 6
+/// bits, 01 for 14, and 10 for 32 or 64, depending on the other six bits. 11 means another form, which the other six
+/// bits tell: an integer of one, two or four bytes, or a text compressed with LZF.
 package enum DumpPayload {
     /// The version of the format that Redis 7.0 uses.
     private static let version: UInt16 = 10
@@ -195,7 +195,7 @@ package enum DumpPayload {
             }
         }
 
-        /// Reads a length. Returns nil if there is an encoding instead, or if the length is impossible.
+        /// Reads a length. Returns nil if the string is stored in another form, or if the length is impossible.
         private mutating func length() -> Int? {
             guard let first = byte() else { return nil }
             switch (first >> 6, first) {

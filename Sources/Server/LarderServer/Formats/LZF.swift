@@ -120,7 +120,8 @@ enum LZF {
             return end
         }
 
-        /// Returns how many bytes are equal at both positions. As in Redis, the first 16 comparisons ignore the limit.
+        /// Returns how many bytes are equal at both positions. As in Redis, the first 16 comparisons do not check
+        /// `most`.
         private func length(_ place: Int, _ index: Int) -> Int {
             let most = min(input.count - index - 2, referenceMax)
             var length = 2

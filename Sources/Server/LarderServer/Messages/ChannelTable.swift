@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// The subscribers of each channel.
 ///
-/// The table consists of parts with one lock each. The lock of a channel's part is held while its subscribers change,
-/// and while a message is added to the queues of the event loops. So publishers on different loops seldom wait for each
-/// other. When a connection has unsubscribed, all messages for it are already in its queue.
+/// The table consists of parts with a lock each, so that publishers on different loops seldom wait for each other. The
+/// lock of a channel's part is held while the channel's subscribers change, and while a message is queued for them. So
+/// when a connection has unsubscribed, no more messages of the channel are queued for it.
 ///
 /// `@unchecked Sendable`: each part has its own lock.
 final class ChannelTable: @unchecked Sendable {

@@ -38,7 +38,7 @@ final class Monitors: @unchecked Sendable {
     }
 
     /// Sends a line to all these connections. Each event loop gets it only once.
-    /// - Parameter excepted: the connection that runs the command, if it receives no more output; otherwise nil.
+    /// - Parameter excepted: a connection that receives no more output, and so does not get the line; nil for none.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
         for (queue, group) in lock.withLock({ groups }) {

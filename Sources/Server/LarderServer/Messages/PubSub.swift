@@ -37,8 +37,8 @@ final class PubSub: @unchecked Sendable {
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// The number of subscriptions to channels for changes, and a function that is called when one is added or the last
-    /// one ends. Guarded by `changeLock`.
+    /// The number of subscriptions to channels for changes, and a function that is called when a subscription is added,
+    /// or the last one ends. Guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }

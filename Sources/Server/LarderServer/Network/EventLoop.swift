@@ -38,7 +38,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private let mailLock = Lock()
     private var mail: [Message] = []
-    /// Whether the loop has stopped reading messages. Later ones are dropped.
+    /// Whether the loop has stopped reading messages. Later messages are dropped.
     private var isOver = false
 
     /// Messages for the connections of this loop.
@@ -263,7 +263,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
-    /// Lets clients that use MONITOR take lines as fast as they read.
+    /// Notifies connections that use MONITOR of new lines, and removes the lines that all of them have taken.
     private func feedMonitors() {
         if monitorFeed.takeNews() {
             for connection in monitorFeed.readers { connection.noteLines() }

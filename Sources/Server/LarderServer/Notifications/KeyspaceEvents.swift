@@ -112,8 +112,8 @@ extension WriteTag {
         }
     }
 
-    /// Whether the stored entry is always reported as new. Redis first removes an existing entry of the key for these
-    /// commands, without an event.
+    /// Whether the stored entry is always reported as new: for these commands, Redis first removes an existing entry of
+    /// the key, without an event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 
     /// Whether the command moves an entry from one key to another.

@@ -37,11 +37,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private let lock = Lock()
     // Guarded by `lock`:
     private var events: KeyspaceEvents = []
-    /// Deadlines that entries have of their own, watched only while expiries are published or BCAST is used.
+    /// The deadlines of entries that do not follow the policy. Kept only while expiries are published or BCAST is used.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// The number of running scans that collect deadlines; and the entries changed since the scans began. A scan may
-    /// have read their old deadlines, so its results for them are ignored.
+    /// The number of running scans that collect deadlines; and the entries that have changed during these scans. A scan
+    /// may have read an old deadline of such an entry, so its result is ignored.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
     /// For each database, the number of callers that are purging it. They report the purge themselves.
@@ -144,7 +144,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Sets a function that is called once, when the expiry of an entry cannot be reported because too many deadlines
-    /// are watched. It gets the limit. It must return quickly, and must not call this object.
+    /// are watched. The function gets the limit. It must return quickly, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
@@ -190,11 +190,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // Do not publish an expiry twice: an own deadline that is no longer watched (`old`) was published when it
-            // passed. Governed entries are not watched: publish their expiry if it was after the start.
+            // Publish each expiry only once: an own deadline that is no longer watched (`old` is nil) was published when
+            // it passed. Governed entries are never watched: publish their expiry if it was after the start.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
-                // CLIENT PAUSE delays the event, but not the removal by a checkpoint: watch the deadline again.
+                // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.
                 deadlines.set(EntryName(database: change.database, key: change.key), deadline)
             } else {
                 publish(.expired, "expired", change)
@@ -228,10 +228,10 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if !isNotifiedLater { tracking.invalidateAll(in: [database.name]) }
     }
 
-    /// Runs `body`, which purges databases. Tracking clients get one invalidation at its end instead of one per
+    /// Runs `body`, which purges databases. After that, tracking clients get one invalidation instead of one per
     /// database.
-    /// - Parameter isForAll: whether all tracking clients get it, as in Redis; otherwise only those that have used a
-    ///   database.
+    /// - Parameter isForAll: whether all tracking clients get the invalidation, as in Redis; otherwise only those that
+    ///   have used one of the databases.
     func notifyOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -93,8 +93,8 @@ struct TrackingSettings: Sendable {
 
 /// The table of CLIENT TRACKING: which clients have read which keys. Notifies these clients when the keys change.
 ///
-/// - A key is recorded *before* it is read, and reported after a change is committed. If a client reads a key again
-///   after a report, it gets the reported value or a newer one.
+/// - A key is recorded *before* it is read, and reported after a change is committed. If a client reads the key after
+///   the report, it gets the changed value or a newer one.
 /// - The table has a size limit. If a key must be removed to keep the limit, it is reported as changed.
 /// - As in Redis, the same key of different databases has one line in the table. If a whole database changes, the
 ///   clients that have selected it are notified.
@@ -104,8 +104,8 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read a key.
     private struct Reader {
         let client: TrackingClient
-        /// The number of the client's latest commit when it read the key, or when it was last notified of a change of
-        /// the key. The value that it has read includes its own changes up to this commit.
+        /// The sequence number of the client's own latest commit, as of its read of the key, or of its last
+        /// notification about the key if that was later. The client has seen its own changes up to this commit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
@@ -114,7 +114,7 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read the key, and has then run a command that may have changed the key.
     private struct Writer {
         let client: TrackingClient
-        /// The number of the client's latest commit before that command. The command's own commit has a higher number.
+        /// The sequence number of the client's latest commit before that command. That of the command is higher.
         let previousUnit: UInt64
     }
 
@@ -242,10 +242,10 @@ final class Tracking: @unchecked Sendable {
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
     /// Records that a client is about to read a key.
-    /// - Parameter ownUnit: the number of the client's latest commit. The value that the client reads includes its own
-    ///   changes up to this commit. 0 if the client cannot be notified before the reply.
+    /// - Parameter ownUnit: the sequence number of the client's latest commit: the client's read sees its own changes
+    ///   up to this commit. 0 if the client cannot be notified before the reply.
     /// - Returns: whether the client must be notified before it gets the reply, because it has changed the key since it
-    ///   last read it. It is not notified again when that change is committed.
+    ///   last read the key. The client is not notified again when that change is committed.
     @discardableResult
     func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
@@ -253,7 +253,7 @@ final class Tracking: @unchecked Sendable {
             if var readers = part.readers[key] {
                 let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
                 if let index = readers.firstIndex(where: { $0.isClient(client) }) {
-                    // A script's changes are not recorded as the client's own: it is notified when they are committed.
+                    // `wasWritten` is false for a script's changes: the client is notified when these are committed.
                     guard client.isNoLoop || wasWritten && ownUnit > 0 else { return (false, nil) }
                     readers[index].ownUnit = max(ownUnit, readers[index].ownUnit)
                     part.readers[key] = readers
@@ -274,9 +274,9 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. When the change is committed, the client's earlier read of the
-    /// key is no longer tracked. A later read, in the same transaction or pipeline, stays tracked.
-    /// - Parameter previousUnit: the number of the client's latest commit so far.
+    /// Records that a client is about to change a key. The commit of the change ends the tracking of the client's
+    /// earlier read of the key, but not of a read after the change, in the same transaction or pipeline.
+    /// - Parameter previousUnit: the sequence number of the client's latest commit so far.
     func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
         part.lock.withLock {
@@ -300,8 +300,8 @@ final class Tracking: @unchecked Sendable {
     /// - Parameters:
     ///   - database: the changed database. Clients that may not read it have read the key in another database, and are
     ///     kept.
-    ///   - writer: the client that has changed the key in the commit with the number `unit`. It is kept if it has read
-    ///     the key after its change.
+    ///   - writer: the ID of the client that has changed the key in the commit with the sequence number `unit`. The
+    ///     client is kept if it has read the key after its change.
     /// - Returns: the removed readers; nil if nobody has read the key.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
@@ -311,8 +311,8 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.mayNotify($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // Keep the client, because it has read its own change. The list of writers may contain it for a later
-                // command that did not change the key.
+                // Keep the client, because it has read its own change. It may be in the list of writers, but only
+                // because of a command after that read.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop
                     && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true

@@ -10,8 +10,7 @@ struct Setting: Sendable {
     enum Change: Sendable {
         /// The setting can only be set when larderd starts: CONFIG SET returns Redis' error for immutable settings.
         case never
-        /// The setting is immutable like with ``never``, but setting its current value succeeds: some clients always do
-        /// that.
+        /// Like ``never``, except that setting the current value succeeds, because some clients always do that.
         case currentValueOnly
         /// CONFIG SET returns Redis' error for protected settings.
         case protected
@@ -34,7 +33,7 @@ struct Setting: Sendable {
         self.change = change
     }
 
-    /// Creates the setting of an option. ``DaemonOption`` gives it the option's name, and decides what CONFIG SET does.
+    /// Creates the setting with the name of an option. ``DaemonOption`` sets the name and the effect of CONFIG SET.
     static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
 
     var isOwn: Bool { name.isEmpty }

@@ -3,7 +3,7 @@ import LarderPlatform
 
 /// Sends requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
 ///
-/// Merging equal requests cannot deadlock in a cycle of larders: a request that comes back lists more larders.
+/// This cannot deadlock in a cycle of larders: a request that comes back lists more larders, so it is not equal.
 ///
 /// `@unchecked Sendable`: `waiting` is guarded by `lock`.
 final class HopQueries: @unchecked Sendable {

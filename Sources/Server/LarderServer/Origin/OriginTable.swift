@@ -245,7 +245,7 @@ package final class OriginTable: @unchecked Sendable {
     private func change(
         _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
     ) throws(CommandError) {
-        // Wait for the running delivery before its outbox is discarded, or gets a new delivery.
+        // Stop the delivery and wait for it: below, its outbox is discarded, or gets a new delivery.
         lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
         do throws(LarderError) {
             try discarded?.discard()
@@ -293,10 +293,10 @@ package final class OriginTable: @unchecked Sendable {
                 + "be lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
-    /// Checks the outbox of a database that did not use write-behind. If it has entries, they were queued for another
+    /// Checks the outbox of a database that did not use write-behind. Entries in the outbox were queued for another
     /// origin, or written by users.
     /// - Returns: the outbox; nil if it is empty.
-    /// - Throws: an error if it contains entries and `discards` is false.
+    /// - Throws: an error if the outbox contains entries and `discards` is false.
     private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
         let companion = try outbox(of: name)
         guard companion.index.waiting > 0 else { return nil }

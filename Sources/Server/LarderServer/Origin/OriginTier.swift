@@ -146,16 +146,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Whether the key has a mark: its entry was current at some time since the start, and was not invalidated since.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
-    /// Whether a value may be returned to a command that started at an instant. The value must have been requested
-    /// after that, or must still be current.
+    /// Whether a value may be returned to a command that started at `start`, because the value was requested after
+    /// `start`, or is still current.
     func isValid(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
         if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
-    /// Whether a value that was read is still marked as current. If so, the origin will send an invalidation when it
-    /// changes.
+    /// Whether a value that was read is still marked as current. If so, the origin will send an invalidation when the
+    /// value changes.
     func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
         guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
             return false

@@ -79,8 +79,8 @@ final class OutboxDelivery: @unchecked Sendable {
         defer { outbox.index.notifyWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             nextAttemptAt = min(nextAttemptAt, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // The connection for deliveries may still wait before it connects again, so the next attempt may fail.
-            // Forget earlier failures, so that this one does not cause the longest delay.
+            // The attempt may still fail, because the connection for deliveries has a back-off of its own. Forget the
+            // earlier failures, so that the next delay is the shortest.
             failures = 0
         }
         if nextAttemptAt > now { return max(1, min(nextAttemptAt, outbox.index.nextWaiter) - now) }
@@ -142,7 +142,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 continue
             }
             settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
-            // If the removal below fails, the write is delivered again, and must not overwrite a newer value then.
+            // If `settle` fails, the write is delivered again. `doubt` then prevents it from overwriting a newer value.
             outbox.index.note(parcel.turn, parcel.doubt)
         }
         do throws(LarderError) {
@@ -154,8 +154,8 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Reads the origin's current values of all keys that are delivered for the first time. If a delivery must be
-    /// repeated later, a value that differs from the one read here may be newer than the write.
+    /// Reads the origin's current value of each key that is delivered for the first time. If the delivery must be
+    /// repeated, a different value at the origin may be newer than the write, and is not overwritten.
     /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }
@@ -212,7 +212,7 @@ final class OutboxDelivery: @unchecked Sendable {
         var reason: OriginError?
         let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
         for (parcel, error) in failed {
-            // Only a write that may have been executed must check for newer values at its next attempt.
+            // If the write may have been executed, its next attempt must check for newer values.
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()

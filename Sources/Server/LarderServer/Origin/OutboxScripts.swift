@@ -3,7 +3,7 @@ import LarderOutboxes
 /// Lua scripts that the origin runs, so that a repeated delivery does not overwrite a newer value. They work on Redis,
 /// Valkey and compatible servers.
 enum OutboxScripts {
-    /// Sets `d` to the SHA-1 of the key's value as 40 hexadecimal digits; to an empty string if the key does not exist.
+    /// Sets `d` to the SHA-1 of the key's string, in hexadecimal; to '' without a value, to 'other' for another type.
     private static let look = """
         local v = redis.pcall('GET', KEYS[1])
         local d = ''
@@ -11,7 +11,7 @@ enum OutboxScripts {
 
         """
 
-    /// Applies the write if the origin still has the value from before the first attempt, which `ARGV[1]` identifies.
+    /// Applies the write if the origin still has the value from before the first attempt, whose `d` is `ARGV[1]`.
     private static let apply = """
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])

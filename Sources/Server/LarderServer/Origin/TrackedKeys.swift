@@ -2,7 +2,7 @@ import LarderEngine
 import LarderOriginClients
 import LarderPlatform
 
-/// Tracks which cached entries are current at the origin. Each of them has a *mark* that says when and how it was read.
+/// Tracks which cached entries are current at the origin. Each has a *mark*, which records when and how it was read.
 ///
 /// A mark does not contain the value. A value gets no mark if the origin may have changed it after the read. An entry
 /// without a mark is read again before it is served. Losing a mark therefore costs only one request, so the table has a
@@ -18,8 +18,8 @@ final class TrackedKeys: @unchecked Sendable {
         /// If the origin has no value for the key: the time until which the key is assumed to be absent, in
         /// milliseconds since 1970. Nil if the key has a value.
         let absentUntil: Int64?
-        /// The engine's number of rollbacks before the value was stored. If the number has changed, the value may be
-        /// lost.
+        /// The engine's count of rollbacks before the value was stored. If the count has changed since, a rollback may
+        /// have removed the value.
         let rollbacks: UInt64
         /// When the request was sent, in nanoseconds of the monotonic clock.
         let sentAt: Int64

@@ -133,7 +133,7 @@ final class ScriptCache: @unchecked Sendable {
             }
             return (scripts, idle)
         }
-        // Release them only now, so that this takes no time while the lock is held.
+        // Release the scripts and interpreters without holding the lock, because that takes time.
         withExtendedLifetime(previous) {}
     }
 
@@ -206,7 +206,7 @@ struct ScriptCounts: ~Copyable {
     /// How often a script has started again, because it used keys that it had not declared, or because other clients
     /// had changed entries that it had read.
     let repeats = Atomic<Int>(0)
-    /// Scripts that were so slow that they continued without locks.
+    /// Scripts that were so slow that they started again without locks.
     let longRuns = Atomic<Int>(0)
     let killed = Atomic<Int>(0)
     let timedOut = Atomic<Int>(0)

@@ -84,7 +84,7 @@ final class CommandCounter: @unchecked Sendable {
         start[4 + Self.bucket(Int(nanosecondsEach / 1000))].add(times)
     }
 
-    /// Counts the failure of a call that ``ran(_:times:nanosecondsEach:)`` counts.
+    /// Counts a call as failed, in addition to ``ran(_:times:nanosecondsEach:)``.
     func failed(_ number: Int) { cells[number * Self.fields + 3].add() }
 
     /// Counts a command that was refused before it ran.

@@ -30,7 +30,7 @@ final class EntryCounts: @unchecked Sendable {
     /// `staleNanoseconds`.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
-    /// The time between the starts of two counts is at least this multiple of the first one's duration. So counting
+    /// The time between the starts of two counts is at least this multiple of the first count's duration. So counting
     /// takes at most 1/50 of a CPU.
     private static let costFactor: Int64 = 50
     /// The longest time that INFO waits for counts.
@@ -54,10 +54,9 @@ final class EntryCounts: @unchecked Sendable {
         pool?.stop()
     }
 
-    /// Returns the number of entries of each database. The numbers are current if counting is fast, otherwise up to
-    /// about a minute old.
-    /// - Parameters:
-    ///   - asked: the time of the request, in nanoseconds of the monotonic clock. A count that began later is current.
+    /// Returns the number of entries of each database. If counting is fast, waits for a count that began after the
+    /// request. Otherwise, the numbers may be a minute old, or older if a count takes more than a second.
+    /// - Parameter asked: the time of the request, in nanoseconds of the monotonic clock.
     /// - Returns: the results in the order of `databases`; nil for a database that has not been counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
         let end = MonotonicClock.nanoseconds() + Self.patienceMilliseconds * 1_000_000

@@ -27,7 +27,7 @@ package struct Limits: Sendable {
     package var subscriberBytesSoft: Int { subscriberBytesMax / 4 }
     /// How long a subscriber may have more than ``subscriberBytesSoft`` unread bytes, in milliseconds: 1 minute.
     package var subscriberSoftMilliseconds: Int64 = 60_000
-    /// Bytes of messages that event loops have not yet passed to their connections. Beyond it, publishers wait: 64 MiB.
+    /// Bytes of messages that wait in the queues of event loops: 64 MiB. If there are more, publishers wait.
     package var undeliveredBytesMax = 64 << 20
     /// Keys that are tracked for all clients with CLIENT TRACKING together (`--max-tracked-keys`).
     package var trackedKeysMax = 1_000_000
@@ -97,7 +97,7 @@ package struct Limits: Sendable {
     /// Bytes that a command may receive, build or process on an event loop: 1 MiB. Commands with more bytes run on
     /// other threads.
     static let loopBytesMax = 1 << 20
-    /// Bytes of replies after which a series of requests reads the clock again: 64 KiB.
+    /// Bytes of replies after which an event loop that runs a series of GETs may read the clock again: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
     /// Bytes of writes that an event loop commits itself: 4 MiB. If there are more, the pipeline's thread commits them.
     static let loopCommitBytesMax = 4 << 20

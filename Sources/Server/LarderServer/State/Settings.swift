@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The settings that CONFIG SET can change while the daemon runs. Other objects store the rest of them.
+/// Settings that CONFIG SET can change while the daemon runs. Other objects store further ones.
 ///
 /// `@unchecked Sendable`: the texts are guarded by `lock`; the rest is atomic.
 final class Settings: @unchecked Sendable {

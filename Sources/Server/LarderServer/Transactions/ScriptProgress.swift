@@ -26,7 +26,7 @@ final class ScriptProgress {
     let begin: Int64
     let killSwitch = ScriptKillSwitch()
     var stage = Stage.inPlace
-    /// Whether the script continues on a thread for long scripts.
+    /// Whether the script runs on a thread for long scripts.
     var isLong = false
     /// How many times the script has started again.
     var repeats = 0
@@ -43,7 +43,7 @@ final class ScriptProgress {
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// During a replay, the time at which the recorded commands ran, which the replayed ones use too. Nil otherwise.
+    /// During a replay, the current time for its commands: the one that the recorded commands used. Nil otherwise.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
@@ -66,7 +66,7 @@ final class ScriptProgress {
 
 /// What a script did while it ran without locks: its calls, their results, and its reply.
 struct ScriptRecord {
-    /// The time that the commands have used.
+    /// The current time that all commands of the script used.
     let now: Int64
     /// The ``ConnectionRights/generation`` when the script began. If it has changed, the rights of the user may have
     /// changed.

@@ -142,8 +142,8 @@ enum TransactionMissing {
     case database(String)
 }
 
-/// An attempt to run a transaction's commands. Usually, the locks of all keys are held. ``Call`` uses it instead of the
-/// engine.
+/// An attempt to run a transaction's commands, usually while the locks of all keys are held. Each ``Call`` uses the run
+/// instead of the engine.
 ///
 /// Used only on the thread that runs the transaction.
 final class TransactionRun {

@@ -119,7 +119,7 @@ private struct FetchCall {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
         case "absent":
-            // The daemon replies without a remaining time only if the database has an origin.
+            // The remaining time is 0 only if the database has an origin.
             if answer.ttl == 0 {
                 complain(
                     "the daemon reads this database's origin, which has no value: COMMAND did not run",
@@ -213,7 +213,7 @@ private struct FetchCall {
             if let text = reply.errorMessage { complain(text) }
             return reply.errorMessage == nil && !reply.isNull
         } catch {
-            // The daemon ends the lease when the connection is lost.
+            // Do not retry, because the daemon ends the lease when the connection is lost.
             complain(error.message)
             return false
         }

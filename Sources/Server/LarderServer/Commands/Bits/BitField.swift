@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. The differences wrap around, as
-    /// in Redis. For an operand far outside of the range, this decides which of the two numbers is returned.
+    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. As in Redis, `room` and `fall`
+    /// may overflow. If an operand is far outside of the field's range, the result depends on that overflow.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

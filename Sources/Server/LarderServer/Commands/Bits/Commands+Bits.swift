@@ -136,7 +136,7 @@ enum BitCommands {
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // If the call gives no end, zeros follow the last byte of the value.
+        // If the call gives no end, the value counts as followed by zeros: the first of them is found.
         return !bit && call.count <= 4 ? payload.count * 8 : -1
     }
 

@@ -81,7 +81,7 @@ enum KeyCommands {
             guard let last = cursors.find(cursor, database: view.database.name) else {
                 throw CommandError("ERR unknown cursor \(cursor): it has expired or is invalid; restart with cursor 0")
             }
-            // Begin at the smallest key that is greater than the last one.
+            // Begin at the smallest key that is greater than the last key.
             start = last + [0]
         }
         return .deferred { [start] (reply) throws(CommandError) in

@@ -64,10 +64,11 @@ enum FetchingCommands {
     enum FetchEnd {
         /// The reply is written.
         case answered
-        /// Another client has the lease, which ends in this many milliseconds at the latest. No reply is written.
+        /// Another client has the lease, for at most this many milliseconds. The command does not wait for the lease.
+        /// No reply is written.
         case wait(Int64)
-        /// Another client has the lease, and the command waits for it. The lease ends at this time of the monotonic
-        /// clock, in milliseconds, at the latest. No reply is written.
+        /// Another client has the lease, and the command waits for it: at most until this time of the monotonic clock,
+        /// in milliseconds, when the lease ends. No reply is written.
         case queued(Int64)
     }
 
