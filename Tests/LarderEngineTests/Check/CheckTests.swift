@@ -43,7 +43,7 @@ import Testing
         let segment = try copy.lastSegment()
         try Files.write(segment, try Files.read(segment) + [0xF7, 0x4C, 0x4A, 0x46, 1, 2, 3, 4, 0, 0])
         try copy.expectHealthy()
-        // The end of LevelDB's log, after the synced part, may be incomplete too.
+        // Neither is an incomplete end of LevelDB's log a problem, after the synced part.
         let epoch = try copy.epochDirectory()
         let log = epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
         try Files.write(log, try Files.read(log) + [1, 2, 3])
@@ -323,7 +323,7 @@ import Testing
         larder.close()
         let facts = LedgerFacts(directory: larder.path, journal: JournalCheck.End())
         #expect(facts.mayHavePurges(of: "books"))
-        // The ledger is removed, so these answers come from what was read before.
+        // The ledger is removed now, so the following answers can only come from what was read before.
         try FileSystem.removeTree(larder.path + "/LEDGER")
         #expect(!facts.mayHavePurges(of: "other"))
         #expect(facts.mayHavePurges(of: "books"))

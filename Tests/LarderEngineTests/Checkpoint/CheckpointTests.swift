@@ -103,8 +103,8 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// Data is synced in the journal before it is flushed to LevelDB. A journal that ends before the flushed data has
-    /// therefore lost entries.
+    /// Data is flushed to LevelDB only after it was synced in the journal. So a journal that ends before the flushed
+    /// data has lost entries.
     @Test func aJournalThatEndsBeforeTheDataInLevelDBIsDamage() throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
@@ -113,7 +113,7 @@ import Testing
         let whole = try Files.read(larder.journalSegments[0]).count
         for count in JournalFormat.segmentHeaderBytes...whole {
             let crashCopy = try larder.crashCopy()
-            // SYNCED is removed, because it would reveal the loss too.
+            // Without SYNCED, which would reveal the loss too, only LevelDB shows that the journal has lost entries.
             try FileSystem.removeFile(crashCopy.path + "/SYNCED")
             try Files.truncate(crashCopy.journalSegments[0], to: count)
             let code = errorCode { try #expect(crashCopy.database().value("a") == "2") }
@@ -313,8 +313,8 @@ import Testing
         #expect(calls.all.contains(.fsync))
     }
 
-    /// After a failed fsync it is unknown which part of a segment is on disk. The segment is copied first, because a
-    /// power failure while its entries are written to LevelDB would damage the database.
+    /// After a failed fsync it is unknown which part of a segment is on disk. The segment must be copied before its
+    /// entries are written to LevelDB: otherwise a power failure during that write would damage the database.
     @Test func unsyncedSegmentsAreCopiedBeforeLevelDBIsWritten() throws {
         let isFailing = Guarded(false)
         let store = Guarded<EpochStore?>(nil)

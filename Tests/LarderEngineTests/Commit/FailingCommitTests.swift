@@ -130,7 +130,8 @@ import Testing
         #expect(crashCopy.setAside.isEmpty)
     }
 
-    /// A database counts as failed until the commit is rolled back. Its files are still open, and are not opened again.
+    /// Until a failed commit is rolled back, the database counts as failed. Its files stay open, and must not be opened
+    /// a second time.
     @Test(arguments: [false, true]) func rollingBackACommitKeepsOpenFilesOpen(isPurged: Bool) throws {
         let fails = Guarded(false)
         let larder = try TestLarder {

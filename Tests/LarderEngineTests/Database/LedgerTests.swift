@@ -78,8 +78,8 @@ import Testing
         #expect(try larder.database().value("a") == "1")
     }
 
-    /// Earlier versions do not record that a ledger exists. If it is missing, POINTER still shows that tags were
-    /// purged, but not which ones, so all entries with tags are stale.
+    /// Earlier versions do not record in SEQUENCES that a ledger exists. If the ledger is missing, POINTER still shows
+    /// that tags were purged, but not which ones. So all entries with tags must be stale.
     @Test func aMissingLedgerIsReportedAndMakesTaggedEntriesStale() throws {
         let larder = try filled()
         larder.close()
@@ -176,7 +176,8 @@ import Testing
         #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
     }
 
-    /// The last fact in the journal is synced. No later group of commits follows, whose header would record this sync.
+    /// The purge is the last commit in the journal. It is synced, but only the header of a later group of commits would
+    /// record that. So it cannot be known that the journal must have the purge, and its loss must be assumed.
     @Test("journal damage before the last tag purge does not lose that purge silently")
     func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }

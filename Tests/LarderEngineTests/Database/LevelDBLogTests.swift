@@ -38,8 +38,8 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
-    /// Reopening LevelDB after a failed write starts a new manifest and removes the previous one, but waits while
-    /// another thread records the previous manifest in SYNCED. If recording fails, its error must be that of the failed
+    /// After a failed write, one thread reopens LevelDB, which replaces the manifest; another thread records the
+    /// manifest in SYNCED. Reopening must wait for the recording, which may only fail with the error of the failed
     /// write.
     @Test func reopeningLevelDBWaitsUntilItsFilesAreRecorded() throws {
         let larder = try TestLarder()

@@ -145,8 +145,8 @@ import Testing
         }
     }
 
-    /// The tables are small and have removals over a wide key range. LevelDB alone would merge them with all
-    /// overlapping tables of lower levels at once.
+    /// Small tables have removals over a wide key range. LevelDB alone would merge them with all overlapping tables of
+    /// lower levels in one step; the engine must merge them in several.
     @Test func aMergeUsesLimitedTemporaryDiskSpace() throws {
         let larder = try TestLarder { $0.diskBytesMax = 128 << 20 }
         let database = try larder.database()

@@ -6,7 +6,8 @@ import Testing
 
 /// Tests of the choice of the databases that evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
-    /// A snapshot keeps the large database from freeing space. Evicting the small one would not help.
+    /// Evicting entries of the large database frees no space, because of a snapshot, and the small database is too
+    /// small.
     @Test func aSmallDatabaseIsNotEvictedIfThatFreesTooLittle() throws {
         let larder = try TestLarder {
             $0.compression = false

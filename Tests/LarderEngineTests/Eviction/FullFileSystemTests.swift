@@ -123,7 +123,7 @@ import Testing
         try put(database, count)
         let left = try check(database, 0..<count)
         #expect(left > 0 && left < before, "\(left) of \(before)")
-        // While LevelDB compacts tables, the old and the new tables both use space.
+        // Wait for LevelDB's compactions: until they end, the old and the new tables both use space.
         var attempts = 100
         while try larder.engine().diskBytes > 24 << 20, attempts > 0 {
             attempts -= 1

@@ -59,8 +59,8 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
-    /// The clock is set back by a second. When it is read a second later, it shows the time from before it was set
-    /// back.
+    /// The clock is set back by a second. A second later it shows the same time as before the step, but the engine's
+    /// time must have advanced by that second.
     @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// Uses entries on disk, in memory, and in both: many with a common key prefix, and a few without.
+    /// The entries are on disk, in memory, or both. Many keys have a common prefix, and a few have none.
     @Test func entriesAreCountedByTheirRemainingLifetime() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -88,7 +88,7 @@ import Testing
         let expected = try ends(of: database, at: now)
         #expect(expected.minute > 50 && expected.never > 20)
         #expect(try database.entryNumbers().ends == expected)
-        // A minute later the cached numbers are used, without the entries that have expired since.
+        // A minute later, the result is computed from the cached numbers, minus the entries that have expired since.
         larder.time.advance(milliseconds: 61_000)
         let later = try database.entryNumbers().ends
         var expectedLater = try ends(of: database, at: now + 61_000)

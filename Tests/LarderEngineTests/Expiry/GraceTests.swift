@@ -83,7 +83,7 @@ import Testing
         larder.time.advance(milliseconds: 603_000)
         try larder.maintain()
         #expect(try keys() == ["governed, longer", "own, longer"])
-        // An entry with its own grace may be swept after its grace has ended, at most the database's grace later.
+        // Entries with their own grace may be swept late: up to the database's grace after the end of their own.
         larder.time.advance(milliseconds: 3_700_000)
         try larder.maintain()
         #expect(try database.rawKeys().count == 1, "no entry and no index key is left")

@@ -48,8 +48,8 @@ import Testing
     }
 
     @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
-        // Keeps no entries in memory. The engine then does not know the index key of an entry that it overwrites, so
-        // the key stays until the sweep finds it.
+        // Without memory for entries, the engine does not know the index key of an entry that it overwrites. The index
+        // key then stays until the sweep finds it.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -113,8 +113,8 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
-    /// An expired record in LevelDB has a newer value in memory. The record's index key must stay, because a crash may
-    /// lose the newer value.
+    /// The sweep finds an expired record in LevelDB, for which memory has a newer value. The record's index key must
+    /// stay, because a crash may lose the newer value.
     @Test func indexKeysStayWhileANewerValueIsOnlyInMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
@@ -285,8 +285,8 @@ import Testing
         #expect(try database.purge(.expired(merges: true)) == PurgeReport())
     }
 
-    /// A checkpoint with large values of other databases can take seconds. `purgeExpired` must not wait for that, so it
-    /// leaves the compaction of the tables to the maintenance.
+    /// `purgeExpired` must not wait for a checkpoint, which can take seconds if other databases have large values. So
+    /// it leaves the compaction of the tables to the maintenance.
     @Test(.timeLimit(.minutes(10))) func purgeExpiredWithoutMergeDoesNotWaitForACheckpoint() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)

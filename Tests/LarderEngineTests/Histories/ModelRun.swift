@@ -39,7 +39,7 @@ final class ModelRun {
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
-            // The memory budget is zero, so small that entries are constantly evicted from memory, or large.
+            // One of three memory budgets: zero; small, so that entries are constantly evicted from memory; large.
             options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
             // Small limits make checkpoints and new journal segments frequent; large limits make them rare.
@@ -176,8 +176,8 @@ final class ModelRun {
         // Skips entries that may or may not be visible, because the result of the copy would be unknown.
         if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
         note("copy \(name) \(key) at \(now)")
-        // If nothing was copied, there is no commit to wait for, and the returned ticket may stand for an earlier
-        // commit unit that fails.
+        // Do not wait if nothing was copied: the returned ticket may then be that of an earlier commit unit, which may
+        // fail.
         var isCopied = false
         let ticket = try larder.engine().change(key, in: source, and: target) { update, other in
             guard let record = update.current(0) else { return }
@@ -275,7 +275,7 @@ final class ModelRun {
         }
         for (index, key) in keys.enumerated() {
             try check(first[index], expected[index], "batch on \(key) in \(name)")
-            // The batch's first read of an uncertain entry shows whether it exists.
+            // It is uncertain whether the entry exists: the batch's first read of it decides.
             if case .unsure = expected[index], !keys[..<index].contains(key) {
                 if first[index] == nil { model.entries[key] = nil } else { model.entries[key]?.mayBeSwept = false }
             }
@@ -437,8 +437,8 @@ final class ModelRun {
     private func passTime() throws {
         if random.oneIn(5) {
             let step = random.oneIn(2) ? span() : -span()
-            // The engine must read the clock first. If the clock were set back by exactly the time that has passed
-            // since the last reading, the engine could not notice that.
+            // Let the engine read the clock before the step. Otherwise a step back by exactly the time since its last
+            // reading would go unnoticed.
             _ = try now()
             note("wall clock \(step)")
             larder.time.stepWall(milliseconds: step)

@@ -119,13 +119,13 @@ import Testing
             let (found, report) = try history.open().groups()
             switch missing {
             case 0:
-                // This looks like the state after a checkpoint. The report has the last sequence that must be stored in
-                // LevelDB.
+                // This looks as if a checkpoint had removed the segment. The report has the last sequence of the
+                // segment, up to which LevelDB must then have all entries.
                 #expect(found.map(\.last) == history.groups[4...].map(\.last))
                 #expect(report.damage == nil && report.precedingSequence == history.groups[3].last)
                 let known = history.groups[3].last
                 #expect(try history.open().groups(known: known).groups.count == 8)
-                // If LevelDB is known not to have these groups, the loss is reported.
+                // If LevelDB is known not to have the groups of the missing segment, the loss is reported.
                 let (none, notified) = try history.open().groups(known: known - 1)
                 #expect(none.isEmpty && notified.damage?.laterFrames == 8)
             case 1:

@@ -94,7 +94,7 @@ import Testing
             for number in [EIO, ENOSPC, EINTR] {
                 try run(Script([index: .fail(number)]), "call \(index), \(calls[index]), errno \(number)")
             }
-            // The next call fails too. Often it is the call that would roll back the first failure.
+            // Two consecutive calls fail. The second one is often the call that would roll back the first failure.
             try run(Script([index: .fail(EIO), index + 1: .fail(EIO)]), "calls \(index) and next, \(calls[index])")
             guard case .write(let count) = calls[index] else { continue }
             for shorter in [1, 5, count / 2, count - 1] {
@@ -234,7 +234,7 @@ import Testing
     enum RollbackFailure: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother
 
-        /// The event after which the refused write may take effect, as long as every fsync fails.
+        /// The refused write may take effect after this event, if every fsync before it fails.
         var doubt: String { self == .beginningAnother ? "this process terminates" : "the machine fails" }
     }
 

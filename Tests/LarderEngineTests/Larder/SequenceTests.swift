@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// Databases have records by an older version, which took its sequences from a clock that was ahead.
+    /// The entries are from an older version, which took its sequences from the clock, and that clock was ahead.
     @Test func entriesOfAnOlderVersionAreNotReportedAsLost() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
@@ -131,7 +131,8 @@ import Testing
         #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
-    /// SEQUENCES is lost, the journal is empty, and the clock was set back by an hour.
+    /// Nothing is lost or reported as damage although SEQUENCES is lost, the journal is empty, and the clock was set
+    /// back.
     @Test func aLostSequencesFileOfAnIdleLarderIsHarmless() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
@@ -292,8 +293,8 @@ import Testing
         #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 
-    /// LevelDB never syncs the directory entry of a new log. The larder syncs it before it removes the same data from
-    /// the journal.
+    /// LevelDB never syncs the directory entry of a new log. So the larder must sync that entry before it removes the
+    /// log's data from the journal.
     @Test func databaseNamesAreSyncedBeforeSegmentsAreRemoved() throws {
         let calls = Recorder<(JournalCall, String)>()
         let isFailing = Guarded(false)

@@ -75,7 +75,7 @@ import Testing
         let governed = try larder.database("governed")
         let forever = try larder.database("forever")
         let now = try larder.engine().now()
-        // The time never goes back, and goes forward only as far as the clock.
+        // The larder's time never goes back, and goes forward no further than the clock.
         let passed = now - (moment == .powerLoss ? reached + 10 : reached)
         #expect((max(0, step) - tolerance...max(0, step)).contains(passed))
         #expect(now == max(larder.time.wallMilliseconds(), now))

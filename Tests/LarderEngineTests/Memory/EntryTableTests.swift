@@ -83,8 +83,8 @@ import Testing
         final class Model {}
         let table = TestTable()
         weak var attached: Model?
-        /// The attached model; nil if it was released. Dropped models no longer count towards the memory, but are only
-        /// released when this property is read.
+        /// The attached model; nil if it was released. Reading this property first releases all dropped models, which
+        /// no longer count towards the memory.
         var model: Model? {
             table.released.release()
             #expect((table.table.attachedByteCount >= 1000) == (attached != nil))

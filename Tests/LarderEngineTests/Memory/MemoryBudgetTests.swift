@@ -95,7 +95,7 @@ import Testing
         let database = try engine.openDatabase("db")
         try Self.put(database, "a", [1, 2, 3])
         engine.maintain()
-        // The store is closed, so the value comes from memory.
+        // With the store closed, a value can come only from memory.
         database.durableState.store?.close()
         #expect(try database.get(Key("a")).map { Array($0.payload) } == [1, 2, 3])
         #expect(throws: LarderError.self) { try database.get(Key("b")) }

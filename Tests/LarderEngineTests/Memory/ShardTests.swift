@@ -40,13 +40,15 @@ import Testing
             }
             end(first, old)
             #expect(stored() == new.stored)
-            // The value that was read is not kept even if the written entry was evicted in the meantime.
+            // The value that was read from the disk is not kept even if the entry that was written during the read is
+            // evicted before the read ends.
             let second = shard.beginRead(key.hash)
             key.withBytes { shard.remove($0, key.hash, sequence: 10) }
             shard.clear()
             end(second, old)
             #expect(stored() == nil)
-            // The value is not kept either if the shard was cleared or the record in LevelDB was swept during the read.
+            // Nor is a value from the disk kept if the shard was cleared, or the record in LevelDB swept, during the
+            // read.
             for change in [shard.clear, shard.forgetStored, { shard.reads.swept(key.hash) }] {
                 let third = shard.beginRead(key.hash)
                 change()

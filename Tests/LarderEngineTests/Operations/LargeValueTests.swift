@@ -207,7 +207,7 @@ extension Database {
         #expect(try crashCopy.database().contents() == database.contents())
     }
 
-    /// A journal that is full because of one long value makes only the next long value wait.
+    /// If the journal is full because of one long value, only the next long value waits; short values do not.
     @Test func aLongValueDoesNotMakeOtherWritersWait() throws {
         let larder = try TestLarder {
             $0.checkpointBytes = 1 << 20
