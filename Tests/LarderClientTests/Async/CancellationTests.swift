@@ -102,8 +102,8 @@ import Testing
     }
 
     @Test func repliesStayInOrderAfterATimeout() async throws {
-        // The server answers after a while, because this task may be resumed so late that a silent connection is
-        // dropped.
+        // Let the server answer after a while: on a busy machine this task may be resumed so late that a connection
+        // without replies would be dropped.
         let server = try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
             Thread.sleep(forTimeInterval: 8)

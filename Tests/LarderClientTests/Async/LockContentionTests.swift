@@ -81,7 +81,7 @@ import Testing
             let info = try observer.call("INFO")
             return info.contains("\nleases:0\r\n") && info.contains("\nlease_waiters:0\r\n")
         }
-        // The state of the closed connections is released when the daemon notices.
+        // The daemon releases the state of a closed connection when it notices the close.
         try await eventually { try isIdle() }
     }
 }

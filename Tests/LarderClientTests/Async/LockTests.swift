@@ -72,7 +72,7 @@ import Testing
                 do {
                     _ = try await origin.value()
                 } catch {
-                    // Ending the body takes time, and sends a request to the daemon.
+                    // The cancelled body still holds the lock while it ends: another client cannot take it.
                     let blocked = Task {
                         await code { try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in } }
                     }

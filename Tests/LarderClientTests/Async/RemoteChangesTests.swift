@@ -7,7 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct RemoteChangesTests {
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 
-    /// Returns the changes reported so far. Stores one more key, which must be reported.
+    /// Returns the changes reported so far. To find the last of them, stores the key `end`, and reads up to the change
+    /// of that key.
     private func notified(_ changes: CacheChanges, _ cache: RemoteCache<Int>, end: String = "~end") async throws
         -> [String]
     {

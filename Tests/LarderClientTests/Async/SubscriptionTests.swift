@@ -203,7 +203,7 @@ import Testing
         #expect(try await take(1, news).map(\.text) == ["0"])
         for round in 1...4 {
             daemon.kill()
-            // Attempts in the meantime fail, and lengthen the back-off before the next one.
+            // While the daemon is down, attempts to connect fail, and lengthen the back-off before the next attempt.
             let early = Task { try await client.publish("early", to: "news") }
             for _ in 0..<round * 20 { await Task.yield() }
             daemon = try DaemonProcess(in: place)

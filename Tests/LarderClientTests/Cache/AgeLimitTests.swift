@@ -3,8 +3,8 @@ import LarderTestSupport
 import Testing
 
 @Suite struct AgeLimitTests {
-    /// Two clocks with millisecond resolution: regardless of rounding, no value from before the first request is
-    /// accepted.
+    /// The caller and the store use different clocks, in whole milliseconds. Whatever the rounding, no value from
+    /// before the first request is accepted.
     @Test("a fetch with a maximum age of 0 accepts no value from before its request")
     func valuesFromBeforeTheFirstRequestAreNotAccepted() {
         let clock = Guarded<Int64>(0)

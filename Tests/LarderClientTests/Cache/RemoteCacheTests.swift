@@ -71,7 +71,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// More keys than one round trip returns; the iteration may end early and start again.
+    /// There are more keys than one round trip returns. An iteration may end early, and later iterations start anew.
     @Test(arguments: LiveServer.allCases)
     func theKeysOfManyEntriesAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in

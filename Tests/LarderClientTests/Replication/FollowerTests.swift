@@ -111,7 +111,7 @@ import Testing
         #expect(try two.call("GET", "k") == "$6\r\nsecond\r\n")
         try follow(two, one)
         #expect(try one.call("GET", "k") == "$6\r\nsecond\r\n")
-        // A removal is a change like any other.
+        // A removal is a change like any other. First wait until its time will be later than that of "k".
         repeat { _ = try one.call("SET", "clock", "v") } while try one.storedAt("clock") <= one.storedAt("k")
         _ = try one.call("DEL", "k")
         try follow(two, one)
@@ -183,7 +183,8 @@ import Testing
         try follow(source, target)
         #expect(try target.contents().count == 11)
         try source.restart(with: copy)
-        // The sequence numbers of the restored larder continue from an earlier point.
+        // The restored larder continues from the sequence numbers of the copy, not from the later ones that the target
+        // has seen.
         for number in 0..<20 { _ = try source.call("SET", "other\(number)", "v") }
         let progress = try follow(source, target)
         #expect(progress.passes == 1)
