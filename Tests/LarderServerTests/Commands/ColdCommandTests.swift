@@ -117,7 +117,7 @@ import Testing
         #expect(try other.call("DBSIZE") == Wire.int(1), "counts run on other threads")
         slices.gate.open()
         for client in waiting {
-            // The value was written before the slices continued, and is read after that.
+            // The slices wait at the gate until the value is written, so they read the new value.
             #expect(try client.receive() == Array(Wire.bulk("w").utf8))
             #expect(try client.receive() == Array(Wire.bulk("behind").utf8))
         }

@@ -242,7 +242,8 @@ extension TestClient {
         #expect(one.fetch("k MAXAGE 0")?.state == "wait")
         #expect(one.fetch("k MAXAGE 0 WAIT 100") == nil)
         #expect(two("SET k w TOKEN \(try #require(lead.token))") == Wire.ok)
-        // The store woke the waiting client, so the value is newer than its request, whatever the clock says.
+        // The waiting client was woken by the store, so the value is newer than the client's request, whatever the
+        // clock says.
         let fresh = try #require(one.takeFetched())
         #expect(fresh.state == "fresh" && fresh.value == "w")
         #expect(two.fetch("k MAXAGE 0")?.state == "lead")

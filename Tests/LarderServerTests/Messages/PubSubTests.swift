@@ -137,7 +137,8 @@ import Testing
         #expect(client.takeSendable() == Wire.ok + ">" + message("a", "1").dropFirst())
     }
 
-    /// The commands of a transaction may have to run again, but their message is sent only once, after the reply.
+    /// If the commands of a transaction have to run a second time, their message is still sent only once, after the
+    /// reply.
     @Test func aTransactionPublishesOnce() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())

@@ -122,7 +122,7 @@ import Testing
             let notified = isRead || value != "1" ? Self.invalidation("k") : ""
             #expect(reader.takeSendable() == Wire.ok + notified + Wire.bulk(value) + ":1\r\n")
         }
-        // A second change without a read after it is reported with its commit.
+        // The second change, after which the client does not read the key, is reported with its commit.
         reader.feed(encodeRequest("SET k 4") + encodeRequest("GET k") + encodeRequest("SET k 5"))
         server.commit()
         server.deliver()

@@ -520,15 +520,15 @@ private final class EntryRun {
         let isSoft = !random.oneIn(3)
         let gone = model.databases[database].entries.filter { model.state($0.value, database) == .gone }
         if isSoft, !gone.isEmpty {
-            // Remove entries whose grace ended because of an earlier soft purge. Otherwise this purge would make them
-            // stale if their space was not reclaimed yet.
+            // Remove entries whose grace ended because of an earlier soft purge: if their space was not reclaimed yet,
+            // this purge would make them stale again.
             _ = call(database, ["PURGE", "EXPIRED"], mayWrap: false)
             for key in gone.keys { model.databases[database].entries[key] = nil }
         }
         model.purge(database, tags: Set(tags), soft: isSoft)
         let reply = call(database, ["PURGE", "TAG"] + tags + (isSoft ? ["SOFT"] : []), mayWrap: false)
         try expect(reply, Wire.ok, "PURGE TAG")
-        // Entries of other databases are not purged, and can be copied into this one.
+        // The purge must not affect entries with this tag that are copied from other databases later.
         if random.oneIn(2), let place = anyFresh(besides: database, { !$0.tags.filter(tags.contains).isEmpty }) {
             _ = try copy(place.0, place.1, to: database)
         }
@@ -554,8 +554,8 @@ private final class EntryRun {
         try expect(call(database, ["POLICY", policy], mayWrap: false), Wire.ok, "POLICY")
     }
 
-    /// Finds an entry of another database that follows a policy, and that earlier policies of database `target` would
-    /// have expired.
+    /// Finds an entry of another database that follows the policy, and that would have expired under an earlier policy
+    /// of the database `target`.
     private func olderThanAPolicy(_ target: Int) -> (Int, String)? {
         anyFresh(besides: target) { $0.rule == .governed && $0.storedAt <= model.databases[target].deadBefore }
     }

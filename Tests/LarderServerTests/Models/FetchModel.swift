@@ -36,7 +36,7 @@ struct FetchModel {
         var maxAge: Int64?
         var wait: Int64 = 0
         var lease: Int64?
-        /// The value whose version the client named as already known to it.
+        /// The value that the client already has. In the request, the client names this value's version.
         var ifNot: String?
         let at: Int64
         /// Whether the key was written while the request waited.

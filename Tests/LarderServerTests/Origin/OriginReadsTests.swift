@@ -153,7 +153,8 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulks("new", "new"))
     }
 
-    /// A client has written through this database, and the primary froze before its replica got the write.
+    /// A client writes through this database, and the primary freezes before its replica gets the write. Reads must
+    /// return the cached value, and not the replica's.
     @Test func cachedEntriesArePreferredToAReplicasValue() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)

@@ -427,7 +427,7 @@ import Testing
     }
 
     /// When the origin is removed, a waiting client still gets the origin's reply to its request. The command does not
-    /// run a second time, and later requests do not get its reply.
+    /// run a second time, and no later request gets that reply.
     @Test func waitingWritesGetTheirRepliesAfterTheOriginIsRemoved() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
@@ -481,7 +481,7 @@ import Testing
         origin.setPath(["another"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         #expect(client("ORIGIN PATH") == Wire.bulks(own, "another"))
-        // A request that already contains this larder is not forwarded again.
+        // A request whose chain already contains this larder is not forwarded again.
         _ = origin.takeCommands()
         #expect(client("ORIGIN PATH first \(own) last") == Wire.bulks(own))
         #expect(origin.takeCommands() == [])

@@ -23,7 +23,8 @@ import Testing
         /// Returns the reader's reply to a line, with everything that follows it.
         func read(_ line: String) -> String {
             reader.feed(encodeRequest(line))
-            // A command may wait for the origin more than once; all resulting messages are delivered afterwards.
+            // A command may wait for the origin more than once, so commit several times before the messages are
+            // delivered.
             for _ in 0..<4 { server.commit() }
             return reader.takeSendable()
         }
@@ -43,8 +44,8 @@ import Testing
         #expect(fixture.read("GET a").hasSuffix(Wire.bulk("two")))
     }
 
-    /// A change during a request is reported before the reply, which has the older value. It must be reported again
-    /// after the reply.
+    /// A change during a request to the origin is reported before the reply, which has the older value. The change must
+    /// be reported again after the reply, so that the client drops that value.
     @Test(arguments: ["", " BCAST"], [false, true])
     func changesDuringARequestAreReportedAfterTheReply(options: String, isKnownAgain: Bool) throws {
         let fixture = try Fixture(options)

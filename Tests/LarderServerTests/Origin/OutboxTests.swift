@@ -65,7 +65,8 @@ import Testing
         #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
         #expect(fixture.client("SET a new") == Wire.ok)
         #expect(fixture.client("DEL b") == Wire.int(1))
-        // The entries were purged here and changed at the origin, but the pending writes still determine the replies.
+        // Purge the entries here, and change them at the origin: replies must still have the values of the pending
+        // writes.
         #expect(fixture.client("PURGE").hasPrefix("*6"))
         fixture.origin.change("a", to: "foreign")
         fixture.origin.change("b", to: "foreign")

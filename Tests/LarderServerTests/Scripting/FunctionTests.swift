@@ -33,8 +33,8 @@ import Testing
         #expect(server.state.functions.find("f")?.isUnusual.load(ordering: .relaxed) == false)
     }
 
-    /// Values in local variables of a library are lost before the next call, on any interpreter. Scripts do not see
-    /// them either.
+    /// Values in a library's local variables are lost after each call, on every interpreter, and scripts do not see
+    /// them.
     @Test func functionsKeepNoStateBetweenCalls() throws {
         let call = try SocketlessServer().connect()
         _ = Self.load(

@@ -216,7 +216,8 @@ import Testing
         #expect(other("MGET a undeclared") == Wire.bulks("1", "1"))
     }
 
-    /// A command that overwrites a key does not load its value, which an earlier script may need.
+    /// A command that overwrites a key does not need the key's value, so the transaction does not load it in advance.
+    /// An earlier script of the transaction can read the value nevertheless.
     @Test(
         "a script in a transaction reads keys that later commands overwrite",
         arguments: ["EVAL", "EVAL_RO"], ["SET d x", "MSET d x e y"])

@@ -89,7 +89,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("newer"))
     }
 
-    /// If a reply's own commit was already durable, the reply stays unchanged even if an earlier reply failed.
+    /// A reply whose own commit is already durable stays unchanged, even if the commit of an earlier reply has failed.
     @Test func anEarlierDurableCommitIsNotReportedAsFailed() {
         var replies = ReplyBuffer()
         var held = HeldReplies()

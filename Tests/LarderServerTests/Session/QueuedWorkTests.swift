@@ -113,7 +113,7 @@ import Testing
         for holder in holders { _ = try holder.receive() }
     }
 
-    /// A thread releases each finished item at once, even if the queue is never empty.
+    /// A thread releases each finished item of work at once, even if the queue of work is never empty.
     @Test func finishedWorkIsReleasedAtOnce() {
         final class Held: Sendable {}
         let gate = Gate()
