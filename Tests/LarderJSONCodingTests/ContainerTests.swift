@@ -318,7 +318,7 @@ import Testing
             expectSameWriting(Chain(depth))
             expectSameWriting([Chain(depth - 1)])
         }
-        // Foundation's limit, with its error.
+        // Larder's coder has the same limit as Foundation's, and throws the same error.
         for depth in [512, 600] { #expect(throws: EncodingError.self) { try JSONCoder().encode(Chain(depth)) } }
     }
 }

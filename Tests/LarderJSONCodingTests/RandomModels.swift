@@ -109,7 +109,7 @@ extension SeededGenerator {
 
     mutating func float() -> Float {
         let value = Float(bitPattern: UInt32(truncatingIfNeeded: next()))
-        // Foundation does not read the subnormal ones back.
+        // Replace subnormal numbers, which Foundation does not read back.
         return value.isNormal ? value : [-0.0, 0.1, 16_777_216, 3.25][Int(next() % 4)]
     }
 

@@ -106,7 +106,7 @@ import Testing
         expectSameRoundTrip(Array(0..<20_000))
         expectSameRoundTrip(Dictionary(uniqueKeysWithValues: (0..<5000).map { ("key é \($0)", [$0]) }))
         expectSameRoundTrip(Dictionary(uniqueKeysWithValues: (0..<500).map { ($0, "\($0)") }))
-        // A buffer that grew is not kept, and the next document is right.
+        // A buffer that has grown is not kept for the next document, which must be correct nevertheless.
         expectSameRoundTrip(String(repeating: "x", count: 3 << 20))
         expectSameRoundTrip(["a": 1])
     }

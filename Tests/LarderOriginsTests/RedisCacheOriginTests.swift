@@ -14,8 +14,8 @@ import Testing
         return front
     }
 
-    /// Reads a key until its value is `expected` and cached. A value is not cached if the server reports a change of
-    /// its key during the request, which may be the change that stored it.
+    /// Reads a key until its value is `expected` and cached. The first read may not cache the value, because the
+    /// server's report of the change that stored it may arrive during the read.
     private func eventuallyCaches(_ key: String, _ expected: String, _ cache: OriginCache) async {
         await eventually {
             guard (try? await cache.value(String.self, forKey: key)) == expected else { return false }
@@ -104,7 +104,7 @@ import Testing
     ) async throws {
         let cache = try await front(origin)
         await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(nil) }
-        // The server also notifies a client that has read a key of the client's own writes.
+        // After a client has read a key, the server notifies the client even of its own writes of the key.
         for number in 0..<50 {
             try await cache.set("value \(number)", forKey: "a")
             #expect(try await cache.cache.value(String.self, forKey: "a") == "value \(number)")

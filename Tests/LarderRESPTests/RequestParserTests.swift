@@ -1,4 +1,4 @@
-// The request parser's memory, work, and life between commands.
+// Tests the memory and the work of the request parser, and the state that it keeps between commands.
 
 import LarderTestSupport
 import Testing

@@ -65,7 +65,7 @@ import Testing
         #expect(Set(codes.map { $0.description }).count == codes.count)
     }
 
-    /// LevelDB reports a failed append only to that write. Later writes succeed once there is space, but their records
+    /// After a failed append, only that write throws. Later writes succeed once there is space, but their records
     /// follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
     ///
     /// The test runs in a separate process, because the limit applies to the whole process.

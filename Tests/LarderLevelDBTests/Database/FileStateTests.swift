@@ -120,7 +120,8 @@ import Testing
     }
 
     #if os(Linux)
-        /// If this process has the database open, closing any other descriptor of LOCK releases the lock.
+        /// A check must not open LOCK while this process has the database open: closing that second descriptor would
+        /// release the lock.
         @Test func checkingAnOpenDatabaseKeepsItsLock() throws {
             try workspace.reopen()
             func isLocked() throws -> Bool {

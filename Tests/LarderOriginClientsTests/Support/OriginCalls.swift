@@ -32,7 +32,8 @@ extension Origin {
         }.get()
     }
 
-    /// Writes all keys and waits once: thousands of waits in a row would each queue after all other tests.
+    /// Writes all keys, and then waits once. With a wait for each key, other tests would delay each of thousands of
+    /// waits.
     func writeMany(_ keys: [String], _ value: String) async throws {
         let failures = Recorder<OriginError>()
         let waiting = DispatchGroup()

@@ -20,7 +20,8 @@ import Testing
         "\(round)-\(number)-" + String(repeating: "a", count: 2000)
     }
 
-    /// Because the process was killed, the values are in LevelDB's log, and no longer in the journal.
+    /// SAVE has moved the values from the journal to LevelDB's log. Because the process is then killed, the next start
+    /// reads that log.
     @Test("short reads at startup lose nothing") func aStartWithShortReadsLosesNothing() throws {
         let count = 50
         for round in 0..<3 {

@@ -88,13 +88,14 @@ import Testing
         try value.send(to: client) { try probe.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
         try probe.waitForRounds(10)
-        // First the request and the entry; then the entry, and the batch and the table into which a checkpoint writes
-        // it. docs/Protocol.md says three times the length.
+        // At first, memory has the request and the entry; later the entry, and the batch and the table of a checkpoint
+        // that writes it. So docs/Protocol.md allows three times the length.
         Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
         try probe.waitForRounds(10)
-        // If the checkpoint is still running, the data that is read and the reply are added.
+        // While that checkpoint is still running, GET needs additional memory: for the data that it reads, and for its
+        // reply.
         Hostility.expectPeak(of: daemon, atMost: before + 5 * value.count + (64 << 20), "GET of a huge value")
         #expect(try client.call("STRLEN huge") == ":\(value.count)\r\n")
         #expect(try client.call("DEL huge") == ":1\r\n")

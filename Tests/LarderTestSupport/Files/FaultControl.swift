@@ -269,7 +269,7 @@ package final class FaultControl: @unchecked Sendable {
     }
 
     /// Nanoseconds to add to the monotonic clock as read by the program. Waits in the system, such as a condition's
-    /// time limit, follow the real one.
+    /// time limit, follow the real clock.
     package var monotonicOffset: Int64 {
         get { lf_load_signed(&control.pointee.monotonic_offset) }
         set { lf_store_signed(&control.pointee.monotonic_offset, newValue) }

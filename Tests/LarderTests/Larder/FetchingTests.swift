@@ -168,7 +168,7 @@ import Testing
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 60_000 + 600_000)
         #expect(try await fetch() == 2)
-        // The same holds while a fetch is running that began when the stale value could still be served.
+        // The same holds if a fetch is already running that began when the stale value could still be served.
         becomeStale()
         origin.hold()
         #expect(try await fetch() == 2)

@@ -48,8 +48,8 @@ private struct Witness: Codable, Sendable {
     }
 }
 
-/// Tests that a decoded model is released while no lock is held, whichever way its entry is removed, because its
-/// deinitializer may call the cache. Otherwise, these tests would hang.
+/// Tests that a decoded model is released while no lock is held, whichever way its entry is removed. The model's
+/// deinitializer may call the cache: with a lock held, these tests would hang.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ModelReleaseTests {
     let work: Workspace
 

@@ -324,7 +324,7 @@ import Testing
         #expect(await outbox.untilDelivered("first"))
         #expect(server.all == ["false"])
         try await outbox.save("x", forKey: "second")
-        // The write was delivered, or the outbox was closed before that was recorded.
+        // This returns when the delivery is recorded, or when the outbox is closed before that.
         _ = await outbox.untilDelivered("second")
         await outbox.close()
         own.with { $0 = nil }

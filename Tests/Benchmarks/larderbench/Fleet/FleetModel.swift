@@ -116,7 +116,8 @@ struct FleetModel {
         return figures
     }
 
-    /// The share of time in a state that begins at one rate and ends at another.
+    /// The share of time in which a state holds. While it does not hold, it begins at the rate `begins`; while it
+    /// holds, it ends at the rate `ends`.
     private static func share(_ begins: Double, _ ends: Double) -> Double {
         begins > 0 ? begins / (begins + ends) : 0
     }

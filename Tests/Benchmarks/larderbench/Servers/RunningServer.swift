@@ -76,8 +76,8 @@ final class RunningServer {
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    /// Returns the CPU seconds of the server in `body` and until it is idle again, which includes the later work of the
-    /// load.
+    /// Returns the CPU seconds that the server uses while `body` runs and until it is idle again, including work that
+    /// the load causes later.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         try [self].processorSeconds(of: body)
     }
@@ -108,8 +108,8 @@ final class RunningServer {
 }
 
 extension [RunningServer] {
-    /// Returns the CPU seconds of all servers in `body` and until they are idle again, which includes the later work of
-    /// the load.
+    /// Returns the CPU seconds that all servers use while `body` runs and until they are idle again, including work
+    /// that the load causes later.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         // The servers became idle after their previous work, so a short check is enough.
         Clocks.settle(quiet: 0.1) { try? processorSeconds() }
