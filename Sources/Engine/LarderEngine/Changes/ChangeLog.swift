@@ -105,8 +105,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// The most by which a version from another larder may put later versions here ahead of the clock, in milliseconds:
-    /// a day. A version further ahead comes from a wrong clock or is forged, and counts as a day ahead.
+    /// The most by which the time of a version from another larder may be ahead of the clock here, in milliseconds: a
+    /// day. Later versions here get higher times. A version further ahead comes from a wrong clock or is forged, and
+    /// counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
     /// Records the version of a change that was made in another larder, so that later changes here get higher versions.

@@ -85,7 +85,7 @@ final class CheckpointPass: CheckpointWork {
             return run.add(removal: entry)
         }
         guard !removal.isGone(header, now: now) else {
-            // Do not write the expired entry, but remove it from LevelDB: an older record of the key could reappear.
+            // Remove the expired entry from LevelDB, so that no older record of the key reappears.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
@@ -161,7 +161,7 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
-        // Do this only now, when the table no longer keeps these long records in memory.
+        // Merge only now, when the entry table no longer has these long records: a merge needs much memory too.
         for key in longKeys { store.mergeVersions(of: key) }
         longKeys = []
     }

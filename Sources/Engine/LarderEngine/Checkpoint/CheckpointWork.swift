@@ -24,7 +24,7 @@ extension CheckpointWork {
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
-            // If the database was purged or deleted in the meantime, it needs no part of the journal.
+            // Wait for a running purge or deletion. If it has ended the store, no part of the journal is needed.
             database.pipeline.drain()
             guard store.ending == .none else { return }
             // LevelDB's files could not be created, for example on a full disk, so the entries stay in the journal.

@@ -180,10 +180,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if trigger.isFull(), let obstacle { throw obstacle }
     }
 
-    /// Syncs the journal before LevelDB is written: LevelDB must not contain commits that the journal loses if the
-    /// machine fails.
-    /// - Throws: if not even file names can be synced. LevelDB's files could then not be synced either: writing to them
-    ///   would not shorten the journal, and a machine failure could destroy the database.
+    /// Tries to sync the journal before LevelDB is written, so that LevelDB has no commits that the journal loses if
+    /// the machine fails. If only the journal's files cannot be synced, logs that and returns.
+    /// - Throws: if the journal's directory cannot be synced either. Then LevelDB's files could not be synced: writing
+    ///   to them would not shorten the journal, and a machine failure could destroy the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
             return try journal.sync()
@@ -195,12 +195,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             context.report(.debug, "the journal could not be synced before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
-            // Continue although the journal cannot be synced: then it is even more important that LevelDB gets the
-            // entries.
+            // Return although the journal is not synced: LevelDB now needs the entries even more.
         }
     }
 
-    /// Returns a pass that has appended a database's entries to the journal again.
+    /// Appends a database's entries to the journal again, and returns the pass that has done that.
     private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
         pass.write()
@@ -284,9 +283,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records, for each LevelDB that has all entries up to the cut, that it no longer needs the journal. Otherwise,
-    /// when the old segments are removed and a power failure loses the header of the next one, the journal would seem
-    /// to have lost entries. Synced by ``noteSynced()``.
+    /// Records in each LevelDB that has all entries up to the cut that it no longer needs the journal. Otherwise the
+    /// journal would seem to have lost entries if a power failure, after the removal of the old segments, loses the
+    /// header of the next one. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {

@@ -61,13 +61,13 @@ package final class DiskBudget: @unchecked Sendable {
     /// store, a shard or the journal is held, and not on an event loop.
     /// - Parameters:
     ///   - bytes: the size in bytes of the write that needs space.
-    ///   - takesReserve: whether the write may use the reserve, because it frees space later, or is needed by a write
-    ///     that does.
+    ///   - takesReserve: whether the write may use the reserve. True for writes that free space later, and for writes
+    ///     that these depend on.
     /// - Returns: whether there is more space than before; false if there was enough already, or there is nothing to
     ///   evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
-    /// Returns a suffix for an error's text. It explains what to do if the file system is full; empty for other errors.
+    /// Returns a text to append to an error's message: what to do if the file system is full, otherwise nothing.
     func note(_ error: FileError) -> String {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
@@ -125,8 +125,8 @@ package final class DiskBudget: @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// The prefix of image names in the larder's directory. Images share the larder's tables, and for a while keep
-    /// tables that LevelDB no longer needs.
+    /// The prefix of the names of images in the larder's directory, which ``measure()`` skips. The tables of an image
+    /// are hard links to the larder's tables, some of which LevelDB may have removed since.
     static let imagePrefix = ".image-"
 
     /// Measures, records and returns the size of all files in bytes. Takes some milliseconds for thousands of files.
@@ -142,8 +142,8 @@ package final class DiskBudget: @unchecked Sendable {
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
     }
 
-    /// Whether readers should release tables that LevelDB has merged: if usage is at least half of the larder's limit,
-    /// or any database has its own limit. Some atomic loads.
+    /// Whether readers should release tables that LevelDB has merged, so that it can remove them: if usage is at least
+    /// half of the larder's limit, or any database has its own limit. Some atomic loads.
     var isTight: Bool {
         if smallest.load(ordering: .relaxed) != .max { return true }
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
@@ -171,9 +171,9 @@ package final class DiskBudget: @unchecked Sendable {
         return free < DiskThresholds.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// After the file system has become full, the larder's space is reduced by at most this many times
-    /// ``DiskThresholds/reserveBytes(of:)``. That limits the eviction if it frees no space, because other programs take
-    /// the space at once or, like backups, have links to the files.
+    /// After the file system has become full, ``reach`` is reduced by at most this many times
+    /// ``DiskThresholds/reserveBytes(of:)``. Otherwise an eviction that frees no space would remove everything: other
+    /// programs may take the space at once, or backups may have links to the files.
     private static let reserveShareMax = 4
 
     /// The size of all files in bytes, as last measured.

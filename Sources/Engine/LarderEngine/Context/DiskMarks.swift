@@ -19,14 +19,14 @@ package struct DiskThresholds: Hashable, Sendable {
     package let high: Int
     package let ceiling: Int
     /// The bytes of tables that one eviction step reads and merges: an eighth of the limit. A step removes about half
-    /// of them. Smaller steps make merges more expensive; larger steps take longer, and merge most tables needlessly.
-    /// At least 8 MiB, which LevelDB merges at once anyway, and at most 64 MiB.
+    /// of them. Smaller steps make merges more expensive; larger steps take longer, and merge many tables to remove
+    /// little. At least 8 MiB, because LevelDB merges that much in one step anyway, and at most 64 MiB.
     package let rangeBytes: Int
     /// The most bytes by which a merge may exceed the limit. For a merge that needs more, the additional space is kept
     /// free below the limit.
     package let mergeBytes: Int
     /// The most bytes of all files: the limit, one checkpoint, and one merge. A value longer than a checkpoint adds its
-    /// length twice: for the journal and for LevelDB's memory.
+    /// length twice: in the journal and in LevelDB's log.
     package var peakBytes: Int { ceiling + max(1 << 20, 2 * checkpointBytes) + mergeBytes }
 
     /// The smallest limit of a larder; a smaller one would not fit LevelDB's own files.

@@ -31,8 +31,8 @@ package final class ExpiryLag: @unchecked Sendable {
 
     package var sums: Sums { lock.withLock { all } }
 
-    /// Counts the removal of an entry.
-    /// - Parameter end: when the entry expired; nil if the removal is not counted.
+    /// Counts the removal of an entry, with the delay since its expiry.
+    /// - Parameter end: when the entry expired; nil to count nothing.
     func note(end: Int64?, now: Int64) {
         guard let end else { return }
         let (span, isTooLong) = now.subtractingReportingOverflow(end)

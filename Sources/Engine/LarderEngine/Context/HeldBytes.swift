@@ -1,8 +1,8 @@
 import Synchronization
 
 /// The bytes of pending outbox writes (writes still to be sent to an origin), which are never evicted. They take at
-/// most half of the disk limit, so that a checkpoint always finds other entries to evict. Checkpoints are also needed
-/// to remove completed outbox writes.
+/// most half of the disk limit, so that a checkpoint always finds other entries to evict. Without checkpoints, not even
+/// completed outbox writes could be removed.
 ///
 /// Thread-safe.
 package final class HeldBytes: Sendable {

@@ -161,9 +161,9 @@ final class Sequences: @unchecked Sendable {
     /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether the journal, whose last sequence is `end`, has certainly lost a part after that: a database needs the
-    /// journal up to the sequence `needed`. If `needed` is above the recorded bound, nothing is proven, because that
-    /// sequence was taken before the current numbering began.
+    /// Whether the journal, which ends with the sequence `end`, has certainly lost a later part: a database needs the
+    /// journal up to `needed`. If `needed` is above the recorded bound, it proves nothing, because it was assigned
+    /// before the current numbering began: SEQUENCES may have been lost since.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }

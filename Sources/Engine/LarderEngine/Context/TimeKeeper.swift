@@ -110,9 +110,9 @@ final class TimeKeeper: @unchecked Sendable {
                 + "clock, so that expired entries stay expired")
     }
 
-    /// Advances the time to `storedAt`, when an entry was stored, if that is later than the time and an earlier process
-    /// left a mark. The entry was then stored after the mark. Without a mark, an older version may have stored the
-    /// entry while the clock was ahead, so the call does nothing.
+    /// Advances the time to `storedAt`, the time when an entry was stored, if that is later than the engine's time.
+    /// Does nothing if no earlier process left a mark: an older version may then have stored the entry while the clock
+    /// was ahead.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }

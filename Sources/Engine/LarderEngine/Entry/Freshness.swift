@@ -36,9 +36,9 @@ package struct FreshnessRules: Hashable, Sendable {
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
     /// Returns the state of an entry. **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then
-    /// it is stale while `now < deadline + grace`, and gone after that. An entry with a purged tag is expired whatever
-    /// `now` is: a reader may have read the clock before the purge, and a later purge replaces the recorded time of an
-    /// earlier one.
+    /// it is stale while `now < deadline + grace`, and gone after that. An entry with a purged tag is expired even if
+    /// `now` is before the recorded time of the purge: a reader may have read the clock before the purge, and a later
+    /// purge replaces the recorded time of an earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone

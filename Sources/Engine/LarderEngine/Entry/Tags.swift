@@ -124,8 +124,8 @@ package final class TagPurges: Sendable {
 
     init(_ content: Content = Content()) { self.content = content }
 
-    /// Returns these purges and another one. If more than ``notesMax`` tags are purged, all entries with tags that were
-    /// stored before count as purged.
+    /// Returns these purges and another one. If more than ``notesMax`` tags are then purged, returns a purge of all
+    /// entries with tags that were stored before this purge.
     /// - Parameters:
     ///   - tags: the hashes of the purged tags.
     ///   - sequence: the sequence of the purge.

@@ -33,8 +33,9 @@ final class Evictor: @unchecked Sendable {
     private static let pauseMilliseconds: Int64 = 1
     /// The most eviction steps, each for one key range, that run for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The least bytes of tables to remove, but not more than a quarter of the larder. The freed space must suffice for
-    /// merges. Without merges, LevelDB's level 0 grows: its tables overlap the others, so they can seldom be removed.
+    /// If tables are removed, at least this many bytes of them are removed (but not more than a quarter of the larder),
+    /// so that LevelDB has space to merge. Without merges level 0 grows, whose tables can seldom be removed because
+    /// they overlap the others.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -142,7 +143,7 @@ final class Evictor: @unchecked Sendable {
 
     /// Creates the reserve file again when 1.5 times its size is free. Removes it if it is no longer needed.
     private func maintainReserve() {
-        // Without a limit, only the ledger (an internal database) needs the reserve. A larder does not start if its
+        // Without a limit, only the ledger (an internal database) needs the reserve: a larder does not start if its
         // ledger cannot be opened.
         guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
             if disk.reserve.isThere { disk.reserve.giveUp() }
@@ -163,7 +164,7 @@ final class Evictor: @unchecked Sendable {
     /// - Returns: whether there is more space than before.
     private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
         guard let asked = disk.limitBytes, let bound = disk.boundBytes else {
-            // Nothing is evicted without a limit.
+            // Without a limit nothing is evicted: at most, the reserve is released.
             return takesReserve && disk.room ?? 0 < bytes && disk.reserve.giveUp()
         }
         // Free more than was requested, because other programs may write at the same time.

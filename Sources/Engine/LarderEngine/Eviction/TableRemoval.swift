@@ -174,7 +174,7 @@ struct TableRemoval {
     private func reopen() {
         do throws(LarderError) {
             try store.recover()
-            // The failed write may have become partly visible, so memory must not keep earlier records.
+            // If a write to LevelDB had failed, reopening may make its changes visible. So forget what was read before.
             database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
         } catch {
             database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")

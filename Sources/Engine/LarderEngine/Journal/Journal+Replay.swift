@@ -48,8 +48,8 @@ extension Journal {
                 end.segment.lastSequence = end.sequence
                 end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
             }
-            // A machine failure has undone the removal of these segments. They are not read, and are removed together
-            // with the next segments.
+            // A machine failure has undone the removal of these segments. They are not read; the next removal includes
+            // them.
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)

@@ -191,8 +191,7 @@ struct LeaseTable {
         context.givenUp(owner, key)
     }
 
-    /// Wakes the remaining waiters that expect a later end than that of the new lease, so that they set an earlier
-    /// timer.
+    /// Wakes the remaining waiters whose timers end after the new lease, so that they set earlier ones.
     private func wakeWaitersWithLateTimers(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }

@@ -52,7 +52,7 @@ struct Sweeper {
     private var isCompared = true
     /// Whether the running scan continues without pauses, because it probably finds much to delete.
     private var isHurried = false
-    /// The number of writes to the store as last read, and the time since when it has not changed.
+    /// The number of writes to the store as last read, and when that number last changed.
     private var lastGeneration: UInt64 = 0
     private var unchangedSince: Int64 = 0
     /// The number of writes when the last scan began.

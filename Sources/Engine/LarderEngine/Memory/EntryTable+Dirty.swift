@@ -103,7 +103,7 @@ extension EntryTable {
         return written.count > 0
     }
 
-    /// Makes the taken entries wait for the next checkpoint after a failed one, because it is unknown which of them
+    /// After a failed checkpoint, makes the taken entries wait for the next one, because it is unknown which of them
     /// LevelDB has.
     func thaw() {
         while let entry = written.oldest {

@@ -47,7 +47,7 @@ struct InFlightReads {
     }
 
     /// Removes a placeholder that was added by hash.
-    /// - Returns: whether its key was not changed in the meantime.
+    /// - Returns: true if the key was not changed in the meantime.
     mutating func end(_ number: Int) -> Bool {
         count -= 1
         places[number].isTaken = false

@@ -24,7 +24,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         case due
         /// The sweep has found the entry expired.
         case swept
-        /// Observation of the entry began at `since`, and its deadline is unknown. An earlier expiry is not reported.
+        /// Observation of the entry began at `since`; its deadline is unknown. An expiry before that is not reported.
         case asked(since: Int64)
     }
 

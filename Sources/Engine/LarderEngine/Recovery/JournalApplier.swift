@@ -7,9 +7,9 @@ import LarderPlatform
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
 /// Only one thread may call the methods. It ensures that nothing else uses the databases until ``finish()`` has
-/// returned. `@unchecked Sendable`: only the caller uses a portion until it has incremented `filled`; then only the
-/// portion's thread uses it, until it has incremented its number in `done`. `lock` guards these counts. Everything else
-/// is constant or used only by the caller.
+/// returned. `@unchecked Sendable`: a portion belongs to the caller until the caller increments `filled`, and then to
+/// the thread of its half until that thread increments its number in `done`. `lock` guards these counts. Everything
+/// else is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {
     /// When a portion has reached this size in bytes, the caller passes the current portion of each half to its thread.
     private static let portionBytes = 512 << 10
@@ -110,8 +110,7 @@ final class JournalApplier: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Passes the current portion of each half to its thread, and waits until the portions that follow in the rings are
-    /// free.
+    /// Passes the current portion of each half to its thread, and waits until the next portion of each ring is free.
     private func handOn() {
         if threads.isEmpty {
             threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }

@@ -66,7 +66,7 @@ struct EpochSalvage {
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
 
     /// The options for reading the files of an epoch.
-    /// - Parameter doubts: receives descriptions of losses that could not be detected.
+    /// - Parameter doubts: receives a message for each kind of loss that the salvage may not detect.
     static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {

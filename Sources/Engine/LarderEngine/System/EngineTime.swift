@@ -56,9 +56,9 @@ package final class EngineTime: Sendable {
 
     private var wallMilliseconds: Int64 { min(max(source.wallMilliseconds(), 0), Self.latestMilliseconds) }
 
-    /// Returns the engine's time when the wall clock shows `wall`, and records it as returned. The caller reads the
-    /// wall clock before this function reads the monotonic clock. If the thread is interrupted in between, the
-    /// difference appears smaller than it is, which is harmless because only the highest difference is kept.
+    /// Returns the engine's time when the wall clock shows `wall`, and records it as returned. The caller has just read
+    /// the wall clock, and this function reads the monotonic clock. If the thread is interrupted in between, the wall
+    /// clock seems to be behind; that is harmless, because only the highest difference of the clocks is kept.
     private func time(_ wall: Int64) -> Int64 {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let lead = Self.raise(lead, to: wall - monotonic)

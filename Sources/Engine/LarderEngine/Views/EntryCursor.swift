@@ -29,7 +29,7 @@ package struct EnumerationOptions: Sendable {
 }
 
 /// Enumerates the entries of a database as they were when the cursor was created, without entries that have expired
-/// since. Exception: if files take more than half of the disk limit, a cursor that does not belong to a snapshot
+/// since. Exception: if disk space is tight (``DiskBudget/isTight``), a cursor that does not belong to a snapshot
 /// continues with the current entries whenever LevelDB has merged tables, so that the old tables can be removed.
 ///
 /// Merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If a key is in both, the

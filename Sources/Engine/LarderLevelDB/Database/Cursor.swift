@@ -114,8 +114,7 @@ package final class Cursor {
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-            // A recreated iterator is now at the previous entry, or at the next one if that entry was removed in the
-            // meantime.
+            // A recreated iterator is at the cursor's previous entry, or at the next one if that entry was removed.
             if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
                 leveldb_iter_next(handle)
             }

@@ -3,9 +3,9 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind in the header of the hole's fragment, if the hole is one fragment with a wrong checksum, followed by a
-    /// valid fragment or the end of the block. `middle` if the hole consists of several such middle fragments.
-    /// Otherwise nil.
+    /// The kind in the header of the hole's fragment; nil if the hole may have more than one fragment. It is known if a
+    /// fragment has a wrong checksum, and a valid fragment or the end of the block follows. Several such fragments of
+    /// the kind `middle` that follow each other are one hole of this kind.
     var claim: LogFragmentKind?
     /// The number of bytes of a record in the hole, without the headers of fragments, provided that the hole is within
     /// one record; nil if unknown.

@@ -158,8 +158,10 @@ struct SalvagePlan {
     /// - Tables with higher numbers were created later. They are read in addition. At worst, they contain data that
     ///   other files have too.
     /// - A missing table was either merged into a later one, or is lost. Removals may have been lost with it, so the
-    ///   result is marked as incomplete. The same applies if the log is missing, unless the files with all later
-    ///   numbers exist: one of them then has its content.
+    ///   result is marked as incomplete.
+    /// - If the log is missing although newer tables exist, the result is incomplete too, unless a file exists for
+    ///   every number from the next file number to that of the newest table: one of these files then has the log's
+    ///   content.
     ///
     /// - Parameter damaged: the name and the readable part of the damaged manifest; nil if there is none.
     /// - Returns: false if the caller has noted nothing.

@@ -48,9 +48,9 @@ package struct SalvageReport: Sendable {
     package internal(set) var damageCount = 0
     /// The number of lost bytes, as far as known.
     package internal(set) var bytesLost = 0
-    /// Whether it is certain which files are current. If false, removed keys may have been returned, unless
-    /// ``SalvageOptions/unknownIsLost`` is true. In addition, files may be missing undetected, so that outdated values
-    /// were returned. ``notes`` contains the reason.
+    /// Whether it is certain which files are current. If false, outdated values may have been returned, because a
+    /// missing file may not be detected. Removed keys may have been returned too, unless
+    /// ``SalvageOptions/unknownIsLost`` is true. ``notes`` contains the reason.
     package internal(set) var isComplete = true
     /// Messages about facts that are not damage, such as which manifest was used, or which log ends within a record.
     package internal(set) var notes: [String] = []
