@@ -230,8 +230,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// Returns the version of a change. A change from another larder, or with a complete version, keeps it. Others get
-    /// a new version, higher than all previous ones in the log. Called in the order of the commits, with `lock` held.
+    /// Returns the version of a change. A change from another larder keeps its version, and so does a change whose
+    /// version has a sequence. Others get a new version, higher than all previous ones in the log. Called in the order
+    /// of the commits, with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }

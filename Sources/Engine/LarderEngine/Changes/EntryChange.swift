@@ -63,8 +63,7 @@ package protocol ChangeObserver: AnyObject, Sendable {
     /// Whether the observer is notified of changes that make no difference to readers.
     var wantsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
-    /// Called when a purge has emptied a database. A call of ``emptied(_:)`` follows, as whenever a database was
-    /// emptied.
+    /// Called when a purge has emptied a database, before ``emptied(_:)``.
     func purged(_ database: any DatabaseIdentity)
     /// Called when a database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)

@@ -18,8 +18,8 @@ final class LedgerFacts {
         isAbsent = if case .absent = DatabaseDirectory(path) { true } else { false }
     }
 
-    /// Whether the ledger has purges of the database's tags, or records that it has lost facts. Returns true if the
-    /// ledger cannot be read; that problem is reported separately.
+    /// Whether the database may have purges of tags: the ledger has some, or notes that facts were lost, or cannot be
+    /// read. The last problem is reported separately.
     func mayHavePurges(of database: String) -> Bool {
         if isAbsent { return false }
         let wanted = [TagFacts.key(database), Ledger.Loss.key]

@@ -25,8 +25,8 @@ final class CommitJournal: @unchecked Sendable {
     /// Held while a group is appended, and synced if necessary. The syncing thread, threads that stage long values, and
     /// the counters take the journal's own lock instead, which guards its list of segments.
     private let lock = Lock()
-    /// The number of rollbacks of failed commits. A checkpoint compares it, because a rollback may have removed entries
-    /// that the checkpoint has read.
+    /// The number of rollbacks of failed commits. If it has changed during a checkpoint, no segments are removed: a
+    /// rollback may have removed entries that the checkpoint has read.
     private let rollbacks = Atomic<UInt64>(0)
     /// Failed units up to this sequence were kept in memory, although the journal does not contain them; 0 if there are
     /// none.

@@ -2,8 +2,8 @@ import LarderPlatform
 import Synchronization
 
 /// The disk budget of a larder: its limit and its usage. All files of the larder count: LevelDB's tables, logs and
-/// manifests, the journal, purged files, and quarantined files. Images, which are temporary copies for backups and
-/// checks, do not count, so these cause no eviction.
+/// manifests, the journal, purged files, and quarantined files. Images (temporary copies for backups and checks) do not
+/// count, so backups and checks cause no eviction.
 ///
 /// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
 /// atomic or constant.
@@ -86,7 +86,7 @@ package final class DiskBudget: @unchecked Sendable {
 
     private func update() {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
-        // Even without a limit, the journal is kept so small that a checkpoint has the space to write all its entries.
+        // Even without a limit, the journal is kept so small that there is space to write all its entries to LevelDB.
         let room = boundBytes ?? max(DiskThresholds.larderBytesMin, reach.load(ordering: .relaxed))
         // All entries of a checkpoint may belong to one database, so a checkpoint is at most a quarter of the lowest
         // database limit.
@@ -149,7 +149,7 @@ package final class DiskBudget: @unchecked Sendable {
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
     }
 
-    /// Sets the bytes that the larder can take: its files and the free space of the file system, except for a reserve.
+    /// Sets ``reach``: the size of the larder's files plus the free space of the file system, minus a reserve.
     private func note(_ bytes: Int, free: Int) {
         let reserve = DiskThresholds.reserveBytes(of: bytes + free)
         let least = lock.withLock {

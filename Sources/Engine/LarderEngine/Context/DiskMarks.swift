@@ -47,8 +47,7 @@ package struct DiskThresholds: Hashable, Sendable {
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
-    /// Returns the size of LevelDB's tables in bytes. LevelDB merges at most 25 tables at a time, unless a merge needs
-    /// more.
+    /// Returns the size of LevelDB's tables in bytes. LevelDB merges more than 25 tables at a time only if it has to.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
     /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. With a smaller buffer,
     /// LevelDB merges each byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as

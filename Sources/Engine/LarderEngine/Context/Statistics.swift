@@ -43,7 +43,7 @@ package final class Statistics: Sendable {
     package let salvagedRanges = Atomic<Int>(0)
     /// The number of salvages with open questions: see ``SalvageSummary/doubts``.
     package let salvagesInDoubt = Atomic<Int>(0)
-    /// Detected losses of facts in the ledger, or in a file of an earlier version whose facts the ledger takes over.
+    /// Detected losses of facts (tag purges, functions, origins) in the ledger or in files of earlier versions.
     package let factLosses = Atomic<Int>(0)
 
     /// Full resyncs of followers that did not request one, because the changes after their position are unknown.

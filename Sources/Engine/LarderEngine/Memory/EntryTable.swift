@@ -330,7 +330,7 @@ final class EntryTable {
         old.deallocate()
     }
 
-    /// Empties a slot. Moves entries of the following slots forward if a lookup could not find them after that.
+    /// Empties a slot. Moves entries of the following slots into the hole if a lookup could not find them otherwise.
     private func takeOut(_ slot: Int) {
         let mask = capacity - 1
         var hole = slot

@@ -6,8 +6,8 @@
 /// removals. The new manifest is always complete at that time.
 extension ManifestScan {
     /// Returns the manifest that `CURRENT` should name but does not. This is the manifest with the highest number, if
-    /// all files that it names exist, and if `CURRENT` is missing, truncated, or names an older manifest and a file of
-    /// that manifest is missing.
+    /// all files that it names exist and `CURRENT` is unusable: missing, truncated, or with the name of an older
+    /// manifest of which a file is missing.
     /// - Returns: the name and content of the manifest; nil unless it is certain that `CURRENT` is wrong.
     package static func successor(
         directory: String
