@@ -26,7 +26,7 @@ final class BlockingFetch<Value: Codable> {
     private let key: [UInt8]
     private let options: CheckedFetch
     let name: FetchName
-    /// The connection on which the call waits, and which then owns its lease.
+    /// The connection on which the call waits, and which then owns the call's lease.
     private var own: BlockingSession?
 
     init(_ client: BlockingLarderClient, _ key: [UInt8], _ options: FetchOptions) throws {

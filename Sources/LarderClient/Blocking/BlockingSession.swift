@@ -21,7 +21,7 @@ final class BlockingSession: @unchecked Sendable {
     private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
     private var database: String?
-    /// For each command that is queued in a transaction, the database that it selects; nil for other commands.
+    /// For each command that is queued in a transaction: the database, if the command is SELECT; otherwise nil.
     private var queued: [String?] = []
     /// Whether the connection has state that a new connection would lack, such as an open snapshot.
     private var carriesState = false

@@ -28,7 +28,7 @@ extension EntryPolicy.Checked {
         case .governed: []
         case .keep: wordList("KEEPTTL")
         case .policy(let policy): wordList("POLICY", policy.description)
-        // The server refuses 0. The instant 1 is in the past too.
+        // The server refuses 0, so send 1, which is in the past too.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
     }

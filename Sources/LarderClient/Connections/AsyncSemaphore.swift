@@ -28,8 +28,8 @@ final class AsyncSemaphore: @unchecked Sendable {
     init(_ count: Int) { free = count }
 
     /// Waits for a permit.
-    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. A limit is needed if tasks may wait for a
-    ///   second permit: all of them could have one and wait for each other.
+    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. Without a limit, tasks that have a permit
+    ///   and wait for a second one could wait for each other forever.
     func take(limit: Int) async -> Outcome {
         let waiter = Waiter()
         let outcome = await withTaskCancellationHandler {

@@ -73,7 +73,7 @@ struct LockCall: Sendable {
         case true?: return nil
         case false?: return .taken
         // The daemon has not answered. If the lock had not expired when the body ended, no other holder can have had
-        // it.
+        // the lock until then.
         case nil: return wasHeld ? nil : .unreachable
         }
     }

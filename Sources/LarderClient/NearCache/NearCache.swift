@@ -2,7 +2,7 @@
 //
 // Why a hit is correct:
 // - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes a key when it
-//   changes. The client handles the push before all later replies: it removes the entry, and invalidates the token of
+//   changes. The client handles the push before all later replies: it removes the entry, and invalidates the tokens of
 //   running reads of the key.
 // - A read takes a token before its request is sent, and passes the token with the value that it read. The token is
 //   invalidated if the daemon pushes its key, if this client writes the key, and if the connection ends. A value with

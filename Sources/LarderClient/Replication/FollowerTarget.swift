@@ -176,7 +176,7 @@ struct FollowerTarget {
                 else { throw wrong }
                 found.append(Found(key: key, storedAt: storedAt, tags: fields[7].elements?.compactMap(\.bytes) ?? []))
             }
-            // A page with no entries, because they were all removed, has the key to continue from.
+            // If all entries of a page were removed, the page has only the key from which to continue.
             guard found.isEmpty, let next = parts[0].bytes else { return found }
             if let place = words.firstIndex(of: Array("AFTER".utf8)) {
                 words[place + 1] = next

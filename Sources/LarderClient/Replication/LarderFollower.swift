@@ -157,8 +157,8 @@ public final class LarderFollower {
         progress.passes += 1
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
-            // An entry of the target that the source does not list was removed by the source only if the source has
-            // seen it before.
+            // An entry that only the target has was removed by the source, or has not reached the source yet. Up to the
+            // time `seen`, all entries of the target have reached the source.
             if let seen = try back()?.seen {
                 (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {

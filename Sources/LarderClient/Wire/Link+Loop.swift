@@ -186,7 +186,7 @@ extension Link {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // Any error except that HELLO is not supported is a refusal: the server sends nothing more.
+                // An error is a refusal, after which the server sends nothing more, unless only HELLO is not supported.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
