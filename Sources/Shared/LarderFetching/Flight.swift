@@ -180,8 +180,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         continuation?.resume(returning: event)
     }
 
-    /// Counts a caller that stops waiting. Called with the lock held when its event is known, not when it resumes: if
-    /// the closure fails in between, the failure must be reported, because this caller does not receive it.
+    /// Counts a caller that stops waiting. Called with the lock held, when the caller's event is known, not when the
+    /// caller resumes: if the closure fails in between, the caller does not receive the error, so it must be reported.
     private func leave(_ event: Event) {
         users -= 1
         switch event {

@@ -18,7 +18,8 @@ extension FlightTable {
         /// The keys that other callers are fetching, so that this call has to wait.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// The cached values of the keys to fetch; nil if a key has none that is young enough, or if this call waits.
+        /// The cached values of the keys to fetch; nil if a key has none that is young enough, or if there are
+        /// ``waits``.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)

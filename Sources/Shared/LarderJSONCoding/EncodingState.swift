@@ -237,7 +237,7 @@ struct EncodingCore {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // A model that writes nothing as document is an error. Let Foundation throw its error.
+            // The whole document would be empty, which is an error: let Foundation throw it.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }

@@ -28,7 +28,7 @@
             return
         }
         let count = bytes.count
-        // Two overlapping loads read a word whose length is not that of a load, so that no load reads beyond the word.
+        // If no load has the length of the word, two overlapping loads read it, so that none reads beyond its end.
         var low: UInt64 = 0
         var high: UInt64 = 0
         if count >= 8 {

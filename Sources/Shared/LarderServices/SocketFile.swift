@@ -186,7 +186,7 @@ package final class SocketFile {
                 )
             }
             // The previous owner may have removed the file after this process opened it. Other processes would then
-            // lock a new file, so check that the path still leads to the locked one; otherwise try again.
+            // lock a new file. So check that the path still leads to the locked file, and try again if not.
             var opened = stat()
             var named = stat()
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }

@@ -127,7 +127,7 @@ extension EntryPolicy {
         package let lifetime: Lifetime
         /// The grace in milliseconds. Nil for the database's; with `keep`, nil for that of the replaced entry.
         package let grace: Int64?
-        /// The jitter in percent; nil for the database's, which applies only to lifetimes set by its policy.
+        /// The jitter in percent; nil for the database's, which applies only if its policy sets the lifetime.
         package let jitter: Int?
 
         /// The checked form of ``EntryPolicy/database``.

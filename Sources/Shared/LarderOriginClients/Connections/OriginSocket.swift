@@ -81,8 +81,8 @@ final class OriginSocket {
         switch result {
         case .failure(let failure):
             lastFailure = failure.description
-            // Do not try the next address within this call: it may fail, and the caller of ``open()`` does not expect
-            // the socket to be closed before the call returns.
+            // Do not try the next address within this call: the attempt may fail and close the socket, which the caller
+            // of ``open()`` does not expect before the call returns.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor
@@ -95,7 +95,7 @@ final class OriginSocket {
         }
     }
 
-    /// Closes the socket with an error. The message says so if this process may use only Unix-domain sockets.
+    /// Closes the socket with an error. If this process may use only Unix-domain sockets, the message says so.
     private func failToConnect(_ reason: String) {
         guard case .tcp = endpoint, TCPSocket.isForbidden else { return fail(reason) }
         fail("\(reason): larderd's service allows only Unix-domain sockets, see docs/Operating.md#origins-over-tcp")

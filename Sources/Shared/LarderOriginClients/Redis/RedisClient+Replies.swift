@@ -128,7 +128,7 @@ extension RedisClient: RedisServerOwner {
         var answer = OriginAcknowledgement(
             lifetimeMilliseconds: nil, sentAt: task.sentAt, stamp: nil, isConfirmed: false)
         // Confirm the write only if GET has returned the written value and the key has not been invalidated since then.
-        // Otherwise another client may have written it.
+        // Otherwise another client may have written the key.
         if task.readsBack, case .bulk(write.value) = replies[replies.startIndex + 1], let left = replies.last?.int,
             left != -2, !memory.hasChanged(write.key, since: task.heard)
         {

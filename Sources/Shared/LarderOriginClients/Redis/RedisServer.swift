@@ -244,7 +244,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beatsUntilReport = 0
         beat = nil
         owner?.serverIsUp(self)
-        // Send a heartbeat before the tasks: when it succeeds, their replies can get stamps.
+        // Send a heartbeat before the tasks, so that their replies, which follow its reply, can get stamps.
         sendBeat()
     }
 
