@@ -2,10 +2,10 @@ import LarderPlatform
 
 /// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process restores the log.
 ///
-/// Each change is written to them before it is written to the journal, so they contain every change that the journal
-/// has. They are synced only when the larder is closed, so they are ignored if the machine fails before that. If a
-/// write fails, all files are removed: followers would not notice a gap in the log, but without the files they read all
-/// entries again.
+/// Each change is written to the files before it is written to the journal, so the files contain every change that the
+/// journal has. They are synced only when the larder is closed; if the machine fails before that, they are ignored. If
+/// a write fails, all files are removed: followers would not notice a gap in the log, but without the files they read
+/// all entries again.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ChangeLogFiles: @unchecked Sendable {

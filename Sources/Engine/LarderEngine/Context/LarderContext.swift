@@ -42,7 +42,7 @@ final class LarderContext: Sendable {
     /// writes into its successor's directory, and the journal's operations never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// Records a number that was found on the disk, as that of an epoch or in a file's name, so that it is not reused.
+    /// Records a number that was found on the disk (of an epoch, or in a file's name), so that it is not reused.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
     /// Returns the options for opening or creating a LevelDB.

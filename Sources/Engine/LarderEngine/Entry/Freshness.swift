@@ -12,8 +12,8 @@ package enum Freshness: Hashable, Sendable {
 /// policies and purges.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// Governed entries stored at or before this time, in milliseconds since 1970, stay expired under every later
-    /// policy.
+    /// Governed entries (those whose deadline follows from the policy) that were stored at or before this time, in
+    /// milliseconds since 1970, stay expired under every later policy.
     package var deadBefore: Int64
     /// See ``DatabasePolicy/grace``.
     package var grace: Int64
@@ -100,9 +100,9 @@ package struct FreshnessRules: Hashable, Sendable {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// Returns the header of an entry as it is reported to another larder. If a soft purge of a tag, or a policy that
-    /// was shorter for a while, has ended the entry's life early, that end becomes the entry's own deadline, because
-    /// the other larder does not know about it.
+    /// Returns the header of an entry as it is reported to another larder. A soft purge of a tag, or a policy that was
+    /// shorter for a while, may have ended the entry's life early. The other larder does not know that, so this end
+    /// becomes the entry's own deadline.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }

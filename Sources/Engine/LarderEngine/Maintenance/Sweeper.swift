@@ -7,7 +7,7 @@ import Synchronization
 /// record* is LevelDB's record for one entry in this index.
 ///
 /// - A step reads at most ``recordsPerStep`` index records of each kind (own deadline, and deadline by the policy).
-/// - The sweep remembers where it stopped, so that it does not have to skip the records that it has deleted before.
+/// - Each step continues where the last one stopped. From the start, LevelDB would have to skip all deleted records.
 /// - The sweep writes to LevelDB directly, not through the journal. A crash does no harm: to readers, an expired entry
 ///   is the same as a missing one. No checkpoint writes to the store at the same time, so no newer record is deleted.
 /// - If memory has a newer state of an expired entry, the sweep leaves its record and index record in place, and
@@ -90,9 +90,9 @@ struct Sweeper {
     ///
     /// - The sweep has deleted at least *least* bytes, and at least half of the store's size on the disk, or a fifth if
     ///   the store is idle. With half, a merge writes no more than was deleted.
-    /// - A scan of all entries has just ended, the files have at least *least* bytes, and the entries left in place
-    ///   take at most half of them, or the files are larger than 1.25 times these entries plus twice *least*. This
-    ///   finds entries that were overwritten, or deleted by checkpoints.
+    /// - A scan of all entries has just ended, the files have at least *least* bytes, and they are much larger than the
+    ///   entries left in place: twice as large, or larger than 1.25 times these entries plus twice *least*. This finds
+    ///   entries that were overwritten, or deleted by checkpoints.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }

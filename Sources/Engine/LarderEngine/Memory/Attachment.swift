@@ -162,8 +162,8 @@ final class ReleaseQueue: Sendable {
     }
 
     /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers. If
-    /// a thread is already releasing attachments, calls by other threads or by a deinitializer return at once, and that
-    /// thread releases the rest.
+    /// a thread is already releasing attachments, that thread releases these too, and calls by other threads or by a
+    /// deinitializer return at once.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

@@ -76,8 +76,8 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // Count one disk read for the entry's reads from memory, which were not counted, so that the eviction from the
-        // disk considers them. The sketch is empty while disk reads are not counted.
+        // The entry's reads from memory were not counted. Count one disk read for all of them, so that the eviction
+        // from the disk considers them. The sketch is empty while disk reads are not counted.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true

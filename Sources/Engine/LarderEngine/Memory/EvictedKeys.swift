@@ -2,8 +2,8 @@
 /// Stores a part of each key's hash, and the time until which the entry would have been fresh.
 ///
 /// Uses 32 KiB for a shard with evictions: 4096 slots of 8 bytes. A key is forgotten when another key uses its slot,
-/// when it is written or removed, and with every purge or change of the policy after which its entry may no longer be
-/// fresh. So the counts are a lower bound. The probability of mistaking a key for another one is about one in some
+/// when the key is written or removed, and at each purge or change of the policy that may have ended the freshness of
+/// its entry. So the counts are a lower bound. The probability of mistaking a key for another one is about one in some
 /// billions. A value; the shard's lock guards it.
 struct EvictedKeys {
     private struct Mark {

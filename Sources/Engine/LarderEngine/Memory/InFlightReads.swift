@@ -89,8 +89,8 @@ struct InFlightReads {
     /// Records that the last write of the key was not visible to readers.
     mutating func noteUnseen(_ key: Key) { keys[key]?.unseenChanges += 1 }
 
-    /// Records that a key will be deleted from LevelDB because its entry has expired, so that a read in progress does
-    /// not add the entry to memory. For watches, this is not a change.
+    /// Records that the expired entry of a key will be deleted from LevelDB. A read in progress then does not add this
+    /// entry to memory. For watches, this is not a change.
     mutating func swept(_ hash: Int) { changed(hash) }
 
     private mutating func changed(_ hash: Int) {

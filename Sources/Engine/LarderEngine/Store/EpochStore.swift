@@ -281,8 +281,7 @@ final class EpochStore: @unchecked Sendable {
             // If this throws, nothing was written, so the store need not be suspended.
             try make()
             for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
-            // Incremented after the write, so that the result of a concurrent count, which may miss this write, is not
-            // reused.
+            // Increment this after the write: a concurrent count of entries may miss the write, and must not be reused.
             defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
@@ -332,8 +331,7 @@ final class EpochStore: @unchecked Sendable {
         context.report(.error, "database '\(databaseName)': \(error.message)")
     }
 
-    /// Throws if the directory is missing or is not the one that was opened, because it then does not contain this
-    /// database.
+    /// Throws if the directory is missing or was replaced: it then does not contain this database.
     func requireInPlace(_ operation: String) throws(LarderError) {
         suspendIfGone()
         if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),

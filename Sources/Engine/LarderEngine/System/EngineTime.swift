@@ -14,8 +14,8 @@ package final class EngineTime: Sendable {
     /// The latest time of the wall clock, in the year 5138. Later times are clamped to it, so that no sum of a time and
     /// an interval overflows.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
-    /// The latest time of the engine, in the year 5423. It is later than ``latestMilliseconds``, so that the engine's
-    /// time still advances after a wall clock that wrongly showed ``latestMilliseconds`` was corrected.
+    /// The latest time of the engine, in the year 5423. It is later than ``latestMilliseconds``: if the wall clock
+    /// wrongly showed ``latestMilliseconds`` for a while, the engine's time can still advance afterwards.
     static let endMilliseconds = latestMilliseconds + UpdatePolicy.longestMilliseconds
 
     private let source: any TimeSource
