@@ -1,13 +1,13 @@
 /// Finds the secret words of a call, such as passwords. They are hidden in SLOWLOG and MONITOR, and not stored in
 /// histories.
 extension CommandMetadata {
-    /// The settings whose values Redis hides too: passwords, and a user name that belongs to one.
+    /// The settings whose values are hidden, as in Redis: passwords, and a user name that belongs to a password.
     private static let secretSettings: [StaticString] = [
         "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
     ]
 
-    /// Returns the positions of the words that may be a password, or a user name that belongs to one. If CONFIG SET
-    /// names a secret setting, all words after its name are included.
+    /// Returns the positions of the words that may be a password, or a user name that belongs to a password. If CONFIG
+    /// SET names a secret setting, the range contains all words after the setting's name.
     package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         var (row, start) = (self, 0)
         // A call can contain another call. If there are too many levels, all remaining words are secret.

@@ -1,8 +1,8 @@
 import LarderRESP
 import Synchronization
 
-/// The metadata of a command, which the catalog calls its row. It is used to run the command, and for COMMAND, the help
-/// and the documentation. The command's handler is not part of it.
+/// The metadata of a command: a row of the catalog. Used to run the command, and to generate the replies to COMMAND,
+/// the help and the documentation. Does not contain the command's handler.
 ///
 /// A class, because the row is passed on for each command that runs, and copying its texts would take too long. Two
 /// rows are equal if they are the same object.
@@ -176,8 +176,8 @@ extension CommandMetadata {
     /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries, and the most bytes of values, that SWAPDB exchanges. They are counted in both databases
-    /// together. The limits exist because SWAPDB writes all these entries at once.
+    /// The most entries, and the most bytes of values, that SWAPDB exchanges, counted in both databases together. The
+    /// limits exist because SWAPDB writes all these entries at once.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

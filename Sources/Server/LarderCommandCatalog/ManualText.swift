@@ -6,8 +6,8 @@ package enum ManualText {
             .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("…", with: "...")
     }
 
-    /// Formats one line of text, and ends it with a line break. A dot or an apostrophe at its beginning is escaped,
-    /// because it would begin a request or a macro.
+    /// Formats one line of text, and ends it with a line break. Escapes a dot or an apostrophe at the beginning of the
+    /// line, where it would begin a request or a macro.
     package static func line(_ text: String) -> String {
         let text = escaped(text)
         return (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text) + "\n"

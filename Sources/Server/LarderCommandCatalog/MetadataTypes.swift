@@ -33,8 +33,7 @@ extension CommandGroup {
     }
 }
 
-/// The reply of a command for a type of values that Larder does not store. It is the reply that Redis returns for a
-/// missing key.
+/// The reply of a command for a type of values that Larder does not store: Redis' reply for a missing key.
 package struct AbsentReply: Sendable {
     package indirect enum Form: Sendable {
         case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok

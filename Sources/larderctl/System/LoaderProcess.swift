@@ -90,7 +90,7 @@ final class LoaderProcess: Sendable {
         guard pipe(&ends) == 0 else {
             throw InputOutputError(message: "cannot create a pipe for the command: \(SystemErrorText.of(errno))")
         }
-        // The command must not inherit these two descriptors. It gets only the copy that is its standard output.
+        // The command must not inherit these two descriptors, but only the copy that is its standard output.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }

@@ -4,7 +4,7 @@ import LarderPlatform
 /// The file of an export. It is written as `FILE.part`, and renamed to `FILE` when it is complete, so `FILE` is never
 /// incomplete. An interrupted export can continue after the last complete line of `FILE.part`.
 ///
-/// While this object exists, flock(2) locks the file: a second export to it fails. For one thread at a time.
+/// While this object exists, flock(2) locks the file: a second export to the same file fails. For one thread at a time.
 final class ExportFile {
     /// What an interrupted export has written.
     struct Previous {

@@ -176,7 +176,7 @@ struct Importer {
         }
     }
 
-    /// Skips an invalid line if the options allow that. Otherwise sends the entries before it and throws.
+    /// Skips an invalid line if the options allow that. Otherwise sends the entries before the line, and throws.
     private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
         let text = "\(name), line \(reader.number): \(defect.message)"
         guard choice.skipsInvalid else {

@@ -286,7 +286,7 @@ final class ReplicationWatch: @unchecked Sendable {
     }
 }
 
-/// The signals that stop this program. Create it before other threads: it blocks the signals in all of them.
+/// The signals that stop this program. Create this value before other threads, which inherit the blocked signals.
 struct EndingSignals {
     private static let watched = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 

@@ -30,10 +30,10 @@ final class DaemonLink: @unchecked Sendable {
 
     /// Sends commands on a connection that no other thread uses in the meantime.
     /// - Parameters:
-    ///   - database: the database to select first. The commands are sent only after that has succeeded: otherwise they
-    ///     would run in the connection's previous database.
+    ///   - database: the database to select first. The commands are sent only after the selection has succeeded:
+    ///     otherwise they would run in the connection's previous database.
     ///   - mayRepeat: whether the commands may be sent again if the connection was lost.
-    /// - Returns: the replies; an error reply is the value of its command.
+    /// - Returns: the replies of all commands. Error replies are returned, not thrown.
     func perform(
         _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> [RESPValue] {

@@ -4,7 +4,7 @@ import LarderRESP
 /// How the commands for counters, locks and rate limits change an entry. The commands' handlers, the fast path and
 /// scripts all use this implementation.
 enum EntryChanges {
-    /// Removes the entry of a key, also if it is stale and FETCH could still serve it. Ends the lease of the key.
+    /// Removes the entry of a key, even a stale one that FETCH could still serve. Ends the lease of the key.
     /// - Returns: whether the removed entry was fresh.
     static func remove(_ update: Update, _ index: Int) -> Bool {
         defer { update.removeStored(index) }

@@ -1,6 +1,6 @@
 /// Redis commands that store, await or describe values of other types than strings. Larder does not have these
-/// commands, and knows their names only to explain this in the error. Commands that only read or remove such values
-/// exist: ``AbsentTypeCommands``.
+/// commands. Their names are known only for an error that explains this. Commands that only read or remove values of
+/// other types exist: ``AbsentTypeCommands``.
 enum UnsupportedTypes {
     /// Returns the type of values that a command uses.
     /// - Returns: nil if the name is not one of these commands.

@@ -8,8 +8,8 @@ import LarderRESP
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
     let run: Handler
-    /// The subcommands, one of which is chosen by the second word of a call. A command with subcommands runs itself
-    /// only if a call has no second word, and only if its metadata allows that.
+    /// The subcommands, one of which is chosen by the second word of a call. A call without a second word runs the
+    /// command itself, if the metadata allows that.
     package let subcommands: [CommandSpec]
 
     package var name: String { metadata.name }
@@ -17,7 +17,7 @@ package final class CommandSpec: Sendable {
     package var flags: CommandFlags { metadata.flags }
     var word: ShortWord { metadata.word }
 
-    /// Runs a call. It is called on the connection's event loop, and must not block: it returns work that would block.
+    /// Runs a call on the connection's event loop. Must not block: a handler returns work that would block.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {

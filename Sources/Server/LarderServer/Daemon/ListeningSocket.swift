@@ -37,7 +37,7 @@ final class ListeningSocket {
     private var trouble: String?
 
     /// Checks whether the socket's file still exists. If it was removed, creates the socket again.
-    /// - Parameter replace: called with the descriptor of the new socket. The old one is closed after that.
+    /// - Parameter replace: called with the descriptor of the new socket, before the old socket is closed.
     func look(_ log: Log, replace: (Int32) -> Void) {
         guard let file else {
             let isThere = path.isEmpty || path.hasPrefix("@") || FileSystem.exists(path)

@@ -15,7 +15,7 @@ package enum ProcessSettings {
         signal(SIGUSR2, SIG_IGN)
     }
 
-    /// Unblocks the signals that stop the daemon, because its parent process may have blocked them.
+    /// Unblocks the signals that stop the daemon, because the parent process may have blocked these signals.
     static func unblockStopSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)

@@ -247,8 +247,8 @@ package enum Server {
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }
-        // Open all of them in one piece of work, which uses one of the pool's two threads. The other one is free for
-        // commands.
+        // Open these databases in one piece of work. It uses one of the pool's two threads, so that the other thread is
+        // free for commands.
         workers.submit {
             for database in databases {
                 // The error was logged, and each command on this database will return it again.

@@ -1,6 +1,6 @@
 /// The payloads of DUMP, RESTORE and FUNCTION DUMP, in the format of Redis. A payload consists of a byte for the type,
-/// a string, the version of the format (two bytes), and a CRC-64 of all preceding bytes (eight bytes). The last two are
-/// little-endian.
+/// a string, the version of the format (two bytes), and a CRC-64 of all preceding bytes (eight bytes). The version and
+/// the CRC-64 are little-endian.
 ///
 /// A string is stored as its length, followed by its bytes. The first two bits tell the size of the length: 00 for 6
 /// bits, 01 for 14, and 10 for 32 or 64, depending on the other six bits. 11 means another form, which the other six
@@ -112,7 +112,7 @@ package enum DumpPayload {
     }
 
     /// Decodes a payload that contains a value. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the longest value that is accepted, in bytes. No memory is allocated for a longer one.
+    /// - Parameter bytesMax: the longest value that is accepted, in bytes. No memory is allocated for a longer value.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
         _ = try content(of: payload)
         // As in Redis, bytes between the value and the footer are ignored, and a value may extend into the footer.

@@ -25,7 +25,7 @@ final class PushQueue: @unchecked Sendable {
     private let hasWaiting = Atomic<Bool>(false)
     /// The size of the messages in all queues of the server.
     private let pending: PendingBytes
-    /// Passes one message to its connections. The loop sets this once, and calls it.
+    /// Passes one message to its connections. The loop sets this closure once, and is the only caller.
     var deliver: (Delivery) -> Void = { _ in }
 
     init(_ pending: PendingBytes) { self.pending = pending }

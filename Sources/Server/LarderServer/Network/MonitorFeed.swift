@@ -6,8 +6,8 @@ protocol MonitorReader: AnyObject {
     func noteLines()
 }
 
-/// The lines of MONITOR that connections of one event loop have still to take. They are stored once for all
-/// connections; each connection has its own position in them.
+/// The lines of MONITOR that connections of one event loop have not taken yet. The lines are stored once for all
+/// connections, and each connection has its own position in them.
 ///
 /// All calls must be on the thread of the event loop.
 final class MonitorFeed {

@@ -6,9 +6,9 @@ import Synchronization
 /// Reports changes of entries to clients: keyspace notifications, and invalidations for tracking clients.
 ///
 /// - Only committed changes are reported. The report precedes the reply to the client that made the change.
-/// - If an entry has its own deadline, its expiry is reported once, at the deadline. If it follows the database's
-///   policy, its expiry is reported when its space is reclaimed. Entries that had expired before the daemon started are
-///   not reported.
+/// - The expiry of an entry with its own deadline is reported once, at the deadline. The expiry of an entry that
+///   follows the database's policy is reported when the entry's space is reclaimed. Entries that had expired before the
+///   daemon started are not reported.
 /// - If no events are published, and no client uses CLIENT TRACKING, changes are not recorded at all.
 ///
 /// `@unchecked Sendable`: `lock` guards the properties below "Guarded".
@@ -44,7 +44,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// may have read an old deadline of such an entry, so its result is ignored.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// For each database, the number of callers that are purging it. They report the purge themselves.
+    /// For each database, the number of callers that are purging the database, and will report the purge themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// A client that is notified when keys that it has read change.
 ///
-/// There is one object per connection. It stays when the client changes its tracking settings, so that the keys that
-/// were read before are still tracked.
+/// There is one object per connection. The object stays when the client changes its tracking settings, so that the keys
+/// that were read before are still tracked.
 ///
 /// `@unchecked Sendable`: `lock` guards the settings and the databases; `isTracking` is atomic, and the rest is
 /// constant.
@@ -17,7 +17,7 @@ final class TrackingClient: @unchecked Sendable {
         case optIn
         /// All keys that the client reads are tracked, except by the command after CLIENT CACHING NO.
         case optOut
-        /// The client is notified of changes of all keys with one of these prefixes, whether it has read them or not.
+        /// The client is notified of changes of all keys with one of these prefixes, even if it has not read the keys.
         case broadcast([[UInt8]])
     }
 
@@ -95,7 +95,7 @@ struct TrackingSettings: Sendable {
 ///
 /// - A key is recorded *before* it is read, and reported after a change is committed. If a client reads the key after
 ///   the report, it gets the changed value or a newer one.
-/// - The table has a size limit. If a key must be removed to keep the limit, it is reported as changed.
+/// - The table has a size limit. A key that is removed because of the limit is reported as changed.
 /// - As in Redis, the same key of different databases has one line in the table. If a whole database changes, the
 ///   clients that have selected it are notified.
 ///
@@ -189,8 +189,8 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Adds a client. If its connection has a client object already, that object takes over the settings, and keeps its
-    /// tracked keys.
+    /// Adds a client. If the connection already has a client object, the existing object takes over the settings, and
+    /// keeps its tracked keys.
     /// - Returns: the object that is used from now on.
     func add(_ client: TrackingClient) -> TrackingClient {
         let (counts, changed) = lock.withLock {
@@ -298,8 +298,8 @@ final class Tracking: @unchecked Sendable {
 
     /// Removes the readers of a key, except for readers that need no notification. The caller holds the part's lock.
     /// - Parameters:
-    ///   - database: the changed database. Clients that may not read it have read the key in another database, and are
-    ///     kept.
+    ///   - database: the changed database. A client that may not read this database has read the key in another
+    ///     database, and is kept.
     ///   - writer: the ID of the client that has changed the key in the commit with the sequence number `unit`. The
     ///     client is kept if it has read the key after its change.
     /// - Returns: the removed readers; nil if nobody has read the key.

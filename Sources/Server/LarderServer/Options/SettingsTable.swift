@@ -1,7 +1,6 @@
 import LarderEngine
 
-/// All settings of CONFIG. To add one, add it here; if it belongs to an option of larderd, add it to that option
-/// instead.
+/// All settings of CONFIG. Add a new setting here, or, if it belongs to an option of larderd, to that option.
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 

@@ -17,8 +17,8 @@ final class CycleDetector: @unchecked Sendable {
 
     /// The longest interval between polls. Polling is needed because larders do not report a change of their origins.
     private static let usualMilliseconds: Int64 = 10_000
-    /// The first interval, and the interval while there is a cycle or no reply. It is short, because several larders
-    /// may get their origins at the same time.
+    /// The first interval, and the interval while there is a cycle or no reply. Short, because several larders may get
+    /// their origins at the same time.
     private static let soonMilliseconds: Int64 = 1_000
 
     /// Sends a request for the upstream chain if a poll is due, or after the origin has become available again. Does

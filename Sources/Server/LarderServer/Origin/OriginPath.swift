@@ -1,8 +1,8 @@
 import LarderOriginClients
 import LarderRESP
 
-/// The upstream chain of a database: a list of larders, each with its database, in which each one is the origin of the
-/// previous one.
+/// The upstream chain of a database: a list of larders, each with the name of its database. Each larder is the origin
+/// of the previous larder in the list.
 enum OriginPath {
     enum Answer {
         case path([String])

@@ -14,7 +14,7 @@ package typealias OriginFactory =
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`; the rest is constant or atomic.
 package final class OriginTable: @unchecked Sendable {
-    /// The number of changes so far. Sessions compare it to find out whether they must look up their origin again.
+    /// The number of changes so far. When the number has increased, each session looks up its origin again.
     let generation = Atomic<Int>(0)
     private let lock = Lock()
     /// Locked during a whole change, including its write to the ledger, so that changes happen one at a time.
@@ -224,8 +224,8 @@ package final class OriginTable: @unchecked Sendable {
                 if let previous { beginDelivery(previous) }
                 throw error
             }
-            // Sessions that have not noticed the change still use the previous tier. Close it, because its outbox is no
-            // longer delivered.
+            // Sessions that have not noticed the change still use the previous tier. Close the tier, because its outbox
+            // is no longer delivered.
             previous?.close()
         }
     }
@@ -338,8 +338,8 @@ package final class OriginTable: @unchecked Sendable {
 
     // MARK: Cycles
 
-    /// Finds the upstream chain of a database, from this larder to the last one that can be reached. Sends a request to
-    /// the origin, and does not block.
+    /// Finds the upstream chain of a database, from this larder to the last larder that can be reached. Sends a request
+    /// to the origin, and does not block.
     /// - Parameters:
     ///   - nodes: the larders that have forwarded this request so far. If this larder is one of them, the chain ends
     ///     here.

@@ -107,7 +107,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// What the daemon knows about a key without a request to the origin.
     enum Knowledge {
-        /// If an entry of this key is cached, it is current. Otherwise it was evicted, and the key must be read again.
+        /// An entry of this key is current if it is cached. Otherwise it was evicted, and must be read again.
         case kept
         /// The origin has no value for this key.
         case absent
@@ -393,8 +393,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         "ERR Function not found at the origin, which runs the functions of this database: load it at the origin; "
         + "FUNCTION LOAD here has no effect there"
 
-    /// Runs commands at the origin as a transaction. If some of them are scripts, `then` gets the reply only after all
-    /// invalidations that they caused were received.
+    /// Runs commands at the origin as a transaction. If some commands are scripts, `then` gets the reply only after all
+    /// invalidations that the scripts caused were received.
     func perform(
         transaction commands: [[[UInt8]]], hasScripts: Bool, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void

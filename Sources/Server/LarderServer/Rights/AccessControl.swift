@@ -29,8 +29,8 @@ final class AccessControl: @unchecked Sendable {
         var at: Int64
     }
 
-    /// Increases with each change of the rules; 0 if there were never any rules. A session compares it to find out
-    /// whether its rights are out of date.
+    /// Increases with each change of the rules; 0 if there were never any rules. A session stores the value from which
+    /// its rights were determined, to find out whether the rights are out of date.
     let generation: Atomic<Int>
     /// The numbers of refused commands (and databases), refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)
@@ -117,8 +117,8 @@ final class AccessControl: @unchecked Sendable {
         log.warning(what + LineRate.rest(skipped, "refusals"))
     }
 
-    /// Adds a wrong password to ACL LOG and counts it. Logs at most one per second. The user name given with the
-    /// password is not logged, because users sometimes enter the password in its place.
+    /// Adds a wrong password to ACL LOG and counts it. Logs at most one wrong password per second. The user name is not
+    /// logged, because users sometimes enter the password as the user name.
     /// - Parameter who: the connection and its user.
     func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
         passwordsDenied.add(1)

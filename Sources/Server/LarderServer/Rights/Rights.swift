@@ -137,7 +137,7 @@ struct Rights: Equatable, Sendable {
     }
 
     /// Checks the channels of a call. Messages on event channels reveal changes of a database: subscribing needs the
-    /// right to read that database. Publishing there needs the right to write it.
+    /// right to read the database, and publishing needs the right to write the database.
     private func channelRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {

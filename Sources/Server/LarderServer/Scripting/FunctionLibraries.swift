@@ -64,7 +64,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the stored libraries could not be read; nil if they could. While it is set, there are no functions, and the
+    /// Why the stored libraries could not be read; nil if they could. With a defect, there are no functions, and the
     /// stored libraries are left unchanged.
     private var defect: CommandError?
 
@@ -229,7 +229,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             let previous = lock.withLock { state }
             var next = previous
             try body(&next)
-            // The sources may already exceed the limit, if it was higher before. They must not become longer then.
+            // If the limit was higher before, the sources may exceed the present limit, but must not become longer.
             guard next.byteCount <= max(bytesMax, previous.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "

@@ -2,7 +2,7 @@ import CLarderLuaBridge
 import LarderRESP
 import LarderVocabulary
 
-/// A Lua interpreter, and the scripts that it has compiled. A script leaves no state in it for the next script.
+/// A Lua interpreter, and the scripts that it has compiled. A script leaves no state for the next script.
 ///
 /// `@unchecked Sendable`: only one thread uses it at a time, because ``ScriptCache`` lends it to one thread.
 final class Interpreter: @unchecked Sendable {
@@ -39,8 +39,8 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether it may run further scripts. If it has grown, by garbage or by compiled scripts, it would waste memory,
-    /// and leave less memory for the next script.
+    /// Whether the interpreter may run further scripts. If garbage or compiled scripts have made it large, it would
+    /// waste memory, and leave less memory for the next script.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }

@@ -5,8 +5,8 @@ import LarderPlatform
 import LarderRESP
 
 /// The callbacks of a script on the fast path. The script can only call ``QuickCommands`` for keys that it has
-/// declared, and whose entries are in memory. Any other call stops the script before its changes are applied; then it
-/// starts again on the usual path.
+/// declared, and whose entries are in memory. After any other call, none of the script's changes are applied, and the
+/// script starts again on the usual path.
 ///
 /// It belongs to an interpreter, so only one thread uses it at a time.
 final class QuickScriptHost {

@@ -73,8 +73,8 @@ struct ScriptFlags: Sendable, Equatable {
 
 /// The source code of a script or a library, which interpreters compile. Immutable.
 struct ScriptCode: Sendable {
-    /// The source, without the text of a first line that begins with `#!`. The end of that line remains, so that error
-    /// messages contain the right line numbers.
+    /// The source. If the first line begins with `#!`, only the line break of that line is kept, so that error messages
+    /// contain the right line numbers.
     let body: [UInt8]
     let isLibrary: Bool
     /// A number that identifies this code in the process.

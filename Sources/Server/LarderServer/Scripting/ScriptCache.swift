@@ -203,8 +203,8 @@ final class ScriptCache: @unchecked Sendable {
 /// The number of scripts by what happened to them.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// How often a script has started again, because it used keys that it had not declared, or because other clients
-    /// had changed entries that it had read.
+    /// How many times scripts have started again, because they used keys that they had not declared, or because other
+    /// clients had changed entries that the scripts had read.
     let repeats = Atomic<Int>(0)
     /// Scripts that were so slow that they started again without locks.
     let longRuns = Atomic<Int>(0)

@@ -76,8 +76,8 @@ final class ClientRecord: @unchecked Sendable {
     /// Whether the client has disconnected, so that nobody can read a reply. A client that has closed only its sending
     /// side can still read, and does not count.
     ///
-    /// Any thread may call this. The descriptor may have been closed and reused for another connection at the same
-    /// time. The result is still correct, because then `isClosed` is set.
+    /// Any thread may call this. If the descriptor is closed and reused for another connection at the same time, the
+    /// result is still correct, because `isClosed` is set before.
     var isGone: Bool {
         let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp

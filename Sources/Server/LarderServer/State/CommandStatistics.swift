@@ -3,7 +3,7 @@ import LarderPlatform
 import Synchronization
 
 /// The number, the durations and the results of all commands. Each event loop has its own counters, so that loops do
-/// not write to the same memory. They are added up on request.
+/// not write to the same memory. The counters of all loops are added up on request.
 ///
 /// `@unchecked Sendable`: the list is guarded by `lock`; the counters are atomic.
 final class CommandStatistics: @unchecked Sendable {

@@ -170,7 +170,7 @@ package final class ServerState: Sendable {
         rates.resetPeaks()
     }
 
-    /// Runs work such as a save on a thread that may block. Its runner is set once, before the first connection.
+    /// Runs work such as a save on a thread that may block. Set up once, before the first connection.
     private let inBackground = BackgroundRunner()
 
     func runInBackground(by runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// A listening socket that a service manager has created and passed to the daemon: see sd_listen_fds(3). Clients can
-/// connect while the daemon does not run; they wait until it starts.
+/// connect while the daemon does not run, and wait until the daemon starts.
 package struct PassedSocket: Sendable {
     package struct Failure: Error {
         package let description: String

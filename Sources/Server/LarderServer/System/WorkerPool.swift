@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The server's thread pools for work that may block. Each pool has its own threads, so none waits for another one.
+/// The server's thread pools for work that may block. Each pool has its own threads, so no pool waits for another.
 struct WorkerPools: Sendable {
     /// For long work, such as counting entries, listing all keys, and purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command that is not the parser's current one. Either it is queued for EXEC, and owns a copy of its words; or a
-/// script has called it, and it refers to the script's words.
+/// A command that is not the parser's current one. If it is queued for EXEC, it owns a copy of its words. If a script
+/// has called it, it refers to the script's words.
 ///
 /// Used only by the owner of its session.
 final class QueuedCommand {
@@ -44,7 +44,7 @@ final class QueuedCommand {
         words = []
     }
 
-    /// Uses the words of another call without copying them. They must stay valid as long as this object uses them.
+    /// Uses the words of another call without copying them. The words must stay valid while this object uses them.
     func borrow(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         words.removeAll(keepingCapacity: true)

@@ -40,7 +40,7 @@ struct TransactionPlan {
     /// One part for each database, in the order in which the transaction first uses them.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases that commands name, by name; or the error if there cannot be such a database.
+    /// The databases that commands name, by name; the error for a name that no database can have.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
@@ -134,7 +134,7 @@ struct TransactionPlan {
     }
 }
 
-/// Something that a transaction needs, but its plan does not contain. The transaction starts again with it.
+/// Something that a transaction needs, but its plan lacks. The transaction starts again with a plan that contains it.
 enum TransactionMissing {
     case key(Database, Key)
     /// The files of a database to which a command writes, and which are not open.

@@ -7,8 +7,8 @@ extension CommandTable {
     }
 }
 
-/// Commands that only read or remove values of types that Larder does not store, such as lists. Without entries, they
-/// return Redis' reply for missing keys. If a key has an entry, they return an error, because it is a string.
+/// Commands that only read or remove values of types that Larder does not store, such as lists. For missing keys, they
+/// return Redis' reply. For a key with an entry, which is always a string, they return an error.
 enum AbsentTypeCommands {
     static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
         // Of the commands that write, only XACK counts its lookup as a read in Redis.

@@ -73,7 +73,7 @@ enum MovingCommands {
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
         try call.checkHasNoOrigin(target)
-        // First check whether there is an entry. In a transaction, the files of the other database would otherwise be
+        // In a transaction, first check whether there is an entry. Otherwise the files of the other database would be
         // created even if there is nothing to move or copy.
         if call.isInTransaction, try (removes ? call.uncountedFacts(1) : call.facts(1)) == nil { return false }
         let counts = !removes && !call.isInTransaction

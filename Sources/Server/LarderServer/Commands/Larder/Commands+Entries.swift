@@ -264,7 +264,7 @@ enum EntryCommands {
             return min(instant, call.now - ahead) + ahead
         }
 
-        /// Parses a codec. It is given by its name, or by the number that ENTRIES returns if it has no name.
+        /// Parses a codec: its name, or, for a codec without a name, the number that ENTRIES returns.
         private static func codec(_ text: String) throws(CommandError) -> Codec {
             guard let codec = Codec(name: text) ?? UInt8(text).map({ Codec(rawValue: $0) }) else {
                 throw CommandError("ERR the codec must be raw, json, plist or custom")

@@ -77,8 +77,7 @@ struct SetOptions {
     /// entry, so that purging the tags still affects the entry.
     func tags(_ previous: Record?) -> Tags? { keepsAny ? tags ?? previous?.tags : tags }
 
-    /// Whether all given leases are still valid; true if none were given. If they are, storing the values will complete
-    /// them.
+    /// Whether all given leases are still valid; true if none were given. Storing the values completes valid leases.
     private func holdsLeases(_ update: Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
