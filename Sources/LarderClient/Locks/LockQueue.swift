@@ -5,11 +5,11 @@ import LarderRESP
 /// Waits for a lock and takes it. A caller waits first for earlier tasks of this process, then for its turn in the
 /// daemon's queue, then for the holder.
 ///
-/// The daemon's queue consists of the callers of FETCH for a key that never has a value. The head of the queue has the
-/// lease of that key (the right to fetch its value), and keeps the lease until it has the lock. Only the head watches
-/// the lock's entry: it waits until the entry expires or the daemon reports its removal. The lease ends with its
-/// connection, so a killed waiter does not block others. The lease also ends after 30 seconds, so the queue may have
-/// several heads. This is safe, because only the lock's entry decides which caller gets the lock. A value type.
+/// The daemon's queue uses FETCH of a key that never has a value. The caller that gets the lease of that key is the
+/// head of the queue, and keeps the lease until it has the lock; the other callers wait for the lease. Only the head
+/// watches the lock's entry: it waits until the entry expires or the daemon reports its removal. The lease ends with
+/// its connection, so a killed waiter does not block others. The lease also ends after 30 seconds, so the queue may
+/// have several heads. This is safe, because only the lock's entry decides which caller gets the lock. A value type.
 struct LockQueue: Sendable {
     /// The longest wait of one FETCH, in milliseconds: one day.
     private static let waitMost: Int64 = 86_400_000
