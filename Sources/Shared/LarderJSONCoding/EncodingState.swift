@@ -32,8 +32,8 @@ struct Level {
 /// For one thread and one document at a time. If a model uses a container after its level has ended, the container
 /// detects this by the serial number, and writes nothing.
 final class EncodingState {
-    /// Values with more levels are encoded by Foundation. Not every level is an object or array, so they may still be
-    /// within ``JSONCoder/depthMax``.
+    /// Values with more levels are encoded by Foundation. Not every level is an object or array, so such values may
+    /// still be within ``JSONCoder/depthMax``.
     static let depthMax = 510
     /// Values with more levels are not passed to Foundation either, because its recursion could overflow the stack.
     static let levelsMax = 2_048

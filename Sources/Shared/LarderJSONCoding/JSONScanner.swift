@@ -23,7 +23,7 @@ struct JSONScanner {
         }
     }
 
-    /// Returns the next byte and moves past it. Returns 0 at the end; no JSON value begins with this byte.
+    /// Returns the next byte and moves past it. Returns 0 at the end of the text; no JSON value begins with 0.
     @inline(__always) mutating func next() -> UInt8 {
         guard position < end else { return 0 }
         taken = base[position]
