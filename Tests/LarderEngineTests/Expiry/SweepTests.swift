@@ -151,7 +151,8 @@ import Testing
         #expect(try store.rawKeys().allSatisfy { $0.first == KeyKind.metadata })
     }
 
-    /// With the policy "never", the sweep would never remove index keys, so none are created.
+    /// Entries that are stored under the policy "never" get no index keys. After a change of policy, the sweep must
+    /// find them anyway.
     @Test func entriesWithoutIndexKeysAreSweptAfterAPolicyChange() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)

@@ -110,7 +110,8 @@ import Testing
                 let after = try Journal(directory: image, segmentBytes: 900)
                 let known = removed == 0 ? 0 : history.groups[removed - 1].last
                 let (found, report) = try after.groups(known: knowsWhatIsElsewhere ? known : .max)
-                // Removed segments may reappear. The found groups are consecutive groups of the history, without a gap.
+                // Removed segments may reappear, but the found groups must be consecutive groups of the history,
+                // without a gap.
                 let start = history.groups.firstIndex { $0.last == found.first?.last } ?? removed
                 let stretch = history.groups[start...].prefix(found.count)
                 #expect(start <= removed, "round \(round)")

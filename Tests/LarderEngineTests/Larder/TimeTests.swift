@@ -92,7 +92,8 @@ import Testing
         let isSaid = larder.events.contains("the clock")
         if step <= -1010 { #expect(isSaid) }
         if abs(step) < 900 { #expect(!larder.events.all.contains { $0.level >= .warning }) }
-        // After the clock is corrected and the process killed, entries that were written in between exist.
+        // Entries that were written while the clock was wrong still exist after the clock was corrected and the process
+        // was killed.
         larder.time.stepWall(milliseconds: -step)
         _ = try larder.engine().maintain()
         let crashCopy = try larder.crashCopy()

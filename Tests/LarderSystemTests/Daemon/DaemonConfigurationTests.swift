@@ -236,7 +236,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// When the password changes, the name of its file stays the same.
+    /// Only the content of the password file changes; the configuration still has the same path.
     @Test func sighupAppliesANewPassword() throws {
         let secret = place.path + "/secret"
         try Files.write(secret, Array("melon-1\n".utf8))

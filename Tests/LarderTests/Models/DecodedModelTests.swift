@@ -94,7 +94,8 @@ private struct Page: Codable {
             if round == 0 { try cache.set(large, forKey: "k") }
             let before = Large.decodings.load(ordering: .relaxed)
             for _ in 0..<10 { #expect(try cache.value(Large.self, forKey: "k")?.texts.count == large.texts.count) }
-            // The first read from the disk decodes its own copy, and the next one keeps the model.
+            // The first read, from the disk, does not keep the model that it decodes. The next read decodes again, and
+            // keeps it.
             #expect(Large.decodings.load(ordering: .relaxed) - before <= 2)
             cache.close()
         }
