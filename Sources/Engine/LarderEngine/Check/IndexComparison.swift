@@ -14,7 +14,7 @@ struct IndexComparison {
 
     private struct Wanted {
         let hash: UInt64
-        /// The lowest valid bucket time of its index key (see ``ExpiryIndex``), in milliseconds since 1970.
+        /// The lowest valid bucket time of the record's index key (see ``ExpiryIndex``), in milliseconds since 1970.
         let time: Int64
         let isExpired: Bool
     }

@@ -19,8 +19,8 @@ final class Sequences: @unchecked Sendable {
     static let first: UInt64 = 1 << 62
     /// The upper bound of sequences: in memory, the highest bit of the number has another meaning.
     static let end: UInt64 = 1 << 63
-    /// The upper bound of epochs. The first epoch number is a time in milliseconds, so far below this bound that
-    /// counting up never reaches it.
+    /// The upper bound of epochs. The first epoch number is a time in milliseconds. That is so far below this bound
+    /// that counting up never reaches it.
     static let epochMax: UInt64 = 1 << 62
     /// The number of sequences reserved at a time.
     static let unitsStep: UInt64 = 1 << 32

@@ -42,7 +42,7 @@ struct DiskUse {
         (largestMerge, self.store) = (bytes, store)
     }
 
-    /// Returns the usage plus the space that must stay free for the largest merge, as far as it exceeds
-    /// ``DiskThresholds/mergeBytes``.
+    /// Returns the usage, plus the part of the largest merge that exceeds ``DiskThresholds/mergeBytes``: this space
+    /// must stay free.
     func needed(_ marks: DiskThresholds) -> Int { bytes + max(0, largestMerge - marks.mergeBytes) }
 }

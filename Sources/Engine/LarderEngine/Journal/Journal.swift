@@ -105,7 +105,7 @@ final class Journal: @unchecked Sendable {
     /// and a group of ordinary writes counts in full.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
-    /// The size of all segments in bytes: `live`; and with at most ``countedBytesMax`` for each segment: `counted`.
+    /// The size of all segments in bytes. `live` counts all bytes, `counted` at most ``countedBytesMax`` per segment.
     var byteCounts: (live: Int, counted: Int) {
         lock.withLock {
             segments.reduce(into: (0, 0)) { counts, segment in

@@ -6,7 +6,7 @@ import LarderPlatform
 ///
 /// A mark never records more than the journal contains. It is written after the fsync that it records. It needs no
 /// fsync itself: if a machine failure loses it, an earlier mark is valid, which records less. But the removal of
-/// segments is recorded first, at both offsets and with an fsync, so that no valid mark counts on removed segments.
+/// segments is recorded first, at both offsets and with an fsync: with an earlier mark, they would seem lost.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {
@@ -111,8 +111,8 @@ final class JournalMarkFile: @unchecked Sendable {
                 try writeBoth()
                 try files.sync(file, path: path)
             } catch {
-                // An earlier mark may be on the disk, even if the file could not be opened. It would count on the
-                // removed segments, so remove the file.
+                // An earlier mark may be on the disk, even if the file could not be opened. With this mark, the removed
+                // segments would seem lost, so remove the file.
                 mark.removed = before
                 try drop()
                 mark.removed = sequence

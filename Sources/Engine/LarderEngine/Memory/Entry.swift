@@ -8,7 +8,8 @@ struct EntryHead {
         /// Clean: LevelDB has the entry too. It is in the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have the entry yet.
-        /// - `active`: waits for a checkpoint: the running one if it was dirty when that began, otherwise the next one.
+        /// - `active`: waits for the running checkpoint if it was dirty when that checkpoint began, else for the next
+        ///   one.
         /// - `written`: the running checkpoint has passed it to LevelDB, but has not finished.
         case active, written
     }

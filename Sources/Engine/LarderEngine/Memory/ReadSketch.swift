@@ -60,7 +60,7 @@ struct ReadSketch {
     }
 
     /// Halves all counters. Also doubles a sketch that has not reached its maximum size, by appending a copy of it. The
-    /// counts stay valid: the index of a counter consists of the low bits of a longer number, and has one more bit now.
+    /// counts stay valid: counter indices get one more bit, and both values of this bit lead to the old count.
     private mutating func age() {
         for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
         additions /= 2

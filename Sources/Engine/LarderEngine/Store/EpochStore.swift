@@ -216,7 +216,7 @@ final class EpochStore: @unchecked Sendable {
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
                 try access("get", key: Key(key)) { (database) throws(LevelDBError) in
-                    // Safe without the lock of the database, which is closed only with `gate` held for writing.
+                    // Safe without the database's lock: the database is closed only with `gate` held for writing.
                     try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
                 }
             }
@@ -232,7 +232,7 @@ final class EpochStore: @unchecked Sendable {
         return withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
-            // Safe without the lock of the database, which is closed only with `gate` held for writing.
+            // Safe without the database's lock: the database is closed only with `gate` held for writing.
             return gate.withReadLockUnlessBusy { handle?.lacksUnlocked(UnsafeRawBufferPointer(space)) ?? false }
                 ?? false
         }
