@@ -19,7 +19,7 @@
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }
     /// The database's files must be open, although the command does not read entries.
     @inlinable package static var opens: CommandFlags { CommandFlags(rawValue: 256) }
-    /// The command runs at once between MULTI and EXEC, instead of being queued.
+    /// The command runs immediately between MULTI and EXEC, instead of being queued.
     @inlinable package static var inMulti: CommandFlags { CommandFlags(rawValue: 512) }
     /// The command is not allowed between MULTI and EXEC.
     @inlinable package static var noMulti: CommandFlags { CommandFlags(rawValue: 1024) }

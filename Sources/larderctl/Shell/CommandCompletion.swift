@@ -7,7 +7,7 @@ import LarderPlatform
 struct CommandCompletion {
     typealias Word = (word: String, note: String)
 
-    /// The maximum number of keys that are offered. If more keys match, their common prefix is unknown.
+    /// The maximum number of keys that are offered. If more match, no common prefix of the keys is inserted.
     static let keysMax = 100
     /// The time limit for the daemon's replies, in milliseconds. It is short, because the user is waiting.
     private static let milliseconds: Int64 = 500
@@ -28,7 +28,7 @@ struct CommandCompletion {
     }
 
     /// Returns the completions after a command and some of its arguments.
-    /// - Parameter current: the typed part of the word. Returned keys start with it; other completions may not.
+    /// - Parameter current: the typed part of the word. Returned keys start with it; other completions need not.
     func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> Offer {
         if behind.isEmpty, !command.subcommands.isEmpty {
             return Offer(words: command.subcommands.map { ($0.ownName.uppercased(), $0.summary) })

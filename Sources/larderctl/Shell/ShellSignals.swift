@@ -2,8 +2,8 @@ import LarderClient
 import LarderPlatform
 import Synchronization
 
-/// Handles the signals of an interactive shell on a separate thread. While a line is edited, it writes them to a pipe,
-/// which the line editor polls together with the keys. At other times, Ctrl-C ends the wait for a reply.
+/// Handles the signals of an interactive shell on a separate thread. While a line is edited, the signals are written to
+/// a pipe, which the line editor polls together with the keys. At other times, Ctrl-C ends the wait for a reply.
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ShellSignals: @unchecked Sendable {

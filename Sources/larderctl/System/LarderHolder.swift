@@ -43,7 +43,7 @@ enum DaemonProgram {
     }
 
     /// Replaces this process with `program` by execv(3).
-    /// - Returns: the error. If it succeeds, it does not return.
+    /// - Returns: the error. If execv succeeds, this function does not return.
     static func become(_ program: String, _ words: [String]) -> InputOutputError {
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
         execv(program, &arguments)

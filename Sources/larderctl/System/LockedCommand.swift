@@ -34,7 +34,7 @@ final class LockedCommand: @unchecked Sendable {
     /// The last signal that this program has received; 0 if there was none.
     var receivedSignal: Int32 { lock.withLock { signal } }
 
-    /// Calls `stop` when a signal arrives while no command runs; at once if a signal has arrived before.
+    /// Calls `stop` when a signal arrives while no command runs; immediately if a signal has arrived before this call.
     func onSignal(_ stop: @escaping @Sendable () -> Void) {
         let isLate = lock.withLock {
             stopWaiting = stop

@@ -82,7 +82,7 @@ final class Terminal: Sendable {
 
     private func take() {
         var settings = before
-        // Read each key at once, without echo. Ctrl-C and Ctrl-Z still send signals.
+        // Read each key without waiting for a line break, and without echo. Ctrl-C and Ctrl-Z still send signals.
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
         isTaken.store(true, ordering: .relaxed)

@@ -3,7 +3,7 @@ import LarderCommandCatalog
 
 /// Converts text replies with fields, such as those to INFO and CLIENT LIST, to JSON.
 ///
-/// Works on bytes, because a path in a field may not be UTF-8.
+/// Works on bytes, because a path in a field need not be UTF-8.
 enum FieldText {
     /// Converts the reply to a command. Parses text in the format that the command table defines for the command.
     static func json(_ reply: RESPValue, of command: CommandMetadata) -> JSONText {

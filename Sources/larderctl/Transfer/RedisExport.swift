@@ -1,7 +1,7 @@
 import LarderClient
 import LarderRESP
 
-/// Exports the fresh entries of a daemon to a Redis. Other clients may use both meanwhile. For one thread at a time.
+/// Exports the fresh entries of a daemon to a Redis, while other clients may use both. For one thread at a time.
 struct RedisExport {
     struct Report {
         var exported = 0

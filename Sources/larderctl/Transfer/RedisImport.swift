@@ -1,7 +1,7 @@
 import LarderClient
 import LarderRESP
 
-/// Imports the strings of a Redis into a daemon. Other clients may use both meanwhile. For one thread at a time.
+/// Imports the strings of a Redis into a daemon, while other clients may use both. For one thread at a time.
 ///
 /// A value and its time to live are read in one transaction. The time to live counts from before the request, so no
 /// entry expires later than in Redis. Values are read in groups of at most ``groupBytes``.
@@ -40,7 +40,7 @@ struct RedisImport {
         self.keepsExisting = keepsExisting
     }
 
-    /// Returns the database numbers of the Redis that have keys, each with its number of keys.
+    /// Returns the numbers of those databases in the Redis that have keys, each with the count of its keys.
     static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
         let text = try redis.command(["INFO", "keyspace"]).string ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
@@ -52,7 +52,7 @@ struct RedisImport {
         }
     }
 
-    /// - Parameter databases: for each, its number in the Redis, its number of keys, and its name in the larder.
+    /// - Parameter databases: for each one, its number in the Redis, the count of its keys, and its name in the larder.
     mutating func run(_ databases: [(number: Int, keys: Int, name: String)]) throws {
         defer { progress.end() }
         total = prefix.isEmpty ? databases.reduce(0) { $0 + $1.keys } : 0

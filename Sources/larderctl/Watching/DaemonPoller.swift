@@ -1,7 +1,7 @@
 import LarderClient
 import LarderPlatform
 
-/// Requests figures from the daemon for `top` on a separate thread: keys work even if the daemon does not reply.
+/// Requests figures from the daemon for `top` on a separate thread, so that keys work even without a reply.
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class DaemonPoller: @unchecked Sendable {

@@ -38,7 +38,7 @@ struct DoctorFacts {
     var answered: Int64 {
         info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
-    /// The number of the system's error because of which writes fail; 0 if there is none, or it is unknown.
+    /// The number (errno) of the error with which writes fail; 0 if writes do not fail, or the number is unknown.
     var writeErrorNumber: Int32 { Int32(clamping: info.number("last_write_errno")) }
     /// The smallest limit of the larder's files, in bytes.
     static let diskLimitMin: Int64 = 16 << 20
@@ -121,7 +121,7 @@ struct DoctorRule: Sendable {
         }
     }
 
-    /// Returns the rules without a finding whose source could not be read.
+    /// Returns the rules that could not be fully checked: they have no finding, but their source could not be read.
     static func omissions(_ facts: DoctorFacts) -> [Omission] {
         all.compactMap { rule in
             guard let reason = rule.needs.flatMap({ facts.unseen[$0] }), rule.find(facts) == nil else { return nil }

@@ -53,7 +53,7 @@ struct InfoFigures {
 
     func text(_ name: String) -> String? { info.text(name) }
 
-    /// Returns the number with a name; 0 if there is none. Clamps extreme values, so that sums cannot overflow.
+    /// Returns the number in a field; 0 if there is none. Clamps extreme values, so that sums cannot overflow.
     func number(_ name: String) -> Int64 {
         text(name).flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
     }

@@ -1,8 +1,8 @@
 import LarderClient
 import LarderJSONCoding
 
-/// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion or a change of a
-/// policy also names a key. A purge repeats the database's name as a confirmation.
+/// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion, and a change of an
+/// entry's policy, also names a key. A purge repeats the database's name as a confirmation.
 struct Changes: Sendable {
     private let collector: Collector
 

@@ -150,7 +150,7 @@ final class HTTPServer: @unchecked Sendable {
         if count.pointee > 0 {
             defer { count.pointee = 0 }
             guard exchange.droppedBytes == 0, exchange.body.count + count.pointee <= limits.bodyBytes else {
-                // A response is possible only after the last chunk, so read and drop this one.
+                // A response is possible only after the last chunk, so read and drop this chunk.
                 exchange.droppedBytes += count.pointee
                 return exchange.droppedBytes <= limits.droppedBytes
             }

@@ -140,8 +140,8 @@ final class History: @unchecked Sendable {
         log.write(level, text)
     }
 
-    /// Opens the larder and loads the stored samples, even without a daemon. If that fails, retries later, for example
-    /// while another larderweb has it open.
+    /// Opens the larder and loads the stored samples, even without a daemon. If that fails, for example because another
+    /// larderweb has the larder open, retries later.
     private func openStore() {
         let now = MonotonicClock.milliseconds()
         guard let place, store == nil, triedAt == .min || now >= triedAt + rhythm.pauseMilliseconds else { return }

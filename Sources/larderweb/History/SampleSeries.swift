@@ -12,7 +12,7 @@ struct SampleSeries: Sendable {
         self.unitSeconds = unitSeconds
     }
 
-    /// Adds a sample. Drops samples with later times, which exist if the clock was set back.
+    /// Adds a sample. If the clock was set back, drops the samples with later times.
     /// - Returns: the added sample; nil if it was dropped, because the last sample is in the same unit of time.
     mutating func add(_ sample: Sample) -> Sample? {
         if let ahead = samples.firstIndex(where: { $0.time > sample.time }) { samples.removeSubrange(ahead...) }

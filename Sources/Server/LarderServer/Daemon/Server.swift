@@ -12,9 +12,9 @@ package enum Server {
         case socketTaken(String)
         /// The system could not create the socket.
         case socket(String)
-        /// The process may not open as many descriptors as the larder needs.
+        /// The process is not allowed to open as many descriptors as the larder needs.
         case descriptors(String)
-        /// The process may not start as many threads as it needs.
+        /// The process is not allowed to start as many threads as it needs.
         case threads(String)
 
         package var description: String {

@@ -66,7 +66,7 @@ final class Connection: MonitorReader {
     /// Ticks of the loop since the last read.
     private var quietTicks = 0
 
-    /// The number of ticks without input after which a connection frees memory that it can allocate again.
+    /// The number of ticks without input after which a connection frees memory. It is allocated again when needed.
     private static let ticksUntilReclaim = 20
     /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536

@@ -94,8 +94,8 @@ final class Listener {
         systemClose(client)
     }
 
-    /// Pauses accepting for 200 ms. Without descriptors or memory, accept fails at once, and the loop would retry
-    /// endlessly.
+    /// Pauses accepting for 200 ms. If there are no descriptors or no memory, accept fails immediately, and the loop
+    /// would retry endlessly.
     private func pause() {
         logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); retrying")
         uv_poll_stop(poll)

@@ -298,7 +298,7 @@ final class Tracking: @unchecked Sendable {
 
     /// Removes the readers of a key, except for readers that need no notification. The caller holds the part's lock.
     /// - Parameters:
-    ///   - database: the changed database. A client that may not read this database has read the key in another
+    ///   - database: the changed database. A client that must not read this database has read the key in another
     ///     database, and is kept.
     ///   - writer: the ID of the client that has changed the key in the commit with the sequence number `unit`. The
     ///     client is kept if it has read the key after its change.

@@ -51,7 +51,7 @@ extension DaemonCommandLine {
         _ path: WritableKeyPath<AccessRules, [AccessRule]>, _ rules: [AccessRule], by option: String
     ) throws {
         configuration.rules[keyPath: path] = rules
-        // Use the numbers of users and groups to detect a change of the option: a name may get another number later.
+        // Use the IDs of users and groups to detect a change of the option: a name may get another ID later.
         contents[option] = Array(rules.map { "\($0.kind) \($0.number)" }.joined(separator: ",").utf8)
     }
 }

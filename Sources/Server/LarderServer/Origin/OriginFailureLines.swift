@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Limits the log lines about failures of an origin: each reason is logged at once, then once a minute while it lasts.
+/// Limits the log lines about failures of an origin: a new reason is logged immediately, then once a minute.
 ///
 /// `@unchecked Sendable`: `rates` is guarded by `lock`.
 final class OriginFailureLines: @unchecked Sendable {

@@ -7,12 +7,12 @@ import LarderVocabulary
 /// `@unchecked Sendable`: only one thread uses it at a time, because ``ScriptCache`` lends it to one thread.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// The compiled scripts, by the number of their code.
+    /// The interpreter's numbers of the scripts that it has compiled, by ``ScriptCode/number``.
     private var functions: [Int: Int32] = [:]
     /// The callbacks for short scripts, which run on an event loop.
     let quick = QuickScriptHost()
     private let quickFunctions: UnsafeMutablePointer<larder_script_host>
-    /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new one.
+    /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new generation.
     let generation: Int
 
     /// The most compiled scripts. If there are more, the interpreter is replaced: scripts cannot be removed singly.

@@ -20,7 +20,7 @@ final class ScriptCache: @unchecked Sendable {
     private var evaluatedCount = 0
     private var byteCount = 0
     private var idle: [Interpreter] = []
-    /// The number of SCRIPT FLUSH commands so far. Interpreters from before the last one are discarded.
+    /// The number of SCRIPT FLUSH commands so far. Interpreters that were created before the last one are discarded.
     private var generation = 0
     /// The running scripts that hold no locks, and can therefore be killed.
     private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]

@@ -20,7 +20,7 @@ final class ClientRecord: @unchecked Sendable {
 
     // The session's owner sets the following values while commands run.
     let lastActivity: Atomic<Int64>
-    /// The number of the last command in the table of commands; -1 before the first command.
+    /// The last command, as its number in the table of commands; -1 before the first command.
     let lastCommand = Atomic<Int>(-1)
     /// The number of commands queued since MULTI; -1 if no MULTI is open.
     let queuedCommands = Atomic<Int>(-1)

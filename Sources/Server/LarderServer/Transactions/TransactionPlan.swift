@@ -153,12 +153,12 @@ final class TransactionRun {
     var missing: [TransactionMissing] {
         notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
     }
-    /// Whether a command must build a long value, which is possible only on the thread for that. Then nothing is
-    /// applied.
+    /// Whether a command must build a long value, which is possible only on the thread for long values. If so, nothing
+    /// is applied.
     private(set) var needsLongThread = false
-    /// Whether a script takes so long that it must start again without locks. Then nothing is applied.
+    /// Whether a script takes so long that it must start again without locks. If so, nothing is applied.
     private(set) var needsScriptThread = false
-    /// Whether entries have changed since a script has read them without locks. Then nothing is applied.
+    /// Whether entries have changed since a script has read them without locks. If so, nothing is applied.
     private(set) var isOutdated = false
     /// The commands that scripts have called, for the statistics. They count only if the attempt is applied.
     var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []

@@ -15,7 +15,7 @@ struct ExpiryForm: Equatable {
         if positive, value <= 0 { throw invalid }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid }
-        // An instant is given by the wall clock. The engine's clock may be ahead of that.
+        // An instant is given by the wall clock: add the time by which the engine's clock is ahead.
         let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
         if carry, !isAbsolute { throw invalid }
         return carry ? scaled : sum

@@ -94,7 +94,7 @@ enum CheckCommands {
 package enum LarderFiles {
     static let names = [FunctionLibraries.fileName, OriginFile.fileName]
 
-    /// Checks these files in a larder's directory. No process may write to them meanwhile. Changes nothing.
+    /// Checks these files in a larder's directory, and changes nothing. No process may write to the files meanwhile.
     package static func check(_ directory: String, _ report: inout CheckReport) {
         FunctionLibraries.check(directory, &report)
         OriginFile.check(directory, &report)

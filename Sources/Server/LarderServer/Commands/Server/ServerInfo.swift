@@ -324,8 +324,8 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk space of the whole larder. If the client may not read all databases, only the space of those that it
-    /// may read: the size of the others is not revealed.
+    /// The disk space of the whole larder. If the client must not read all databases, the space of those that it may
+    /// read, which reveals nothing about the other databases.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }
