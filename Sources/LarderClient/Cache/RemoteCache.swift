@@ -226,8 +226,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     // MARK: For the other files of this module
 
-    /// Runs `body`, which changes `keys`. Whether it succeeds or fails, the near cache then drops the keys, so that the
-    /// caller reads its own writes. The near cache does not keep the results of reads that are running at that time.
+    /// Runs `body`, which changes `keys`. Even if `body` fails, the near cache then drops the keys, so that the caller
+    /// reads its own writes. The near cache does not keep the results of reads that are running at that time.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {

@@ -110,7 +110,7 @@ extension RemoteCache {
     /// }
     /// ```
     /// Uses a connection of its own. Transactions of this client that must run again do so one at a time, with short
-    /// pauses. A transaction without writes ends when `body` returns; it does not check that its reads are consistent.
+    /// pauses. A transaction without writes ends when `body` returns; its reads are not checked for consistency.
     /// - Parameters:
     ///   - keys: the keys to watch.
     ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less.

@@ -213,7 +213,7 @@ struct LockQueue: Sendable {
         return await answer(call)
     }
 
-    /// Extends the lock by its duration from now if it still belongs to this holder.
+    /// If the lock still belongs to this holder, extends it by its duration from now.
     /// - Returns: whether the lock still belongs to this holder; nil without an answer from the daemon.
     func renew() async -> Bool? {
         guard let call = try? call(LockScripts.renew, [name.key], ["\(milliseconds)"], mayRepeat: true) else {

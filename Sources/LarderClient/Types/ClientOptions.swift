@@ -19,16 +19,16 @@ public struct ClientOptions: Sendable {
     /// The number of connections that transactions and ``LarderClient/withConnection(_:)`` may use concurrently, for
     /// each database, 1 to 1,024. The default is 8. Further callers wait for at most ``timeoutMilliseconds``.
     public var ownConnectionsMax: Int
-    /// The limits of the near cache, which keeps entries that this process has read in its memory; nil, the default,
-    /// for no near cache. With redis-server instead of larderd, the near cache may return wrong values after `SWAPDB`,
-    /// which Redis does not report.
+    /// The limits of the near cache, which keeps entries in this process's memory after they were read; nil, the
+    /// default, for no near cache. With redis-server instead of larderd, the near cache may return wrong values after
+    /// `SWAPDB`, which Redis does not report.
     public var nearCache: NearCacheOptions?
     /// User IDs whose daemons are trusted at any socket path. Empty by default.
     ///
     /// Daemons of root and of this process's own user are always trusted. The daemon of another user is also trusted if
-    /// that user owns the socket, or a directory above it such as `/run/larder`, and only root or this process's own
-    /// user can write to the directories further up. Nothing is sent to any other daemon, for example to one of another
-    /// user that has created the socket's path in `/tmp`.
+    /// that user owns the socket, or a directory above it such as `/run/larder`; but only root or this process's own
+    /// user may be able to write to the directories further up. Nothing is sent to any other daemon, for example to one
+    /// of another user that has created the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
     /// Called, on any thread, when a background fetch has failed: with the database, the key (printable, and cut to 64
