@@ -81,8 +81,7 @@ extension OriginCache {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
         let end = await limiter.run(pass, body) { [weak self] in
-            // The origin's function has returned after the time limit: only now is it certain that it changes nothing
-            // more.
+            // The origin's function has returned, after the time limit. Only now is it certain to change nothing more.
             guard let self else { return }
             _ = trust.endWrite(keys, began)
             trust.endCall()

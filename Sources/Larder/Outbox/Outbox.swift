@@ -2,8 +2,8 @@ import LarderEngine
 import LarderOutboxes
 import LarderPlatform
 
-/// A write-behind queue. A saved value is in the cache at once; a handler delivers it to its destination later, in
-/// order, and is called again until it succeeds.
+/// A write-behind queue. A saved value is in the cache at once. Later a handler delivers the values to their
+/// destination, in order; it is called again for a value until it succeeds.
 ///
 /// ```swift
 /// let outbox = try Outbox<Order>(cache) { delivery in
@@ -256,7 +256,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
     /// Waits until no write of a key is pending, the outbox is closed, or the task is cancelled. Keeps waiting for
-    /// writes that are being retried. If the handler calls it for the key that it delivers, it returns false at once.
+    /// writes that are being retried. If the handler calls this for the key of its own delivery, the call returns false
+    /// at once.
     /// - Returns: whether no write is pending.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {

@@ -21,8 +21,8 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     typealias Handler = @Sendable (LarderOutboxes.Outbox.Parcel) async -> End
 
-    /// The write that the current task delivers in the handler. With it, a call can detect that it was made by the
-    /// handler, and must not wait for this write, because that wait would never end.
+    /// The write that the current task delivers in the handler. It lets a call detect that the handler itself makes the
+    /// call. Such a call must not wait for this write, because the wait would never end.
     struct Delivering: Sendable {
         fileprivate let deliverer: ObjectIdentifier
         fileprivate let key: [UInt8]

@@ -16,7 +16,7 @@ public struct FetchError: Error, Sendable {
         /// The fetch failed recently in another process, ``FetchOptions/backOff`` is not over, and the cache has no
         /// value to serve. Callers in the process whose closure failed get the closure's error instead.
         public static let originRests = Code("originRests")
-        /// A deadlock: the closure that fetches a key needs this key, or another key whose closure waits for this one.
+        /// A deadlock: the closure that fetches a key requests it again, or another key whose closure waits for it.
         public static let recursion = Code("recursion")
         /// An option is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")

@@ -243,7 +243,7 @@ package final class FlightTable: @unchecked Sendable {
         return value
     }
 
-    /// Runs `body` in a new task, so that the cancellation of this task does not affect it, and waits for it.
+    /// Runs `body` in a new task, and waits for its end. Cancelling the calling task does not cancel `body`.
     static func whole<Failure: Error>(
         _ body: @escaping @Sendable () async throws(Failure) -> Void
     ) async throws(Failure) {

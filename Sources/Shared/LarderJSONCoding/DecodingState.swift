@@ -9,8 +9,8 @@ struct Place {
 
 /// The state of reading one JSON document.
 ///
-/// For one thread and one document at a time. A model that keeps a decoder or container after its `init(from:)` reads
-/// null from it once the document is closed.
+/// For one thread and one document at a time. If a model keeps a decoder or container after its `init(from:)`, the
+/// model reads null once the document is closed.
 final class DecodingState {
     /// Stored behind a pointer, so that Swift does not check exclusive access at run time. This is safe, because its
     /// functions never call a model.

@@ -9,7 +9,7 @@ import LarderPlatform
 ///
 /// If there is no socket at this path and `LARDER_SOCKET` is not set, clients use the socket of the system service.
 package enum DefaultSocket {
-    /// The path on which a daemon listens that is started with this process's user and environment.
+    /// The path on which a daemon with this process's user and environment listens.
     package static var path: String { path(environment: Self.environmentVariable, userID: geteuid()) }
 
     /// The path to which a client with this process's user and environment connects.

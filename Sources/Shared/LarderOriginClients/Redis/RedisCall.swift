@@ -41,8 +41,8 @@ final class RedisReadCall: RedisCall {
     private let completion: Completion
     /// The total size of the values received from the servers that own the keys, in bytes.
     private(set) var bytes = 0
-    /// Receives the replies of replicas, at most one for each key. If nil, the first reply for a key is its result,
-    /// even if it is that of a replica.
+    /// Receives the replies of replicas, at most one for each key. If nil, the first reply for a key is the key's
+    /// result, even if a replica sent it.
     var meanwhile: ((_ key: Int, OriginReading) -> Void)?
     private var heardMeanwhile: Set<Int> = []
     /// The total size of the values received from replicas, in bytes.

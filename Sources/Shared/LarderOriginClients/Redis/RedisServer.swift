@@ -218,7 +218,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     func noteTimeout(_ task: RedisTask) {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
         if !isAskedAlways { sendBeat() }
-        // Close the connection for other commands: it has no heartbeat that would detect that it is dead.
+        // Close the connection for other commands: no heartbeat would detect that this connection is dead.
         guard task.isForeign else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
     }
@@ -244,7 +244,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beatsUntilReport = 0
         beat = nil
         owner?.serverIsUp(self)
-        // Send a heartbeat before the tasks, so that their replies, which follow its reply, can get stamps.
+        // Send a heartbeat before the tasks: its reply arrives first, so that the replies to the tasks can get stamps.
         sendBeat()
     }
 

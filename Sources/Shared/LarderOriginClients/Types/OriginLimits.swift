@@ -13,8 +13,8 @@ public struct OriginLimits: Hashable, Sendable {
     public var valueBytes = 64 << 20
     /// The maximum number of pending requests at each server. Further ones fail at once.
     public var callsWaiting = 100_000
-    /// After this number of consecutive failures of a server (first property), requests to it fail at once for this
-    /// time in milliseconds (second property). Then one request is tried.
+    /// After ``failuresBeforeRest`` consecutive failures of a server, requests to it fail at once for ``rest``
+    /// milliseconds. Then one request is tried.
     public var failuresBeforeRest = 5
     public var rest = 1_000
 
