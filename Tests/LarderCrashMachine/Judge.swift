@@ -200,7 +200,8 @@ private struct Trial {
                 continue
             }
             guard unit.index < count else { continue }
-            // If a unit failed after the accident, it can only be the last unit of its connection that happened.
+            // If a unit's failure was reported only after the accident, the unit may have happened, but only as the
+            // last one of its connection.
             if isRefused, unit.index != count - 1 { continue }
             return changed.left(of: event)
         }

@@ -177,7 +177,8 @@ import Testing
     }
 
     /// The purge is the last commit in the journal. It is synced, but only the header of a later group of commits would
-    /// record that. So it cannot be known that the journal must have the purge, and its loss must be assumed.
+    /// record that. So after damage, recovery cannot know whether the journal had a purge, and must assume that one is
+    /// lost.
     @Test("journal damage before the last tag purge does not lose that purge silently")
     func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }

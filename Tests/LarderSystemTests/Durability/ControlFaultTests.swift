@@ -151,7 +151,8 @@ import Testing
                 }
                 #expect(try stage.awaitWrites(), "\(what): \(hit)")
                 try stage.restart()
-                // If the operation could not be undone either, its error may say that it may take effect.
+                // If the failed operation could not be undone either, the error may say that the operation may still
+                // take effect.
                 let mayCount = reply?.contains("may count") ?? false
                 let restarted = try stage.state()
                 #expect(

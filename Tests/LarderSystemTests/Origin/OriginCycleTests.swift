@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of larders that have each other as origins, although none of them could know that when its origin was set.
+/// Tests of larders whose origins form a cycle, which none of the larders could detect when its origin was set.
 @Suite struct OriginCycleTests {
     /// The directories of several larders, whose daemons may or may not run.
     private struct Ring {

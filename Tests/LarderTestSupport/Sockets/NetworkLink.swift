@@ -5,7 +5,7 @@ import LarderPlatform
 ///
 /// Start the process with ``wrapper``. Requires Linux, root, and `ip` of iproute2.
 package final class NetworkLink: Sendable {
-    /// A command that starts the rest of its command line in its own network namespace.
+    /// The beginning of a command line. It runs the rest of the line in a new network namespace.
     package static let wrapper = ["unshare", "--net"]
 
     /// Whether this machine can create network links.
