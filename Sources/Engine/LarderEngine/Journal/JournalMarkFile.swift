@@ -6,7 +6,7 @@ import LarderPlatform
 ///
 /// A mark never records more than the journal contains. It is written after the fsync that it records. It needs no
 /// fsync itself: if a machine failure loses it, an earlier mark is valid, which records less. But the removal of
-/// segments is recorded first, at both offsets and with an fsync: with an earlier mark, they would seem lost.
+/// segments is recorded first, at both offsets and with an fsync: otherwise the segments would seem lost.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {

@@ -8,8 +8,7 @@ struct EntryHead {
         /// Clean: LevelDB has the entry too. It is in the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have the entry yet.
-        /// - `active`: waits for the running checkpoint if it was dirty when that checkpoint began, else for the next
-        ///   one.
+        /// - `active`: waits for the running checkpoint, or for the next if the entry became dirty after its start.
         /// - `written`: the running checkpoint has passed it to LevelDB, but has not finished.
         case active, written
     }
