@@ -59,7 +59,7 @@ enum Tool {
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
-        // The remaining words are arguments of the daemon's command, so `--json` counts only before it.
+        // The words after the command are its arguments, so only a `--json` before the command counts.
         asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }

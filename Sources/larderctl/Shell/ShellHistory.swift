@@ -62,7 +62,7 @@ struct ShellHistory {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw InputOutputError(message: "\(path) is not a file")
         }
-        // Another program may have created the file, so set the mode. Its last line may lack a line break.
+        // Another program may have created the file, so set the mode. The file's last line may lack a line break.
         fchmod(descriptor, 0o600)
         var last: UInt8 = 0x0A
         if status.st_size > 0 { _ = pread(descriptor, &last, 1, status.st_size - 1) }

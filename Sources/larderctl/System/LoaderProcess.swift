@@ -59,7 +59,7 @@ final class LoaderProcess: Sendable {
         }
         close(output.write)
         let process = LoaderProcess(pid, wake.write)
-        // Both threads may run longer than this call; the first one runs until the program exits.
+        // The threads may outlive this call: `signals` runs until the program exits, `command` until the command does.
         _ = WorkThread(name: "signals") { process.forwardSignals() }
         _ = WorkThread(name: "command") { process.awaitEnd() }
         let bytes: [UInt8]

@@ -72,7 +72,7 @@ extension Verb {
         }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
         switch facts.isSocketOpenToAll {
-        // The settings matter only for a socket that is open to all users.
+        // The socket is not open to all users, so it does not matter if the settings are unknown.
         case false?: facts.unseen[.settings] = nil
         case nil: facts.unseen[.settings] = "this user cannot read the socket's mode"
         case true?: break

@@ -106,7 +106,7 @@ final class Rates: @unchecked Sendable {
     ///   - commands: the number of commands since the start.
     func note(at: Int64, commands: Int) {
         lock.withLock {
-            // If the number is smaller than before, the statistics were reset: begin again.
+            // If the number is smaller than before, the statistics were reset: drop the samples.
             if let last = samples.last, commands < last.commands { samples = [] }
             samples.append(Sample(at: at, commands: commands))
             if samples.count > Self.samplesMax { samples.removeFirst() }

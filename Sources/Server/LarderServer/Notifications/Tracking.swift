@@ -383,7 +383,7 @@ final class Tracking: @unchecked Sendable {
         let all = lock.withLock { Array(clients.values) }
         let notified =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
-        // If only some clients were notified, the keys that they have read stay in the table. The worst effect is one
+        // If only some clients were notified, do not forget the keys that they have read. The worst effect is one
         // unnecessary notification later.
         if notified.count == all.count {
             let gone = Set(notified.map { ObjectIdentifier($0) })

@@ -435,7 +435,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { (self.watch, self.turns) = (nil, nil) }
             return (self.watch, self.turns, self.candidate)
         }
-        // Close the candidate first: the command that is setting this origin waits for its reply (`checkIsNoCycle`).
+        // Close the candidate first: the command that sets this origin waits for a reply of the origin.
         candidate?.close()
         watch?.join()
         turns?.stop()

@@ -12,7 +12,7 @@ extension CommandTable {
 
 enum DumpCommands {
     @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Copy the value first: a lock is held while it is read, but not while it is compressed.
+        // Copy the value here, and compress it after `read`, which holds a lock.
         var value: [UInt8]?
         try call.read(1) { _, payload in value = Array(payload) }
         if let value {

@@ -36,7 +36,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
         var count: Int?
         try call.read(2) { _, payload in
-            // As in Redis, small integers report the largest reference count, because Redis shares their objects.
+            // Report the largest reference count for small integers, as Redis does, which shares their objects.
             count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
         }
         if let count { call.session.replies.integer(count) } else { call.session.replies.null() }
