@@ -13,7 +13,7 @@ final class CheckpointPass: CheckpointWork {
     private let removal: RemovalRules
     private let rules: FreshnessRules
     private let now: Int64
-    /// Expired entries of which the observers are yet to be notified.
+    /// Expired entries that the observers have not been notified of yet.
     private var swept: [EntryChange] = []
     /// The number of entries dropped because they have expired.
     private(set) var expired = PurgeReport()

@@ -165,7 +165,7 @@ struct Sweeper {
         if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { returnToSkipped() }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
-        // An entry with its own, shorter grace is removed later than necessary.
+        // Use the database's grace. An entry with a shorter grace of its own is removed later than necessary.
         let past = now - state.rules.grace
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
         let hadLeft = !left.isEmpty

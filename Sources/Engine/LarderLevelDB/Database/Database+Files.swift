@@ -31,7 +31,7 @@ extension Database {
         try check(path: path, options: options, operation: "repair")
         let claim = try DirectoryClaim(path: path, operation: "repair")
         defer { claim.release() }
-        // In this case LevelDB would create an empty database.
+        // LevelDB's repair would create an empty database if there is none.
         if try FileState(inspecting: path, operation: "repair") == .absentOrEmpty {
             throw LevelDBError(
                 code: .notFound, message: "there is nothing to repair", operation: "repair", path: path)
