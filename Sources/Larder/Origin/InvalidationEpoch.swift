@@ -47,7 +47,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private var settled: Epoch?
     /// The keys whose entries must become stale, with the sequence numbers of their invalidations.
     private var due: [[UInt8]: UInt64] = [:]
-    // The number of running calls. `changes` records invalidations only while there are any, because only they need it.
+    // The number of running calls. `changes` records invalidations only during calls, which need them.
     private var calls = 0
     private var tickets: UInt64 = 0
     /// The number of the last invalidation, which is a number of ``OriginMoment``.

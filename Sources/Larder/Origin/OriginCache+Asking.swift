@@ -123,8 +123,8 @@ extension OriginCache {
 
     // MARK: Storing
 
-    /// Whether a reply may be cached: the origin will report its changes, if it reports any, and has reported none
-    /// since the request.
+    /// Whether a reply may be cached: the origin, if it reports changes, will report those of the entry, and has
+    /// reported none since the request.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
         return (answered.answer.isWatched || !trust.isNotified) && trust.isValid(answered.ticket, key)

@@ -70,8 +70,8 @@ extension OriginCache {
         await forget(keys)
     }
 
-    /// Runs a write or a removal at the origin. If it fails but the origin may have done it, removes the cached entries
-    /// of the keys.
+    /// Runs a write or a removal at the origin. If the call fails but may have had an effect, removes the cached
+    /// entries of the keys.
     /// - Returns: the origin's reply, and a ticket for storing the written value: see `InvalidationEpoch.endWrite`. The
     ///   caller must then call `trust.endCall()`.
     private func write<Value: Sendable>(

@@ -95,7 +95,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     /// Stops delivering: cancels the handler's tasks, and waits until they have ended. Pending writes stay. Idempotent.
-    /// If the handler calls it, it does not wait: the outbox closes when the handler has ended.
+    /// A call by the handler does not wait: the outbox closes when the handler has ended.
     public func close() {
         if core.isInHandler { return stopBehindHandler() }
         core.stop()
@@ -278,8 +278,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         LarderError(.closed, "the outbox was closed", operation: operation, database: cache.name, key: key)
     }
 
-    /// Drops all pending writes. A write that is being delivered is dropped too: if its handler throws, it is not
-    /// retried. The entries in the cache stay.
+    /// Drops all pending writes. A write that is being delivered is dropped too: if the handler throws, the write is
+    /// not retried. The entries in the cache stay.
     /// - Returns: the number of keys with pending writes.
     /// - Throws: ``LarderError``; ``LarderError/Code/closed`` if the outbox was closed, in which case nothing is
     ///   dropped.

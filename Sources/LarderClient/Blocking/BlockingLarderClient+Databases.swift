@@ -18,8 +18,8 @@ extension BlockingLarderClient {
         return policy
     }
 
-    /// Changes the policy of this client's database. It also applies to existing entries that follow it, but does not
-    /// revive expired ones.
+    /// Changes the policy of this client's database. This also affects existing entries that follow the policy, but
+    /// does not revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of

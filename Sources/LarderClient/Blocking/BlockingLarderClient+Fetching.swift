@@ -8,9 +8,9 @@ extension BlockingLarderClient {
     ///
     /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, on its own
     /// thread, and the others wait for the value, on connections of their own. If the entry is stale but within its
-    /// grace, they get the stale value at once instead. Nothing runs in the background: the fetching caller waits for
-    /// the origin, and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for
-    /// other callers.
+    /// grace, the others get the stale value at once. Nothing runs in the background: the fetching caller waits for the
+    /// origin, and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for other
+    /// callers.
     ///
     /// A value of another type, such as one from an older version of the program, counts as missing.
     ///

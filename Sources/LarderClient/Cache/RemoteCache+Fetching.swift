@@ -11,11 +11,11 @@ extension RemoteCache {
     /// let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
     /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, and the
-    /// others wait for the value without blocking the connection. If the entry is stale but within its grace, they get
-    /// the stale value at once instead. If the fetching process exits, another process takes over at once. The closure
-    /// runs in a task of its own: a cancelled caller throws without affecting the other callers in the process, and the
-    /// task is cancelled when no caller is left. If the key is written, removed or purged in the meantime, the callers
-    /// get the fetched value, but it is not stored.
+    /// others wait for the value without blocking the connection. If the entry is stale but within its grace, callers
+    /// get the stale value at once instead. If the fetching process exits, another process takes over at once. The
+    /// closure runs in a task of its own: a cancelled caller throws without affecting the other callers in the process,
+    /// and the task is cancelled when no caller is left. If the key is written, removed or purged in the meantime, the
+    /// callers get the fetched value, but it is not stored.
     ///
     /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
     /// additional connection for each database. A value of another type, such as one from an older version of the

@@ -158,8 +158,8 @@ extension RemoteCache {
         return policy
     }
 
-    /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
-    /// ones.
+    /// Changes the database's policy. This also affects existing entries that follow the policy, but does not revive
+    /// expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of

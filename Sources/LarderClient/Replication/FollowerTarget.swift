@@ -32,7 +32,7 @@ struct FollowerTarget {
         }
     }
 
-    /// Applies the changes in one reply of CHANGES. If this throws, some of them may have been applied; applying them
+    /// Applies the changes in one reply of CHANGES. If this throws, some changes may have been applied; applying them
     /// again is harmless.
     /// - Parameters:
     ///   - known: in a full pass, the time range of those target entries that the source must have seen. Such entries

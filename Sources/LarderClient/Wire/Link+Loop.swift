@@ -3,7 +3,7 @@
 import LarderPlatform
 import LarderRESP
 
-/// Finished exchanges. They are collected while the lock is held; their callers are resumed after it was released.
+/// Finished exchanges, collected while the lock is held. Their callers are resumed after the lock was released.
 struct Resolved {
     private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
 

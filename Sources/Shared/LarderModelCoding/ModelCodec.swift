@@ -54,7 +54,7 @@ public struct ModelCodec: Sendable {
     /// Binary property lists. A single number, text or date at the top level cannot be encoded.
     public static let propertyList = ModelCodec(kind: .propertyList)
 
-    /// Returns a codec that uses your own closures. All threads that store or read call them, also concurrently.
+    /// Returns a codec that uses your own closures. Any thread may call them, also concurrently.
     /// - Parameters:
     ///   - encode: returns the bytes of a model. Its errors become encoding errors.
     ///   - decode: returns a model of the given type; any other type is an error. Its errors become decoding errors.
