@@ -80,7 +80,7 @@ import Testing
         #expect(writer("SET k v") == Wire.ok)
         server.deliver()
         #expect(listener.takeSendable().contains("__change@0__:k"))
-        // A policy change fails, and with it the writes after it.
+        // A policy change fails, and so do the writes that follow it.
         isFailing.value = true
         let database = try server.engine.database()
         _ = try database.changePolicy(DatabasePolicy(.high), now: database.now())

@@ -50,7 +50,7 @@ import Testing
         _ = listener("PSUBSCRIBE __key*")
         #expect(writer("SET k v") == Wire.ok)
         #expect(heard(server, listener).count == 2)
-        // A policy change fails, and with it the writes after it.
+        // A policy change fails, and so do the writes that follow it.
         isFailing.value = true
         let database = try server.engine.database()
         let ticket = try database.changePolicy(DatabasePolicy(.high), now: database.now())

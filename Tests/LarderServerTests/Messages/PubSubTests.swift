@@ -96,7 +96,7 @@ import Testing
         #expect(notified.map(String.init) == patterns)
     }
 
-    /// A message that was published before the UNSUBSCRIBE arrives before its reply; no message arrives after it.
+    /// Messages that are published before an UNSUBSCRIBE arrive before the reply to it, and none arrives later.
     @Test func pendingMessagesArriveBeforeTheUnsubscribeReply() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())

@@ -1,5 +1,5 @@
 /// A client that caches the values that it reads, and drops keys for which it gets an invalidation. CLIENT TRACKING
-/// guarantees that its cache contains no stale value.
+/// guarantees that the client's cache contains no stale value.
 struct TrackingModel {
     struct Place: Hashable {
         let database: Int

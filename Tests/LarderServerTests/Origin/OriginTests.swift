@@ -500,7 +500,7 @@ import Testing
     }
 
     /// A larder whose upstream chain has a cycle can be set as an origin. Until the cycle ends, reads return an error
-    /// that names it.
+    /// that names the cycle.
     @Test func anOriginInACycleIsSuspendedUntilTheCycleEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of clients that cache data read from a database with an origin: they cache no value whose changes they would
-/// not be notified of.
+/// Tests of clients that cache data read from a database with an origin: they are notified of changes of every value
+/// that they cache.
 @Suite struct OriginTrackingTests {
     private struct Fixture {
         let origin = ScriptedOrigin()

@@ -17,7 +17,7 @@ import Testing
     }
 
     /// Returns a client with all rights, and the ID of another connection. When the client sends `CLIENT KILL ID` with
-    /// this ID, its rights change to `after`.
+    /// this ID, the client's rights change to `after`.
     private func losing(_ server: SocketlessServer, _ after: String) throws -> (client: TestClient, victim: Int64) {
         server.state.change(try Self.rules("user:50001=administer"))
         let (state, left) = (server.state, try Self.rules(after))

@@ -65,8 +65,8 @@ import Testing
         #expect(owner("CONFIG GET threads").contains("threads"))
     }
 
-    /// Users that no rule names may run no commands except those that need no right. The same applies if the system
-    /// does not report the user.
+    /// Users that no rule names may run only commands that need no right. The same applies if the system does not
+    /// report the user.
     @Test(arguments: [RightsTests.stranger, nil])
     func unlistedUsersMayOnlyIdentifyThemselves(_ peer: PeerCredentials?) throws {
         let call = try server().connect(as: peer)
@@ -348,7 +348,7 @@ import Testing
         #expect(isKilled(listener))
     }
 
-    /// A redirection could fill the memory of another user's connection with messages that it did not request.
+    /// A redirection could fill the memory of another user's connection with messages that this user did not request.
     @Test func invalidationsCannotBeRedirectedToOtherUsers() throws {
         let server = try server()
         let (owner, other) = (server.connect(as: Self.owner), server.connect(as: Self.reader))

@@ -41,7 +41,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var isNoLarder = false
     private var heldReason: String?
 
-    /// Makes this object the origin of any database that has one.
+    /// Makes this object the origin of every database that has an origin.
     var factory: OriginFactory {
         { [self] (source, reads, _, listener) throws(OriginError) in
             if source.url.hasPrefix("bad:") { throw .unsuitable("'\(source.url)' is no address") }

@@ -34,7 +34,8 @@ struct FleetTests {
     /// Options for larders that trust entries for a minute without a heartbeat.
     private static let patient = ["--origin-heartbeat", "100", "--origin-heartbeat-limit", "60000"]
 
-    /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
+    /// Only the heartbeat detects a missed invalidation: without a heartbeat, the read is stale, and the checker
+    /// reports that.
     @Test(arguments: [false, true])
     func heartbeatsDetectAMissedInvalidation(hasHeartbeat: Bool) throws {
         let origin = try FleetOrigin(hasReplicas: false)

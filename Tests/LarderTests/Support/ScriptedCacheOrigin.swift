@@ -47,8 +47,8 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.isHeld } }
         set { with { $0.isHeld = newValue } }
     }
-    /// Whether writes and removals wait before they return, after they are done; reads do not wait. As with ``isHeld``,
-    /// cancelled calls keep waiting.
+    /// Whether writes and removals wait before they return, when they have already taken effect. Reads do not wait. As
+    /// with ``isHeld``, cancelled calls keep waiting.
     var holdsWrites: Bool {
         get { with { $0.holdsWrites } }
         set { with { $0.holdsWrites = newValue } }
