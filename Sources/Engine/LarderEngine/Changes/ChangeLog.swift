@@ -203,8 +203,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    /// True: followers also need changes that readers do not notice. An example is an entry that becomes permanent and
-    /// would not have expired under the current policy either: the policy may change later.
+    /// True: followers also need changes that make no difference to readers yet. For example, an entry that does not
+    /// expire under the current policy becomes permanent, so that no later policy affects it.
     package var wantsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {

@@ -1,7 +1,7 @@
 /// Finds records that lack their key in the expiry index, in bounded memory. The caller must first add all records, and
 /// then all index keys. LevelDB has them in the same order.
 ///
-/// It keeps a hash of every key. If these become too many, it continues with only a part of the keys, ``part``. The
+/// It keeps the hashes of the keys. If there are too many, it continues with only a part of the keys, ``part``. The
 /// caller must then repeat the comparison for each of the other parts.
 struct IndexComparison {
     /// The part of the keys that is compared: those whose hash, divided by `divisor`, has this `remainder`.

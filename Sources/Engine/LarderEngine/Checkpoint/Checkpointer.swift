@@ -327,9 +327,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return store.ending == .none
     }
 
-    /// Once after a start with a journal, opens the databases that have not been opened yet. One of them may need more
-    /// of the journal than was found, and this cannot be detected after the segments are removed. Called with `turn`
-    /// held.
+    /// Opens the databases that have not been opened since the start, once, before segments are removed. One of them
+    /// may need more of the journal than was found, and this cannot be detected later. Called with `turn` held.
     /// - Returns: false if another thread is working on one of the databases.
     /// - Throws: the damage of a database that needs a lost part. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {

@@ -398,8 +398,8 @@ package final class CommitPipeline: @unchecked Sendable {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        // If an earlier rollback is still to be done, its cause was reported before. Units that fail because of that
-        // rollback are not reported again.
+        // While an earlier rollback is pending, units fail because of it. Do not report these failures as errors: the
+        // cause of that rollback was reported before.
         let isNews = !journal.isRollbackPending
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0

@@ -33,8 +33,8 @@ struct EvictionPass {
     func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         var found = EvictionRange()
-        // Write LevelDB's memory to a table first. A merge does not drop the entries whose removals are in the same
-        // table, so the removals must be in a later table.
+        // Write LevelDB's memory to a table first, so that the removals are in a later table: a merge does not drop
+        // entries whose removals are in the same table.
         store.flushMemtable()
         try store.indexLock.withLock { () throws(LarderError) in
             found = try collect(from: start)

@@ -5,7 +5,7 @@ import Synchronization
 /// ``Attached``.
 ///
 /// Immutable for its creator. The variables belong to the table or the queue that contains the attachment. They are
-/// accessed only with the lock of its shard held, or by the thread that has taken the attachment out of the queue.
+/// accessed only with the lock of the table's shard held, or by the thread that took the attachment from the queue.
 package class Attachment {
     /// The approximate size in bytes, as the creator has specified it. Counts towards the memory budget.
     package let byteCount: Int

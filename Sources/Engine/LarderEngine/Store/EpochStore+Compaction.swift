@@ -60,8 +60,8 @@ extension EpochStore {
     }
 
     /// The minimum size in bytes of a long record or batch in a checkpoint: 16 MiB. LevelDB has several copies of it in
-    /// memory while it writes or merges it. So a checkpoint waits until LevelDB has written the previous long batch to
-    /// a table, and then has it merge the versions of each long record.
+    /// memory while it writes or merges it. So before a long batch, a checkpoint waits until the previous one is in a
+    /// table. At its end, it makes LevelDB merge the versions of each long record.
     static let versionMergeBytesMin = 16 << 20
 
     /// Waits until LevelDB has written its memory table to a file and finished the running merge. Ignores failures: the

@@ -85,7 +85,7 @@ final class TableRun: MergeSource {
             try loseTable(part, offset: offset, byteCount: byteCount, reason)
         case .table(let file):
             for damage in file.harmless { sink.lost(damage, nil) }
-            // If the table ends before the largest key in the manifest, another table has this file name.
+            // If the table ends before the largest key in the manifest, the file is that of another table.
             if let largest = table.largest, !Self.reaches(file.last, largest) {
                 return try loseTable(
                     .table, offset: 0, byteCount: table.byteCount, "it is not the table that the manifest describes")
