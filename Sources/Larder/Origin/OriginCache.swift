@@ -11,9 +11,9 @@ import LarderPlatform
 ///
 /// - An entry lives for the shorter of its policy's and the origin's lifetime, counted from the start of the request.
 /// - If the origin reports changes (``CacheOrigin/tellsChanges``), an entry is fresh only while the origin is known to
-///   have the same value. When notifications are interrupted, all entries become *unverified* at once: the first read
-///   of an entry asks the origin again, and gets the entry as a stale value, within its grace, only if the origin
-///   cannot answer. Entries from a previous run of the program are unverified too.
+///   have the same value. When notifications are interrupted, all entries become *unverified* at once. The first read
+///   of an unverified entry asks the origin again. Only if the origin cannot answer, the read gets the entry, as a
+///   stale value within its grace. Entries from a previous run of the program are unverified too.
 /// - The absence of a value at the origin is remembered for ``FetchOptions/absent``.
 /// - A reply is not cached if its key was reported as changed after the request was sent.
 ///

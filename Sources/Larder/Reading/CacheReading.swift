@@ -30,9 +30,9 @@ extension CacheReading {
     /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
     /// Every read decodes a new model for its caller. If the compiler knows that a model is `Sendable`, Swift picks
-    /// another form of this call, which keeps the decoded model of an entry in memory, so that the next read costs a
-    /// lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it is declared so. Generic code
-    /// uses that form only if its type parameter is declared `Sendable`.
+    /// another form of this call. That form keeps the decoded model of an entry in memory, so that the next read costs
+    /// a lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it is declared so. Generic
+    /// code uses that form only if its type parameter is declared `Sendable`.
     /// - Parameters:
     ///   - type: the type to decode. May be omitted if the context determines it.
     ///   - key: the entry's key.

@@ -6,7 +6,7 @@ import LarderEngine
 ///   policy take effect.
 /// - It keeps the larder open, and old files on the disk, until it is closed or released.
 /// - After a purge or deletion of the database, the calls of the snapshot throw ``LarderError/Code/purged`` or
-///   ``LarderError/Code/deleted``; after a failed write that made the larder reopen the database, they throw
+///   ``LarderError/Code/deleted``. After a failed write that made the larder reopen the database, they throw
 ///   ``LarderError/Code/invalidated``.
 ///
 /// Thread-safe.

@@ -40,8 +40,8 @@ public struct CacheOptions: Sendable {
     /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The
     /// default is 32 MiB, the range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
-    /// The memory for the cache of entries in front of LevelDB, in bytes, including keys and overhead, shared by all
-    /// databases of the larder: 16 MiB by default; 0 for none. The size does not change the results of calls. Entries
+    /// The memory for the cache of entries in front of LevelDB, in bytes, including keys and overhead. All databases of
+    /// the larder share it. The default is 16 MiB; 0 means none. The size does not change the results of calls. Entries
     /// that are not in LevelDB yet take additional memory: usually the entries in about 64 MiB of journal. Writers wait
     /// when the journal reaches 128 MiB.
     public var memoryBytes = 16 << 20 { didSet { chosen.insert("memoryBytes") } }

@@ -146,12 +146,11 @@ extension RemoteCache {
     /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
     /// the duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, the call returns these values, as the call for a single key does, and
-    /// the closure runs in the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for
-    /// the closure, and for running fetches of its keys by other callers. Unlike in the call for a single key,
-    /// cancelling the caller also cancels the closure. Other callers that wait for its keys then fetch these keys
-    /// themselves. The daemon lets one client fetch 10,000 keys at a time (`larderd --max-leases`), and returns an
-    /// error for more.
+    /// If every key has at least a stale value, the call returns these values, and the closure runs in the background,
+    /// as for a single key: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure,
+    /// and for running fetches of its keys by other callers. Unlike in the call for a single key, cancelling the caller
+    /// also cancels the closure. Other callers that wait for its keys then fetch these keys themselves. The daemon lets
+    /// one client fetch 10,000 keys at a time (`larderd --max-leases`), and returns an error for more.
     ///
     /// Takes one round trip to read the keys, one to request leases for the missing keys, and one to store the results.
     /// - Parameters:

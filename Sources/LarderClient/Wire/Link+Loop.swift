@@ -314,8 +314,8 @@ extension Link {
     }
 
     /// Returns the back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms,
-    /// doubling up to ``backOffMillisecondsMax``, with a jitter of up to half of it, so that clients do not reconnect
-    /// all at once.
+    /// doubling up to ``backOffMillisecondsMax``. It has a jitter of up to its half, so that clients do not all
+    /// reconnect at once.
     /// - Parameters:
     ///   - failures: the number of previous failures.
     ///   - random: a random number from 0 to below 1.

@@ -6,8 +6,9 @@
 /// throws, while Foundation writes a text that it cannot decode.
 ///
 /// Foundation's coders are used in rare cases. They encode models that write into a nested container after they have
-/// continued with its parent, that write a key twice, or that nest deeper than about 500 levels; `encode(to:)` is then
-/// called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259; Foundation accepts some of these.
+/// continued with its parent, that write a key twice, or that nest deeper than about 500 levels. In these cases
+/// `encode(to:)` is called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259; Foundation accepts
+/// some of these.
 ///
 /// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Larder writes their descriptions,
 /// which never contain values of the text.

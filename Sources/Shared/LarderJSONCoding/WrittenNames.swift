@@ -1,8 +1,8 @@
 /// The names of the fields that were written to an object so far, to detect a repeated name.
 ///
 /// Up to ``fewMax`` names are compared in the text itself, if a 64-bit filter shows that a name may be repeated. A set
-/// of strings is used for more names, and after the first name that is escaped or not ASCII, because Swift may consider
-/// such names equal although their bytes differ.
+/// of strings is used for more names. It is also used once a name is escaped or not ASCII, because Swift may consider
+/// such a name equal to another although their bytes differ.
 struct WrittenNames {
     private static let fewMax = 24
 
