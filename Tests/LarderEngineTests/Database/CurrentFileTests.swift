@@ -6,7 +6,8 @@ import Testing
 @testable import LarderEngine
 
 /// Tests of a power failure while LevelDB changes to a new manifest, on a file system that does not order renames and
-/// removals: the removal of the previous manifest and its log is on disk, but the rename of CURRENT is not.
+/// removals. After the failure, the removal of the previous manifest and its log is on disk, but the rename of CURRENT
+/// is not.
 @Suite struct CurrentFileTests {
     private let larder: TestLarder
     /// The files of the database's LevelDB before it was last opened.

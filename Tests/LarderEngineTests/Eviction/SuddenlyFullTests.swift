@@ -55,8 +55,8 @@ extension FullFileSystemTests {
         #expect(try larder.engine().statistics.commitFailures.read() == 0)
     }
 
-    /// There is nothing to evict: an outbox, which is never evicted, uses nearly all of the space, and the few entries
-    /// of the other database have newer values in memory, so none of its tables can be removed.
+    /// There is nothing to evict. An outbox, which is never evicted, uses nearly all of the space. The few entries of
+    /// the other database have newer values in memory, so none of its tables can be removed.
     @Test func evictionEndsIfThereIsNothingToEvict() throws {
         let disk = try SmallDisk(bytes: 40 << 20)
         let larder = try larder(disk, limit: 30 << 20)

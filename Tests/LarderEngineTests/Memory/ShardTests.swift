@@ -40,7 +40,7 @@ import Testing
             }
             end(first, old)
             #expect(stored() == new.stored)
-            // The value that was read from the disk is not kept even if the entry that was written during the read is
+            // A value from the disk is not kept if its key was written during the read, even if the written entry is
             // evicted before the read ends.
             let second = shard.beginRead(key.hash)
             key.withBytes { shard.remove($0, key.hash, sequence: 10) }

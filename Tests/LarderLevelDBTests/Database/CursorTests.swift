@@ -146,8 +146,8 @@ import Testing
         }
     }
 
-    /// For a prefix that ends with 0xFF, or has only 0xFF bytes, the first key after the prefix is not the prefix with
-    /// its last byte incremented.
+    /// The keys with a prefix end before the prefix with its last byte incremented, except if the prefix ends with
+    /// 0xFF. If it has only 0xFF bytes, there is no later key.
     @Test(
         arguments: [
             [0xff], [0xff, 0xff], [0x61, 0xff], [0x61, 0xff, 0xff], [0xfe], [0xfe, 0xff], [0x00], [0x00, 0xff], [0x61],
