@@ -48,7 +48,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
     /// No round trip is made if the near cache has the model, or knows that the key has no entry. Otherwise the near
-    /// cache keeps the result.
+    /// cache keeps the result, unless the entry changes during the read.
     /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near else {
