@@ -31,11 +31,31 @@ import Testing
         files.filter { $0.path.hasSuffix("/\(type).swift") || $0.path.contains("/\(type)+") }
     }
 
+    /// The lines of a type and of its extensions, in whatever files they are.
+    private static func lines(of type: String, _ files: [SourceFile]) -> [Substring] {
+        files.flatMap { file in
+            var isInside = false
+            return file.lines.filter { line in
+                if !line.hasPrefix(" "), declaration(line)?.name == type { isInside = true }
+                defer { if line.hasPrefix("}") { isInside = false } }
+                return isInside
+            }
+        }
+    }
+
     private static func lineCount(_ files: [SourceFile]) -> Int { files.reduce(0) { $0 + $1.lines.count - 1 } }
 
     /// The number of lines that contain all of some words.
     private static func lineCount(_ files: [SourceFile], with words: String...) -> Int {
         files.reduce(0) { count, file in count + file.lines.count { line in words.allSatisfy(line.contains) } }
+    }
+
+    /// The number of stored properties of the types that some files declare at their top level.
+    private static func storedPropertyCount(_ files: [SourceFile]) -> Int {
+        let property = /^ {4}(?:[a-z]+(?:\([a-z]+\))? )*(?:let|var) [^{]*(?:$|\{ didSet)/
+        return files.reduce(0) { count, file in
+            count + file.lines.count { $0.firstMatch(of: property) != nil && !$0.contains("static ") }
+        }
     }
 
     @Test func theCodeStaysWithinItsSizeLimits() throws {
@@ -50,23 +70,27 @@ import Testing
         let conformers = { (name: String) in
             declarations.count { $0.kind != "protocol" && $0.inherited.contains(name) }
         }
-        let database = Self.files(of: "Database", engine)
+        let database = Self.lines(of: "Database", engine)
+        let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_722),
-            Figure(name: "files", value: files.count, most: 914),
-            Figure(name: "types", value: types.count, most: 1536),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_809),
+            Figure(name: "files", value: files.count, most: 910),
+            Figure(name: "types", value: types.count, most: 1551),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
-            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 118),
+            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 116),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 16),
             Figure(
-                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 174),
-            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3025),
+                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 173),
+            Figure(name: "lines of Database", value: database.count, most: 1732),
             Figure(
-                name: "package functions of Database", value: Self.lineCount(database, with: "package", "func "),
-                most: 41),
-            Figure(name: "lines of Session", value: Self.lineCount(Self.files(of: "Session", files)), most: 2103),
+                name: "package functions of Database",
+                value: database.count { $0.contains("package") && $0.contains("func ") }, most: 29),
+            Figure(name: "lines of Session", value: session.count, most: 416),
+            Figure(
+                name: "stored properties of Session",
+                value: Self.storedPropertyCount(Self.files(of: "Session", files)), most: 20),
         ]
         for figure in figures {
             print("\(figure.name): \(figure.value), at most \(figure.most)")
