@@ -68,6 +68,19 @@ import Testing
         }
     }
 
+    /// EXEC holds the locks of all 64 keys when it subscribes, so the subscription must not need any of them.
+    @Test func aTransactionCanReadKeysAndSubscribeToChanges() throws {
+        let client = server.connect()
+        _ = client("MULTI")
+        _ = client("MGET " + (0..<64).map { "k\($0)" }.joined(separator: " "))
+        _ = client("SUBSCRIBE __change@0__:k1")
+        #expect(client("EXEC").contains("__change@0__:k1"))
+        _ = writer("SET k1 v")
+        server.commit()
+        server.deliver()
+        #expect(client.takeSendable().contains("stored"))
+    }
+
     @Test func uncommittedChangesAreNotPublished() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer(policy: .never) { options in

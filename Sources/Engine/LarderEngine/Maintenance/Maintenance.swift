@@ -115,7 +115,7 @@ final class Maintenance: @unchecked Sendable {
             let more = isExpiryHeld ? false : sweep(databases)
             unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.leases.dropEnded() }
-            if !isExpiryHeld { observation.notifyExpired() }
+            if !isExpiryHeld { observation.notifyExpired(table.find) }
             context.disposalQueue.clear(report: context.report)
             return more
         }

@@ -35,6 +35,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
     private var waiting: [(name: EntryName, reason: Reason)] = []
+    /// The keys to watch whose databases are known by name only, and the times since which they are observed.
+    private var asked: [(database: String, key: [UInt8], since: Int64)] = []
     /// The entries that are being checked, without those that have changed since the check began.
     private var examined: Set<EntryName> = []
     /// The entries whose expiry was reported and whose space has not been freed yet.
@@ -57,8 +59,15 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     }
 
     /// Watches the deadline of an entry that may have been stored before its observation began.
-    package func watch(_ key: [UInt8], in database: Database) {
-        lock.withLock { askFor(EntryName(database, key)) }
+    ///
+    /// A transaction may call this while it holds the locks of shards. So the database is found by the next round of
+    /// maintenance: the lock of the table of databases must not be taken now.
+    /// - Parameter database: the name of a database, which need not exist.
+    package func watch(_ key: [UInt8], in database: String) {
+        lock.withLock {
+            guard asked.count < Self.namesMax else { return }
+            asked.append((database, key, context.time.unnoticed()))
+        }
     }
 
     private func askFor(_ name: EntryName) {
@@ -74,7 +83,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             context.changes.turn(on: false, for: self)
             hasObservers.store(false, ordering: .relaxed)
             deadlines.removeAll()
-            (waiting, examined, notified) = ([], [], [])
+            (waiting, asked, examined, notified) = ([], [], [], [])
         }
     }
 
@@ -172,8 +181,17 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     // MARK: Expiry
 
     /// Reports the entries that have expired by now. May block. Only one thread at a time may call it.
-    func notifyExpired() {
+    /// - Parameter find: returns the database with a name; nil if there is none.
+    func notifyExpired(_ find: (String) -> Database?) {
         guard hasObservers.load(ordering: .relaxed) else { return }
+        let asked = lock.withLock {
+            defer { self.asked = [] }
+            return self.asked
+        }
+        let found = asked.compactMap { (database, key, since) in
+            find(database).map { (EntryName($0, key), Reason.asked(since: since)) }
+        }
+        lock.withLock { for one in found where waiting.count < Self.namesMax { waiting.append(one) } }
         while true {
             let due = takeDue()
             for (name, reason) in due { examine(name, reason) }

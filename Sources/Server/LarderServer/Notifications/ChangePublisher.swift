@@ -18,9 +18,7 @@ final class ChangePublisher: EntryObserver {
         if isLast { return engine.observation.remove(self) }
         if isFirst { engine.observation.add(self, .prefix([]), in: nil) }
         guard let (name, key) = ChangeChannel.parse(name) else { return }
-        if let database = engine.databases.first(where: { $0.name == name }) {
-            engine.observation.watch(key, in: database)
-        }
+        engine.observation.watch(key, in: name)
     }
 
     func noticed(_ change: ObservedChange, in database: Database) {
