@@ -237,7 +237,7 @@ import Testing
 
 /// Tests of signals that interrupt a waiting client. Serialized, because a process has one handler for a signal.
 @Suite(.serialized) struct SignalTests {
-    /// Sends this thread a signal that interrupts system calls, over and over, until `done` is true.
+    /// Sends a thread a signal that interrupts system calls, over and over, while `isWanted` returns true.
     private static func disturb(_ thread: pthread_t, while isWanted: @escaping @Sendable () -> Bool) -> WorkThread {
         var action = sigaction()
         #if canImport(Darwin)

@@ -23,7 +23,7 @@ extension TestLarder {
         }
     }
 
-    /// Returns the larder whose files were copied to `larder` in `parent`.
+    /// Opens the copy of the larder in the directory `larder` of `parent`.
     func crashCopy(in parent: String, _ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let options = options
         let crashCopy = try TestLarder(below: parent) { new in

@@ -1,4 +1,4 @@
-/// Random bytes for large values, which cost no more than a copy.
+/// Random bytes for large values. They are copied from a pool, because generating them would take too long.
 package enum Incompressible {
     private static let pool = {
         var random = SeededGenerator(seed: 1)

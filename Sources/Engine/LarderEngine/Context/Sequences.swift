@@ -29,11 +29,11 @@ final class Sequences: @unchecked Sendable {
     /// The number of epoch numbers reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
 
-    /// The upper bounds of the numbers that earlier processes have used.
+    /// What is known about the numbers that earlier processes have used.
     enum Origin: Equatable {
-        /// The bounds in the file.
+        /// The upper bounds in the file.
         case known(SequencesFile)
-        /// Unknown: the larder is new, or an older version created it, or the file is lost.
+        /// Nothing: the larder is new, or an older version created it, or the file is lost.
         case unknown
     }
 

@@ -157,7 +157,7 @@ extension Database {
             shards.withLocked(hash) { shard in
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
-                // An entry that is not in memory cannot be marked as expired. It is counted when it is removed.
+                // Count the expired entry now if it is in memory. Otherwise it is counted when it is removed.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
                 }

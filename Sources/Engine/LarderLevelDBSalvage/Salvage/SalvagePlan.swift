@@ -3,8 +3,8 @@ struct SalvagePlan {
     var tables: [TableReference] = []
     /// The numbers of the logs, oldest first.
     var logs: [UInt64] = []
-    /// The number of the log that must exist; nil if unknown. 0 means that none was found, but some log must exist,
-    /// because LevelDB always has one.
+    /// The number of the log that must exist; nil if it may be missing. 0 means that some log must exist, because
+    /// LevelDB always has one, but its number is unknown.
     var requiredLog: UInt64?
     /// The gaps (key ranges with lost versions) that arise because the current tables are unknown.
     var gaps: [Gap] = []

@@ -138,7 +138,7 @@ package final class Session: @unchecked Sendable {
         thread.needsLongThread || command.isPending && commandBytes >= Database.largeValueBytesMin
     }
 
-    /// On the thread for long values, waits until earlier ones are in LevelDB. Then returns their memory to the system.
+    /// If this is the thread for long values, waits until its earlier values are in LevelDB, and frees their memory.
     func waitForRoomToBuild() {
         if thread.mayBuildLong, database.waitForRoom(for: .build) { Allocator.giveBack() }
     }

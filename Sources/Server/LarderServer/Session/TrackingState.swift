@@ -64,9 +64,9 @@ final class TrackingState {
             }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // A unit is the number of a commit. This client's own changes up to `ownUnit` are not reported again when they
-        // are committed: it is notified before this reply, or does not want to be (NOLOOP). 0 if it cannot be notified
-        // before the reply.
+        // A unit is the number of a commit. When this client's own changes up to `ownUnit` are committed, they are not
+        // reported to it: it gets the invalidations before this reply, or wants none (NOLOOP). If it cannot get them
+        // before this reply, `ownUnit` is 0.
         let ownUnit = isAlone && client.redirect == 0 || client.isNoLoop ? previous.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {

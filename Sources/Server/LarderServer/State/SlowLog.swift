@@ -115,7 +115,7 @@ final class LatencyMonitor: @unchecked Sendable {
 
     func event(_ name: String) -> Event? { lock.withLock { events[name] } }
 
-    /// Removes the samples of some events.
+    /// Removes some events with their samples.
     /// - Parameter names: the names of the events; empty for all.
     /// - Returns: the number of removed events.
     func reset(_ names: [String]) -> Int {
