@@ -52,7 +52,9 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
             table.add(observer, keys, in: database)
-            if case .key(let key) = keys, let database { askFor(EntryName(database, key)) }
+            if case .key(let key) = keys, let database, waiting.count < Self.namesMax {
+                waiting.append((EntryName(database, key), .asked(since: context.time.unnoticed())))
+            }
             hasObservers.store(true, ordering: .relaxed)
             context.changes.turn(on: true, for: self)
         }
@@ -68,11 +70,6 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             guard asked.count < Self.namesMax else { return }
             asked.append((database, key, context.time.unnoticed()))
         }
-    }
-
-    private func askFor(_ name: EntryName) {
-        guard waiting.count < Self.namesMax else { return }
-        waiting.append((name, .asked(since: context.time.unnoticed())))
     }
 
     /// Stops notifying an observer. The observer may be called until this returns. Idempotent.

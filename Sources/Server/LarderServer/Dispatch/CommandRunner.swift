@@ -225,31 +225,26 @@ struct CommandRunner {
     ///   - spec: the command; nil if it is unknown.
     ///   - begin: when the command began to run; nil if it was refused before.
     private func fail(_ error: CommandError, _ spec: CommandMetadata?, _ begin: Int64?, _ call: Call) {
-        guard let begin, let spec else { return reject(spec, error) }
-        reply(error)
+        guard let begin, let spec else { return reject(spec, error, call) }
+        call.fail(error)
         if !server.monitors.isEmpty { call.show(spec) }
         call.noteRun(spec, since: begin, failed: true)
     }
 
     /// Replies to a command that was refused before it ran.
-    private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
+    private func reject(_ spec: CommandMetadata?, _ error: CommandError, _ call: Call) {
         // A command that is refused instead of being queued makes the transaction fail.
         session.transactions.queue?.isAborted = true
         if let spec, spec.flags.contains(.runsTransaction) {
             // As in Redis, the transaction is discarded if the user may not run EXEC.
             session.transactions.discard()
-            reply(.aborted(error))
+            call.fail(.aborted(error))
         } else {
-            reply(error)
+            call.fail(error)
         }
         if let spec = spec ?? CommandTable.find(session.parser.argument(0))?.metadata {
             accounting.counter.rejected(spec.number)
         }
-    }
-
-    private func reply(_ error: CommandError) {
-        session.replies.error(error.bytes)
-        server.errors.count(error.bytes)
     }
 
     // MARK: Finding commands

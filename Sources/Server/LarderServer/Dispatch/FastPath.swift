@@ -190,7 +190,7 @@ struct FastPath {
             rule = .own(deadline)
         }
         return replyFromMemory { database, ticket in
-            // Throws without side effects if the files are not open, or the database accepts no writes.
+            // Without side effects, returns nil if the files are not open, and throws if the database accepts no writes.
             let origin = session.fastPath.setOrigin
             guard let stored = try? database.put(key, payload: value, rule: rule, now: now, origin: origin) else {
                 return false

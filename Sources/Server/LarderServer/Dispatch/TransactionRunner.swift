@@ -263,10 +263,7 @@ struct TransactionRunner {
                 failure = error
             }
             if failure != nil || command.row.flags.contains(.runsScript), run.mustBeginAgain { return }
-            if let failure {
-                session.replies.error(failure.bytes)
-                server.errors.count(failure.bytes)
-            }
+            if let failure { call.fail(failure) }
             call.noteRun(command.row, since: begin, failed: failure != nil)
             if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { call.show(command.row) }
             attempt.regions.append(start..<(session.replyQueue.position))

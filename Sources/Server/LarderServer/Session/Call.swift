@@ -551,6 +551,12 @@ struct Call {
         return .done
     }
 
+    /// Replies with an error, and counts it.
+    func fail(_ error: CommandError) {
+        session.replies.error(error.bytes)
+        server.errors.count(error.bytes)
+    }
+
     /// Replies with a number.
     func reply(_ number: some BinaryInteger) -> Outcome {
         session.replies.integer(Int64(number))

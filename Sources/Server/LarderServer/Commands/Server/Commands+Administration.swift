@@ -50,7 +50,7 @@ enum AdministrationCommands {
         }
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
-            do throws(LarderError) { try server.saves.save(server.engine) } catch { throw CommandError(error) }
+            try CommandError.wrap(server.saves.save(server.engine))
             reply.simple("OK")
             return nil
         }
