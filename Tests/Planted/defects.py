@@ -161,21 +161,21 @@ DEFECTS = [
     ),
     # Commands
     Defect(
-        "KEEPTTL loses the grace", SERVER + "Commands/Strings/SetOptions.swift",
+        "KEEPTTL loses the grace", SERVER + "Command/SetOptions.swift",
         "keepsDeadline ? grace ?? previous?.header.grace : grace", "keepsDeadline && !PLANTED ? grace ?? previous?.header.grace : grace",
         ENTRIES,
     ),
     Defect(
-        "KEEPTTL loses the tags", SERVER + "Commands/Strings/SetOptions.swift",
+        "KEEPTTL loses the tags", SERVER + "Command/SetOptions.swift",
         "keepsAny ? tags ?? previous?.tags : tags", "(PLANTED ? keepsTags : keepsAny) ? tags ?? previous?.tags : tags", ENTRIES,
     ),
     Defect(
-        "EXPIRE GT ends what never expires", SERVER + "Command/EntryChanges.swift",
+        "EXPIRE GT ends what never expires", SERVER + "Command/EntryOperation.swift",
         "guard let current, new > current else { return false }", "guard PLANTED || current != nil, new > current ?? 0 else { return false }",
         ENTRIES,
     ),
     Defect(
-        "COPY and MOVE do not replace an entry that has expired", SERVER + "Commands/Keys/Commands+Moving.swift",
+        "COPY and MOVE do not replace an entry that has expired", SERVER + "Session/Call+Entries.swift",
         "update.current(0), replaces || !other.isFresh(0) else {",
         "update.current(0), replaces || (PLANTED ? !other.isStored(0) : !other.isFresh(0)) else {",
         ENTRIES,

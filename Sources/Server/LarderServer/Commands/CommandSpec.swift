@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command: its metadata and its handler.
+/// A command: its metadata, and the function that runs it.
 ///
 /// A class, so that passing it on copies only a reference.
 package final class CommandSpec: Sendable {
@@ -19,6 +19,10 @@ package final class CommandSpec: Sendable {
 
     /// Runs a call on the connection's event loop. Must not block: a handler returns work that would block.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
+
+    /// Plans what a command does with entries. A pure function: it gets only the words, and may be called again for the
+    /// same call.
+    typealias Planner = @Sendable (CallWords) throws(CommandError) -> EntryPlan
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
         metadata = row

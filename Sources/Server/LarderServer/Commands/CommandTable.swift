@@ -1,22 +1,35 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// The table of all commands: each row of the catalog with the handler that runs the command. To add a command, add a
-/// row to the catalog, write its handler, and add both to a dictionary of handlers.
+/// The table of all commands: each row of the catalog with the function that runs the command. To add a command, add a
+/// row to the catalog, and write a planner if the command uses entries, otherwise a handler. Add both to a dictionary of
+/// this table.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
+    typealias Planners = [CommandMetadata: CommandSpec.Planner]
 
     /// All commands without their subcommands, in the order of the catalog.
     package static let all: [CommandSpec] = CommandMetadata.all.map { CommandSpec($0, handlers) }
 
-    static let handlers: Handlers = [
-        stringCommands, storingCommands, valuePartCommands, numberCommands, bitCommands, bitFieldCommands, lcsCommands,
-        conditionalCommands, keyCommands, movingCommands, dumpCommands, objectCommands, expiryCommands,
-        transactionCommands, scriptingCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands,
-        serverCommands,
-        administrationCommands, accessCommands, configCommands, larderCommands, entryCommands, changesCommands,
-        fetchingCommands, absentTypeCommands,
-    ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
+    static let handlers: Handlers = (ownHandlers + planners.map { $0.mapValues(handler) }).reduce(into: [:]) {
+        $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") }
+    }
+
+    private static let ownHandlers: [Handlers] = [
+        keyCommands, movingCommands, objectCommands, transactionCommands, scriptingCommands, pubsubCommands,
+        connectionCommands, clientCommands, commandCommands, serverCommands, administrationCommands, accessCommands,
+        configCommands, larderCommands, entryCommands, changesCommands,
+    ]
+
+    private static let planners: [Planners] = [
+        stringPlanners, storingPlanners, valuePartPlanners, numberPlanners, bitPlanners, bitFieldPlanners, lcsPlanners,
+        conditionalPlanners, keyPlanners, movingPlanners, dumpPlanners, objectPlanners, expiryPlanners, larderPlanners,
+        entryPlanners, changesPlanners, fetchingPlanners, absentTypePlanners,
+    ]
+
+    private static func handler(_ planner: @escaping CommandSpec.Planner) -> CommandSpec.Handler {
+        { call throws(CommandError) in try call.perform(try planner(call.words)) }
+    }
 
     /// All commands and subcommands. The subcommands of a command follow it.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }

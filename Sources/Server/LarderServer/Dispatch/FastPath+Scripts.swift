@@ -43,7 +43,7 @@ extension FastPath {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(server.access, generation: session.rights.generation, client: session.id)
+            quick.begin(server.engine, server.access, generation: session.rights.generation, client: session.id)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)

@@ -168,27 +168,32 @@ struct FastPath {
     private func fetch(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let (key, replies) = (arguments[1], session.replyMemory)
         guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil,
-            let options = try? FetchWords(arguments)
+            let options = try? FetchWords(RequestWords(arguments: arguments, now: now, engine: server.engine))
         else { return false }
         return replyFromMemory { database, ticket in
-            database.readInMemory(key, now: now, ticket: &ticket) {
-                replies.pointee.fetched($0, options, now: now)
+            database.readInMemory(key, now: now, ticket: &ticket) { entry in
+                guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
+                    return false
+                }
+                replies.pointee.fetched(
+                    .fresh, entry.payload, unless: options.version, storedAt: entry.header.storedAt,
+                    deadline: entry.deadline, now: now)
+                return true
             }
         }
     }
 
     /// Runs `SET key value`, without options or with `EX seconds` or `PX milliseconds`.
     private func set(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let key = arguments[1]
-        let value = arguments[2]
-        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
-            !server.notifier.needsPrevious
-        else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {
             guard let deadline = ownDeadline(arguments, now) else { return false }
             rule = .own(deadline)
         }
+        let (key, value) = (arguments[1], arguments[2])
+        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
+            !server.notifier.needsPrevious
+        else { return false }
         return replyFromMemory { database, ticket in
             // Without side effects, returns nil if the files are not open, and throws if the database accepts no writes.
             let origin = session.fastPath.setOrigin
@@ -227,18 +232,13 @@ struct FastPath {
         guard quick.add(arguments[1]) else { return false }
         quick.entries.origin.client = session.id
         let replies = session.replyMemory
-        let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.quickWordsMax) { words in
-            for index in 0..<arguments.count {
-                words.initializeElement(at: index, to: larder_script_word(arguments[index]))
-            }
-            let words = UnsafeBufferPointer(rebasing: words[..<arguments.count])
-            return replyFromMemory { database, ticket in
-                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
-                    var answer = larder_script_answer()
-                    guard quick.call(words, &answer) != nil else { return false }
-                    replies.pointee.reply(answer)
-                    return true
-                }
+        let words = RequestWords(arguments: arguments, now: now, engine: server.engine)
+        let isDone = replyFromMemory { database, ticket in
+            database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
+                var answer = larder_script_answer()
+                guard quick.call(words, &answer) != nil else { return false }
+                replies.pointee.reply(answer)
+                return true
             }
         }
         guard isDone else { return false }

@@ -33,8 +33,9 @@ enum OriginCommand {
             self = .remove(names)
             return
         case _ where spec.flags.contains(.runsScript):
+            let words = call.allWords
             self = .script(
-                words: call.words, keys: names, otherWords: Self.wordsWithText(spec, call.words, call.server.scripts))
+                words: words, keys: names, otherWords: Self.wordsWithText(spec, words, call.server.scripts))
             return
         case .move: throw .betweenOrigins(call.database.name)
         case .copy where (3..<call.count).contains(where: { call.isWord($0, "DB") }):
@@ -45,7 +46,7 @@ enum OriginCommand {
                     + "entries from the origin")
         default: break
         }
-        self = .other(words: call.words, keys: names)
+        self = .other(words: call.allWords, keys: names)
     }
 
     /// Converts an EVALSHA command to EVAL if the script is known here; otherwise returns nil. To make that possible,

@@ -48,7 +48,7 @@ struct OriginRunner {
             // The value at the origin is not a string. Let the origin execute the command, which describes the value.
             session.origin.isForwarded = true
             asked.expect(1)
-            tier.origin.perform(call.words, key: call.array(keys[0])) { asked.take(reply: $0) }
+            tier.origin.perform(call.allWords, key: call.array(keys[0])) { asked.take(reply: $0) }
             return .waits(until: waitEnd)
         }
         do throws(CommandError) {

@@ -1,5 +1,22 @@
 import CLarderLuaBridge
+import LarderEngine
 import LarderRESP
+
+/// The words of a command that a script calls.
+struct ScriptWords: CommandWords {
+    let words: UnsafePointer<larder_script_word>
+    let count: Int
+    let now: Int64
+    unowned(unsafe) let engine: Engine
+
+    var name: String { String(decoding: bytes(0), as: UTF8.self) }
+    var timeAhead: Int64 { engine.clockOffsetMilliseconds }
+
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer {
+        precondition(index >= 0 && index < count, "no such word")
+        return UnsafeRawBufferPointer(words[index])
+    }
+}
 
 extension larder_script_word {
     init(_ word: UnsafeRawBufferPointer) {

@@ -3,9 +3,9 @@ import LarderEngine
 import LarderRESP
 
 extension CommandTable {
-    static let bitFieldCommands: Handlers = [
-        .bitfield: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: true) },
-        .bitfieldReadonly: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: false) },
+    static let bitFieldPlanners: Planners = [
+        .bitfield: { words throws(CommandError) in try BitFieldCommands.bitfield(words, mayWrite: true) },
+        .bitfieldReadonly: { words throws(CommandError) in try BitFieldCommands.bitfield(words, mayWrite: false) },
     ]
 }
 
@@ -39,41 +39,25 @@ enum BitFieldCommands {
         }
     }
 
-    static func bitfield(_ call: inout Call, mayWrite: Bool) throws(CommandError) -> Outcome {
-        let operations = try operations(call)
-        let written = operations.filter(\.writes).map(\.field.bytesNeeded).max()
-        let numbers: [Int64?]
-        if let written {
-            guard mayWrite else { throw CommandError("ERR BITFIELD_RO only supports the GET subcommand") }
-            numbers = try change(&call, operations, bytesNeeded: written)
-        } else {
-            var found: [Int64?] = operations.map { _ in 0 }
-            try call.read(1) { _, payload in found = operations.map { $0.run(on: payload).reply } }
-            numbers = found
+    static func bitfield(_ words: CallWords, mayWrite: Bool) throws(CommandError) -> EntryPlan {
+        let operations = try operations(words)
+        guard let bytesNeeded = operations.filter(\.writes).map(\.field.bytesNeeded).max() else {
+            return .read(1) { payload, replies in
+                let numbers = payload.map { payload in operations.map { $0.run(on: payload).reply } }
+                replies.reply(.integers(numbers ?? operations.map { _ in 0 }))
+            }
         }
-        call.session.replies.array(count: numbers.count)
-        for number in numbers {
-            if let number { call.session.replies.integer(number) } else { call.session.replies.null() }
-        }
-        return .done
-    }
-
-    /// Runs operations that may write. As in Redis, a value that is too short for a field is made longer, even if no
-    /// operation writes.
-    private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
-        throws(CommandError) -> [Int64?]
-    {
-        try call.mayBuild(bytes: bytesNeeded)
-        return try call.build([try call.key(1)]) { (update, call) -> Call.Built<[Int64?]> in
+        guard mayWrite else { throw CommandError("ERR BITFIELD_RO only supports the GET subcommand") }
+        // As in Redis, a value that is too short for a field is made longer, even if no operation writes.
+        return try .change(words, builtBytes: bytesNeeded) { (update, context) throws(CommandError) in
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, bytesNeeded)
             if let record, record.payloadCount == count {
                 var unchanged: [Int64?]?
                 record.withPayload { unchanged = runUnchanging(operations, on: $0) }
-                if let unchanged { return .value(unchanged) }
+                if let unchanged { return .integers(unchanged) }
             }
-            let admission = call.admits(count, update)
-            guard admission == .granted else { return .refused(admission) }
+            try context.admit(count, update)
             var numbers: [Int64?] = []
             update.change(0, count: count) { payload in
                 numbers = operations.map { operation in
@@ -82,7 +66,7 @@ enum BitFieldCommands {
                     return reply
                 }
             }
-            return .value(numbers)
+            return .integers(numbers)
         }
     }
 
@@ -100,28 +84,28 @@ enum BitFieldCommands {
 
     // MARK: Words
 
-    private static func operations(_ call: Call) throws(CommandError) -> [Operation] {
+    private static func operations(_ words: CallWords) throws(CommandError) -> [Operation] {
         var operations: [Operation] = []
         var overflow = BitField.Overflow.wrap
         var index = 2
-        while index < call.count {
-            let behind = call.count - index - 1
-            if call.isWord(index, "OVERFLOW"), behind >= 1 {
-                overflow = try Self.overflow(call, index + 1)
+        while index < words.count {
+            let behind = words.count - index - 1
+            if words.isWord(index, "OVERFLOW"), behind >= 1 {
+                overflow = try Self.overflow(words, index + 1)
                 index += 2
                 continue
             }
-            let isGet = call.isWord(index, "GET") && behind >= 2
-            let isSet = call.isWord(index, "SET") && behind >= 3
-            guard isGet || isSet || call.isWord(index, "INCRBY") && behind >= 3 else { throw .syntax }
-            let field = try field(call, index + 1)
+            let isGet = words.isWord(index, "GET") && behind >= 2
+            let isSet = words.isWord(index, "SET") && behind >= 3
+            guard isGet || isSet || words.isWord(index, "INCRBY") && behind >= 3 else { throw .syntax }
+            let field = try field(words, index + 1)
             if isGet {
                 operations.append(Operation(kind: .get, field: field, overflow: overflow))
                 index += 3
             } else {
-                let number = try call.integer(index + 3)
+                let number = try words.integer(index + 3)
                 // Apply Larder's limit for the length of values. Redis accepts fields that end a few bytes later.
-                guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
+                guard field.bytesNeeded <= words.valueBytesMax else { throw BitCommands.badOffset }
                 operations.append(
                     Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))
                 index += 4
@@ -130,16 +114,16 @@ enum BitFieldCommands {
         return operations
     }
 
-    private static func overflow(_ call: Call, _ index: Int) throws(CommandError) -> BitField.Overflow {
-        if call.isWord(index, "WRAP") { return .wrap }
-        if call.isWord(index, "SAT") { return .saturate }
-        if call.isWord(index, "FAIL") { return .fail }
+    private static func overflow(_ words: CallWords, _ index: Int) throws(CommandError) -> BitField.Overflow {
+        if words.isWord(index, "WRAP") { return .wrap }
+        if words.isWord(index, "SAT") { return .saturate }
+        if words.isWord(index, "FAIL") { return .fail }
         throw CommandError("ERR Invalid OVERFLOW type specified")
     }
 
     /// Parses the type of a field, such as `i8` or `u63`, and the offset that follows.
-    private static func field(_ call: Call, _ index: Int) throws(CommandError) -> BitField {
-        let type = call.bytes(index)
+    private static func field(_ words: CallWords, _ index: Int) throws(CommandError) -> BitField {
+        let type = words.bytes(index)
         let isSigned = type.first == UInt8(ascii: "i")
         guard isSigned || type.first == UInt8(ascii: "u"),
             let width = parseInteger(UnsafeRawBufferPointer(rebasing: type.dropFirst())),
@@ -148,7 +132,7 @@ enum BitFieldCommands {
             throw CommandError(
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
         }
-        let offset = try BitCommands.offset(call, index + 1, width: Int(width))
+        let offset = try BitCommands.offset(words, index + 1, width: Int(width))
         return BitField(isSigned: isSigned, width: Int(width), offset: offset)
     }
 }

@@ -4,7 +4,7 @@ import LarderRESP
 
 /// Commands that use a value as a sequence of bits. The first bit is the highest bit of the first byte.
 extension CommandTable {
-    static let bitCommands: Handlers = [
+    static let bitPlanners: Planners = [
         .setbit: BitCommands.setbit,
         .getbit: BitCommands.getbit,
         .bitcount: BitCommands.bitcount,
@@ -19,8 +19,8 @@ enum BitCommands {
     /// Parses the position of a bit. Throws if a value with this bit would be too long.
     /// - Parameter width: for BITFIELD, the number of bits of the field: an offset such as `#2` is a multiple of it.
     ///   Nil for other commands.
-    static func offset(_ call: Call, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
-        var bytes = call.bytes(index)
+    static func offset(_ words: CallWords, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
+        var bytes = words.bytes(index)
         var factor: Int64 = 1
         if let width, bytes.first == UInt8(ascii: "#") {
             bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
@@ -28,71 +28,67 @@ enum BitCommands {
         }
         guard let number = parseInteger(bytes) else { throw badOffset }
         let (offset, overflows) = number.multipliedReportingOverflow(by: factor)
-        guard !overflows, offset >= 0, offset >> 3 < Int64(call.server.limits.valueBytesMax) else { throw badOffset }
+        guard !overflows, offset >= 0, offset >> 3 < Int64(words.valueBytesMax) else { throw badOffset }
         return Int(offset)
     }
 
-    @Sendable static func setbit(_ call: inout Call) throws(CommandError) -> Outcome {
-        let offset = try offset(call, 2)
-        guard let bit = parseInteger(call.bytes(3)), bit == 0 || bit == 1 else {
+    @Sendable static func setbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let offset = try offset(words, 2)
+        guard let bit = parseInteger(words.bytes(3)), bit == 0 || bit == 1 else {
             throw CommandError("ERR bit is not an integer or out of range")
         }
-        try call.mayBuild(bytes: offset >> 3)
         let mask = UInt8(0x80) >> UInt8(offset & 7)
-        let previous = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Bool> in
+        return try .change(words, builtBytes: offset >> 3) { (update, context) throws(CommandError) in
             var previous = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
             // As in Redis, nothing is stored if the bit already has this value.
             if let record, record.payloadCount == count {
                 record.withPayload { previous = $0[offset >> 3] & mask != 0 }
-                if previous == (bit == 1) { return .value(previous) }
+                if previous == (bit == 1) { return .flag(previous) }
             }
-            let admission = call.admits(count, update)
-            guard admission == .granted else { return .refused(admission) }
+            try context.admit(count, update)
             update.change(0, count: count) { payload in
                 // The value is long enough: `count` includes this bit.
                 previous = payload[offset >> 3] & mask != 0
                 if bit == 1 { payload[offset >> 3] |= mask } else { payload[offset >> 3] &= ~mask }
             }
-            return .value(previous)
+            return .flag(previous)
         }
-        return call.reply(previous ? 1 : 0)
     }
 
-    @Sendable static func getbit(_ call: inout Call) throws(CommandError) -> Outcome {
-        let offset = try offset(call, 2)
-        var bit = 0
-        try call.read(1) { _, payload in
-            if offset >> 3 < payload.count { bit = Int(payload[offset >> 3] >> UInt8(7 - offset & 7) & 1) }
+    @Sendable static func getbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let offset = try offset(words, 2)
+        return .read(1) { payload, replies in
+            guard let payload, offset >> 3 < payload.count else { return replies.integer(0) }
+            replies.integer(Int(payload[offset >> 3] >> UInt8(7 - offset & 7) & 1))
         }
-        return call.reply(bit)
     }
 
     // MARK: Counting and finding
 
-    @Sendable static func bitcount(_ call: inout Call) throws(CommandError) -> Outcome {
-        var result = Result<Int, CommandError>.success(0)
-        let words = call
-        try call.read(1) { _, payload in
-            result = Result { () throws(CommandError) in
-                guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
-                guard words.count == 4 || words.count == 5 else { throw .syntax }
-                let (start, end) = (try words.integer(2), try words.integer(3))
-                // As in Redis, check this before the unit is parsed, so that a wrong unit is no error here.
-                if start < 0, end < 0, start > end { return 0 }
-                let unit = words.count == 5 ? try unit(words, 4) : 8
-                let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
-                return count(payload, range.lowerBound * unit..<range.upperBound * unit)
-            }
+    @Sendable static func bitcount(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .read(1) { (payload, replies) throws(CommandError) in
+            guard let payload else { return replies.integer(0) }
+            replies.integer(try bitcount(payload, words))
         }
-        return call.reply(try result.get())
+    }
+
+    private static func bitcount(_ payload: UnsafeRawBufferPointer, _ words: CallWords) throws(CommandError) -> Int {
+        guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
+        guard words.count == 4 || words.count == 5 else { throw .syntax }
+        let (start, end) = (try words.integer(2), try words.integer(3))
+        // As in Redis, check this before the unit is parsed, so that a wrong unit is no error here.
+        if start < 0, end < 0, start > end { return 0 }
+        let unit = words.count == 5 ? try unit(words, 4) : 8
+        let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
+        return count(payload, range.lowerBound * unit..<range.upperBound * unit)
     }
 
     /// Returns how many bits an index counts: 8 for `BYTE`, 1 for `BIT`.
-    private static func unit(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-        if call.isWord(index, "BIT") { return 1 }
-        guard call.isWord(index, "BYTE") else { throw .syntax }
+    private static func unit(_ words: CallWords, _ index: Int) throws(CommandError) -> Int {
+        if words.isWord(index, "BIT") { return 1 }
+        guard words.isWord(index, "BYTE") else { throw .syntax }
         return 8
     }
 
@@ -112,32 +108,30 @@ enum BitCommands {
         return count
     }
 
-    @Sendable static func bitpos(_ call: inout Call) throws(CommandError) -> Outcome {
-        let bit = try call.integer(2)
+    @Sendable static func bitpos(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let bit = try words.integer(2)
         guard bit == 0 || bit == 1 else { throw CommandError("ERR The bit argument must be 1 or 0.") }
-        var result = Result<Int, CommandError>.success(bit == 1 ? -1 : 0)
-        let words = call
-        try call.read(1) { _, payload in
-            result = Result { () throws(CommandError) in try position(of: bit == 1, payload, words) }
+        return .read(1) { (payload, replies) throws(CommandError) in
+            guard let payload else { return replies.integer(bit == 1 ? -1 : 0) }
+            replies.integer(try position(of: bit == 1, payload, words))
         }
-        return call.reply(try result.get())
     }
 
-    private static func position(of bit: Bool, _ payload: UnsafeRawBufferPointer, _ call: Call)
+    private static func position(of bit: Bool, _ payload: UnsafeRawBufferPointer, _ words: CallWords)
         throws(CommandError) -> Int
     {
-        guard call.count <= 6 else { throw .syntax }
-        let start = call.count > 3 ? try call.integer(3) : 0
-        let unit = call.count > 5 ? try unit(call, 5) : 8
+        guard words.count <= 6 else { throw .syntax }
+        let start = words.count > 3 ? try words.integer(3) : 0
+        let unit = words.count > 5 ? try unit(words, 5) : 8
         let length = Int64(payload.count * 8 / unit)
-        let end = call.count > 4 ? try call.integer(4) : length - 1
+        let end = words.count > 4 ? try words.integer(4) : length - 1
         // The sum cannot overflow: one number is negative, and the other is not.
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
         // If the call gives no end, the value counts as followed by zeros: the first of them is found.
-        return !bit && call.count <= 4 ? payload.count * 8 : -1
+        return !bit && words.count <= 4 ? payload.count * 8 : -1
     }
 
     /// Finds the first bit that is equal to `bit` in a range of bits. The range must not exceed the bytes.
@@ -161,40 +155,38 @@ enum BitCommands {
 
     private enum Operation { case and, or, xor, not }
 
-    @Sendable static func bitop(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable static func bitop(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let operation: Operation
-        if call.isWord(1, "AND") {
+        if words.isWord(1, "AND") {
             operation = .and
-        } else if call.isWord(1, "OR") {
+        } else if words.isWord(1, "OR") {
             operation = .or
-        } else if call.isWord(1, "XOR") {
+        } else if words.isWord(1, "XOR") {
             operation = .xor
-        } else if call.isWord(1, "NOT") {
+        } else if words.isWord(1, "NOT") {
             operation = .not
         } else {
             throw .syntax
         }
-        if operation == .not, call.count != 4 {
+        if operation == .not, words.count != 4 {
             throw CommandError("ERR BITOP NOT must be called with a single source key.")
         }
-        let keys = try call.keys(from: 2)
-        try call.limitTotal(of: keys.dropFirst())
-        let length = try call.build(keys) { (update, call) -> Call.Built<Int> in
-            let sources = keys.indices.dropFirst().map { update.current($0) }
-            let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
-            let admission = call.admits(length, update)
-            guard admission == .granted else { return .refused(admission) }
-            for index in keys.indices.dropFirst() { call.countRead(index, in: update) }
-            guard length > 0 else {
-                update.removeStored(0)
-                return .value(0)
-            }
-            update.noteBuilt(length)
-            let result = combine(sources, operation, length)
-            result.withUnsafeBytes { update.put(0, payload: $0) }
-            return .value(length)
-        }
-        return call.reply(length)
+        let keys = try words.keys(from: 2)
+        return .change(
+            ChangePlan(keys: keys, builtBytes: 0, limitsSources: true) { (update, context) throws(CommandError) in
+                let sources = keys.indices.dropFirst().map { update.current($0) }
+                let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
+                try context.admit(length, update)
+                for index in keys.indices.dropFirst() { context.countRead(index, in: update) }
+                guard length > 0 else {
+                    update.removeStored(0)
+                    return .integer(0)
+                }
+                update.noteBuilt(length)
+                let result = combine(sources, operation, length)
+                result.withUnsafeBytes { update.put(0, payload: $0) }
+                return .integer(length)
+            })
     }
 
     private static func combine(_ sources: [Record?], _ operation: Operation, _ length: Int) -> [UInt8] {

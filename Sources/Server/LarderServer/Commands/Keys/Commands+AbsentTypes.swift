@@ -2,50 +2,48 @@ import LarderCommandCatalog
 import LarderRESP
 
 extension CommandTable {
-    static let absentTypeCommands: Handlers = CommandMetadata.all.reduce(into: [:]) { handlers, row in
-        if let absent = row.absent { handlers[row] = AbsentTypeCommands.handler(row, absent) }
+    static let absentTypePlanners: Planners = CommandMetadata.all.reduce(into: [:]) { planners, row in
+        if let absent = row.absent { planners[row] = AbsentTypeCommands.planner(row, absent) }
     }
 }
 
 /// Commands that only read or remove values of types that Larder does not store, such as lists. For missing keys, they
 /// return Redis' reply. For a key with an entry, which is always a string, they return an error.
 enum AbsentTypeCommands {
-    static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
+    static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Planner {
         // Of the commands that write, only XACK counts its lookup as a read in Redis.
         let counts = !row.flags.contains(.write) || row.name == "xack"
-        return { call throws(CommandError) in
-            try check(call, absent.check)
-            for index in try keys(call, row) {
-                if try (counts ? call.facts(index) : call.uncountedFacts(index)) != nil { throw wrongType }
+        return { words throws(CommandError) in
+            try check(words, absent.check)
+            return .noEntries(try keys(words, row), isCounted: counts, failure: wrongType) { replies in
+                write(absent.form, words, to: &replies)
             }
-            write(absent.form, call)
-            return .done
         }
     }
 
     private static let wrongType = CommandError(
         "WRONGTYPE Operation against a key holding the wrong kind of value")
 
-    private static func check(_ call: Call, _ check: AbsentReply.Check) throws(CommandError) {
+    private static func check(_ words: CallWords, _ check: AbsentReply.Check) throws(CommandError) {
         switch check {
-        case .integers(let words): for index in words { _ = try call.integer(index) }
-        case .scores: for index in 2...3 { try checkScore(call.bytes(index)) }
-        case .members: for index in 2...3 { try checkMember(call.bytes(index)) }
+        case .integers(let indices): for index in indices { _ = try words.integer(index) }
+        case .scores: for index in 2...3 { try checkScore(words.bytes(index)) }
+        case .members: for index in 2...3 { try checkMember(words.bytes(index)) }
         case .ranks:
-            let options = 4..<max(4, call.count)
+            let options = 4..<max(4, words.count)
             let actual: AbsentReply.Check =
-                if options.contains(where: { call.isWord($0, "BYSCORE") }) {
+                if options.contains(where: { words.isWord($0, "BYSCORE") }) {
                     .scores
-                } else if options.contains(where: { call.isWord($0, "BYLEX") }) {
+                } else if options.contains(where: { words.isWord($0, "BYLEX") }) {
                     .members
                 } else {
                     .integers(2...3)
                 }
-            try self.check(call, actual)
-        case .cursor: guard KeyCommands.parseCursor(call.bytes(2)) != nil else { throw KeyCommands.invalidCursor }
-        case .count where call.count > 2: _ = try call.integer(2)
-        case .positiveCount where call.count > 2:
-            guard let count = parseInteger(call.bytes(2)), count >= 0 else {
+            try self.check(words, actual)
+        case .cursor: guard KeyCommands.parseCursor(words.bytes(2)) != nil else { throw KeyCommands.invalidCursor }
+        case .count where words.count > 2: _ = try words.integer(2)
+        case .positiveCount where words.count > 2:
+            guard let count = parseInteger(words.bytes(2)), count >= 0 else {
                 throw CommandError("ERR value is out of range, must be positive")
             }
         case .nothing, .count, .positiveCount: break
@@ -67,36 +65,35 @@ enum AbsentTypeCommands {
         }
     }
 
-    private static func keys(_ call: Call, _ row: CommandMetadata) throws(CommandError) -> [Int] {
-        let keys = row.keyIndices(count: call.count) { call.bytes($0) }
+    private static func keys(_ words: CallWords, _ row: CommandMetadata) throws(CommandError) -> [Int] {
+        let keys = row.keyIndices(count: words.count) { words.bytes($0) }
         guard row.keys.countAt > 0 else { return keys }
-        guard let count = parseInteger(call.bytes(row.keys.countAt)), count > 0 else {
+        guard let count = parseInteger(words.bytes(row.keys.countAt)), count > 0 else {
             throw CommandError("ERR numkeys should be greater than 0")
         }
         guard keys.count == count else { throw .syntax }
         return keys
     }
 
-    private static func write(_ form: AbsentReply.Form, _ call: Call) {
-        let replies = call.session.replyMemory
+    private static func write(_ form: AbsentReply.Form, _ words: CallWords, to replies: inout ReplyBuffer) {
         switch form {
-        case .zero: replies.pointee.integer(0)
-        case .null: replies.pointee.null()
-        case .nullArray: replies.pointee.nullArray()
-        case .emptyArray: replies.pointee.array(count: 0)
-        case .emptySet: replies.pointee.set(count: 0)
-        case .emptyMap: replies.pointee.map(count: 0)
-        case .ok: replies.pointee.simple("OK")
+        case .zero: replies.integer(0)
+        case .null: replies.null()
+        case .nullArray: replies.nullArray()
+        case .emptyArray: replies.array(count: 0)
+        case .emptySet: replies.set(count: 0)
+        case .emptyMap: replies.map(count: 0)
+        case .ok: replies.simple("OK")
         case .emptyScan:
-            replies.pointee.array(count: 2)
-            replies.pointee.bulk("0")
-            replies.pointee.array(count: 0)
+            replies.array(count: 2)
+            replies.bulk("0")
+            replies.array(count: 0)
         case .each(let form, let first):
-            replies.pointee.array(count: call.count - first)
-            for _ in first..<call.count { write(form, call) }
-        case .counted(let form, let counted): write(call.count > 2 ? counted : form, call)
+            replies.array(count: words.count - first)
+            for _ in first..<words.count { write(form, words, to: &replies) }
+        case .counted(let form, let counted): write(words.count > 2 ? counted : form, words, to: &replies)
         case .withCOUNT(let form, let counted):
-            write((3..<call.count).contains { call.isWord($0, "COUNT") } ? counted : form, call)
+            write((3..<words.count).contains { words.isWord($0, "COUNT") } ? counted : form, words, to: &replies)
         }
     }
 }

@@ -4,52 +4,59 @@ import LarderRESP
 
 /// DUMP and RESTORE, with which clients copy values to another server.
 extension CommandTable {
-    static let dumpCommands: Handlers = [
+    static let dumpPlanners: Planners = [
         .dump: DumpCommands.dump,
         .restore: DumpCommands.restore,
     ]
 }
 
 enum DumpCommands {
-    @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Copy the value here, and compress it after `read`, which holds a lock.
-        var value: [UInt8]?
-        try call.read(1) { _, payload in value = Array(payload) }
-        if let value {
-            try call.mayTakeLong(bytes: value.count)
-            call.session.replies.bulk(value.withUnsafeBytes { DumpPayload.encode($0) })
-        } else {
-            call.session.replies.null()
+    @Sendable static func dump(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .records([try words.key(1)]) {
+            $0[0]
+        } reply: { records, replies in
+            guard let record = records[0] else { return replies.null() }
+            replies.bulk(record.withPayload { DumpPayload.encode($0) })
         }
-        return .done
     }
 
-    @Sendable static func restore(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try RestoreOptions(call)
-        let key = try call.key(1)
-        // As in Redis, report an existing key before errors in the other arguments.
-        if !options.replaces, try call.uncountedFacts(1) != nil { throw busy }
-        let ttl = try call.integer(2)
-        guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
-        try call.mayTakeLong(bytes: DumpPayload.decodedBytesMax(call.bytes(3)))
-        let value = try decoded(call.bytes(3), call.server.limits.valueBytesMax)
-        var rule = DeadlineRule.governed
-        if ttl > 0 {
-            let (sum, overflows) = ttl.addingReportingOverflow(options.isAbsolute ? call.timeAhead : call.now)
+    @Sendable static func restore(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let options = try RestoreOptions(words)
+        let key = try words.key(1)
+        return .long(bytes: DumpPayload.decodedBytesMax(words.bytes(3))) {
+            // As in Redis, an existing key is reported before errors in the other arguments.
+            let restored = Result { () throws(CommandError) in try Restored(words, options) }
+            return .change(
+                ChangePlan(keys: [key], loading: options.replaces ? .none : .headers) {
+                    (update, _) throws(CommandError) in
+                    guard options.replaces || !update.isFresh(0) else { throw busy }
+                    let restored = try restored.get()
+                    if case .own(let deadline) = restored.rule, deadline <= update.now {
+                        if options.replaces { update.remove(0) }
+                    } else {
+                        restored.value.withUnsafeBytes { update.put(0, payload: $0, rule: restored.rule) }
+                    }
+                    return .ok
+                })
+        }
+    }
+
+    private struct Restored {
+        let value: [UInt8]
+        let rule: DeadlineRule
+
+        init(_ words: CallWords, _ options: RestoreOptions) throws(CommandError) {
+            let ttl = try words.integer(2)
+            guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
+            value = try decoded(words.bytes(3), words.valueBytesMax)
+            guard ttl > 0 else {
+                rule = .governed
+                return
+            }
+            let (sum, overflows) = ttl.addingReportingOverflow(options.isAbsolute ? words.timeAhead : words.now)
             guard !overflows else { throw CommandError("ERR invalid expire time in 'restore' command") }
             rule = .own(sum)
         }
-        let isStored = try call.update([key], loading: !options.replaces, headersOnly: true) { update -> Bool in
-            guard options.replaces || !update.isFresh(0) else { return false }
-            if case .own(let deadline) = rule, deadline <= update.now {
-                if options.replaces { update.remove(0) }
-            } else {
-                value.withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
-            }
-            return true
-        }
-        guard isStored else { throw busy }
-        return call.ok()
     }
 
     private static let busy = CommandError("BUSYKEY Target key name already exists.")
@@ -72,22 +79,22 @@ enum DumpCommands {
         private var hasIdleTime = false
         private var hasFrequency = false
 
-        init(_ call: Call) throws(CommandError) {
+        init(_ words: CallWords) throws(CommandError) {
             var index = 4
-            while index < call.count {
-                if call.isWord(index, "REPLACE") {
+            while index < words.count {
+                if words.isWord(index, "REPLACE") {
                     replaces = true
-                } else if call.isWord(index, "ABSTTL") {
+                } else if words.isWord(index, "ABSTTL") {
                     isAbsolute = true
-                } else if call.isWord(index, "IDLETIME"), index + 1 < call.count, !hasFrequency {
+                } else if words.isWord(index, "IDLETIME"), index + 1 < words.count, !hasFrequency {
                     index += 1
-                    guard try call.integer(index) >= 0 else {
+                    guard try words.integer(index) >= 0 else {
                         throw CommandError("ERR Invalid IDLETIME value, must be >= 0")
                     }
                     hasIdleTime = true
-                } else if call.isWord(index, "FREQ"), index + 1 < call.count, !hasIdleTime {
+                } else if words.isWord(index, "FREQ"), index + 1 < words.count, !hasIdleTime {
                     index += 1
-                    guard (0...255).contains(try call.integer(index)) else {
+                    guard (0...255).contains(try words.integer(index)) else {
                         throw CommandError("ERR Invalid FREQ value, must be >= 0 and <= 255")
                     }
                     hasFrequency = true

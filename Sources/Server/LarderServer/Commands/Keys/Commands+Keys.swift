@@ -3,11 +3,15 @@ import LarderEngine
 import LarderRESP
 
 extension CommandTable {
-    static let keyCommands: Handlers = [
+    static let keyPlanners: Planners = [
         .del: KeyCommands.remove,
         .unlink: KeyCommands.remove,
         .exists: KeyCommands.exists,
-        .type: KeyCommands.type,
+        .touch: KeyCommands.exists,
+        .type: { _ in .facts(1, .counted) { facts, _, replies in replies.simple(facts == nil ? "none" : "string") } },
+    ]
+
+    static let keyCommands: Handlers = [
         .keys: KeyCommands.keys,
         .scan: KeyCommands.scan,
         .dbsize: KeyCommands.dbsize,
@@ -15,20 +19,16 @@ extension CommandTable {
 }
 
 enum KeyCommands {
-    @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
-        let keys = try call.keys(from: 1)
-        return call.reply(try call.remove(keys))
+    @Sendable static func remove(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let keys = try words.keys(from: 1)
+        return .change(
+            ChangePlan(keys: keys, loading: .headers) { update, _ in
+                .integer(keys.indices.count { EntryOperation.remove(update, $0) })
+            })
     }
 
-    @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
-        let count = try call.countFresh(try call.keys(from: 1))
-        return call.reply(count)
-    }
-
-    @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {
-        let facts = try call.facts(1)
-        call.session.replies.simple(facts == nil ? "none" : "string")
-        return .done
+    @Sendable static func exists(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .count(try words.keys(from: 1))
     }
 
     @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {

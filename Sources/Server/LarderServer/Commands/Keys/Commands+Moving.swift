@@ -2,97 +2,61 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that move or copy an entry to another key or database; also TOUCH, SWAPDB and RANDOMKEY.
+/// Commands that move or copy an entry to another key or database; also SWAPDB and RANDOMKEY.
 extension CommandTable {
-    static let movingCommands: Handlers = [
-        .touch: KeyCommands.exists,
-        .rename: { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: false) },
-        .renamenx: { call throws(CommandError) in try MovingCommands.rename(&call, onlyIfAbsent: true) },
+    static let movingPlanners: Planners = [
+        .rename: { words throws(CommandError) in try MovingCommands.rename(words, onlyIfAbsent: false) },
+        .renamenx: { words throws(CommandError) in try MovingCommands.rename(words, onlyIfAbsent: true) },
         .copy: MovingCommands.copy,
         .move: MovingCommands.move,
+    ]
+
+    static let movingCommands: Handlers = [
         .swapdb: MovingCommands.swapdb,
         .randomkey: MovingCommands.randomkey,
     ]
 }
 
 enum MovingCommands {
-    static let sameObject = CommandError("ERR source and destination objects are the same")
-
-    static func rename(_ call: inout Call, onlyIfAbsent: Bool) throws(CommandError) -> Outcome {
-        let keys = try call.keys(from: 1)
+    static func rename(_ words: CallWords, onlyIfAbsent: Bool) throws(CommandError) -> EntryPlan {
+        let keys = try words.keys(from: 1)
         let isSame = keys[0] == keys[1]
-        let renamed = try call.update(keys, loading: true) { update -> Bool? in
-            guard let record = update.current(0) else { return nil }
-            if isSame { return !onlyIfAbsent }
-            if onlyIfAbsent, update.isFresh(1) { return false }
-            update.remove(0)
-            update.place(1, record)
-            return true
-        }
-        guard let renamed else { throw CommandError("ERR no such key") }
-        if onlyIfAbsent {
-            call.session.replies.integer(renamed ? 1 : 0)
-        } else {
-            call.session.replies.simple("OK")
-        }
-        return .done
+        return .change(
+            ChangePlan(keys: keys) { (update, _) throws(CommandError) in
+                guard let record = update.current(0) else { throw CommandError("ERR no such key") }
+                if isSame { return onlyIfAbsent ? .integer(0) : .ok }
+                if onlyIfAbsent, update.isFresh(1) { return .integer(0) }
+                update.remove(0)
+                update.place(1, record)
+                return onlyIfAbsent ? .integer(1) : .ok
+            })
     }
 
-    @Sendable static func copy(_ call: inout Call) throws(CommandError) -> Outcome {
-        var target = call.database
+    @Sendable static func copy(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        var target: Int?
         var replaces = false
         var index = 3
-        while index < call.count {
-            if call.isWord(index, "REPLACE") {
+        while index < words.count {
+            if words.isWord(index, "REPLACE") {
                 replaces = true
-            } else if call.isWord(index, "DB"), index + 1 < call.count {
+            } else if words.isWord(index, "DB"), index + 1 < words.count {
                 index += 1
-                target = try database(call, index)
+                try checkDatabase(words, index)
+                target = index
             } else {
                 throw .syntax
             }
             index += 1
         }
-        let (source, destination) = (try call.key(1), try call.key(2))
-        let isCopied: Bool
-        if target === call.database {
-            if source == destination { throw sameObject }
-            isCopied = try call.update([source, destination], loading: true) { [replaces] update in
-                guard let record = update.readRecord(0), replaces || !update.isFresh(1) else { return false }
-                update.place(1, record)
-                return true
-            }
-        } else {
-            isCopied = try transfer(&call, source, to: target, destination, removes: false, replaces: replaces)
-        }
-        return call.reply(isCopied ? 1 : 0)
+        return .transfer(
+            TransferPlan(
+                key: try words.key(1), target: target, targetKey: try words.key(2), removes: false, replaces: replaces))
     }
 
-    /// Copies or moves an entry to another database. As in Redis, only a copy counts as a read.
-    private static func transfer(
-        _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
-    ) throws(CommandError) -> Bool {
-        try call.checkHasNoOrigin(target)
-        // In a transaction, first check whether there is an entry. Otherwise the files of the other database would be
-        // created even if there is nothing to move or copy.
-        if call.isInTransaction, try (removes ? call.uncountedFacts(1) : call.facts(1)) == nil { return false }
-        let counts = !removes && !call.isInTransaction
-        return try call.update([key], and: target, [targetKey]) { update, other in
-            guard let record = counts ? update.readRecord(0) : update.current(0), replaces || !other.isFresh(0) else {
-                return false
-            }
-            if removes { update.remove(0) }
-            other.place(0, record)
-            return true
-        }
-    }
-
-    @Sendable static func move(_ call: inout Call) throws(CommandError) -> Outcome {
-        let target = try database(call, 2)
-        guard target !== call.database else { throw sameObject }
-        let key = try call.key(1)
-        let isMoved = try transfer(&call, key, to: target, key, removes: true, replaces: false)
-        return call.reply(isMoved ? 1 : 0)
+    @Sendable static func move(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        try checkDatabase(words, 2)
+        let key = try words.key(1)
+        return .transfer(TransferPlan(key: key, target: 2, targetKey: key, removes: true, replaces: false))
     }
 
     @Sendable static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -124,16 +88,18 @@ enum MovingCommands {
 
     /// Returns the database that SELECT would select for a word of the call.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
-        let name = call.text(index)
-        if let number = parseInteger(call.bytes(index)) {
-            guard Int32(exactly: number) != nil else {
-                throw badNumber
-            }
+        try checkDatabase(call.words, index)
+        return try call.database(call.text(index))
+    }
+
+    /// Throws if a word of a call does not name a database.
+    private static func checkDatabase(_ words: CallWords, _ index: Int) throws(CommandError) {
+        if let number = parseInteger(words.bytes(index)) {
+            guard Int32(exactly: number) != nil else { throw badNumber }
             guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
-        } else if !DatabaseName.isValid(name) {
+        } else if !DatabaseName.isValid(words.text(index)) {
             throw .notAnInteger
         }
-        return try call.database(name)
     }
 
     // MARK: RANDOMKEY

@@ -5,12 +5,15 @@ import LarderRESP
 
 /// Redis' commands about the memory use of entries, as far as they are meaningful for Larder.
 extension CommandTable {
-    static let objectCommands: Handlers = [
+    static let objectPlanners: Planners = [
         .objectEncoding: ObjectCommands.encoding,
         .objectFreq: ObjectCommands.frequency,
         .objectIdletime: ObjectCommands.idleTime,
         .objectRefcount: ObjectCommands.referenceCount,
         .memoryUsage: ObjectCommands.usage,
+    ]
+
+    static let objectCommands: Handlers = [
         .memoryStats: ObjectCommands.stats,
         .memoryDoctor: ObjectCommands.doctor,
         .memoryPurge: ObjectCommands.purge,
@@ -20,37 +23,36 @@ extension CommandTable {
 
 /// OBJECT and MEMORY.
 enum ObjectCommands {
-    @Sendable static func encoding(_ call: inout Call) throws(CommandError) -> Outcome {
-        var encoding: String?
-        try call.read(2) { _, payload in encoding = Self.encoding(payload) }
-        if let encoding { call.session.replies.bulk(encoding) } else { call.session.replies.null() }
-        return .done
+    @Sendable static func encoding(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .read(2) { payload, replies in
+            if let payload { replies.bulk(encoding(payload)) } else { replies.null() }
+        }
     }
 
-    @Sendable static func idleTime(_ call: inout Call) throws(CommandError) -> Outcome {
-        let seconds = try call.facts(2).map { max(0, call.now - $0.header.storedAt) / 1000 }
-        if let seconds { call.session.replies.integer(seconds) } else { call.session.replies.null() }
-        return .done
+    @Sendable static func idleTime(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .facts(2, .counted) { facts, _, replies in
+            guard let facts else { return replies.null() }
+            replies.integer(max(0, words.now - facts.header.storedAt) / 1000)
+        }
     }
 
-    @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
-        var count: Int?
-        try call.read(2) { _, payload in
+    @Sendable static func referenceCount(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .read(2) { payload, replies in
+            guard let payload else { return replies.null() }
             // Report the largest reference count for small integers, as Redis does, which shares their objects.
-            count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
+            replies.integer(parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1)
         }
-        if let count { call.session.replies.integer(count) } else { call.session.replies.null() }
-        return .done
     }
 
-    @Sendable static func frequency(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard try call.facts(2) == nil else {
-            throw CommandError(
-                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when "
-                    + "switching between policies at runtime LRU and LFU data will take some time to adjust.")
+    @Sendable static func frequency(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .facts(2, .counted) { (facts, _, replies) throws(CommandError) in
+            guard facts == nil else {
+                throw CommandError(
+                    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when "
+                        + "switching between policies at runtime LRU and LFU data will take some time to adjust.")
+            }
+            replies.null()
         }
-        call.session.replies.null()
-        return .done
     }
 
     private static func encoding(_ payload: UnsafeRawBufferPointer) -> String {
@@ -86,21 +88,19 @@ enum ObjectCommands {
         return .done
     }
 
-    @Sendable static func usage(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable static func usage(_ words: CallWords) throws(CommandError) -> EntryPlan {
         var index = 3
-        while index < call.count {
-            guard call.isWord(index, "SAMPLES"), index + 1 < call.count, try call.integer(index + 1) >= 0 else {
+        while index < words.count {
+            guard words.isWord(index, "SAMPLES"), index + 1 < words.count, try words.integer(index + 1) >= 0 else {
                 throw .syntax
             }
             index += 2
         }
-        if let facts = try call.uncountedFacts(2) {
-            let bytes = call.bytes(2).count + facts.header.byteCount + facts.payloadCount
-            call.session.replies.integer(Limits.entryOverheadBytes + (bytes + 15) / 16 * 16)
-        } else {
-            call.session.replies.null()
+        return .facts(2, .uncounted) { facts, _, replies in
+            guard let facts else { return replies.null() }
+            let bytes = words.bytes(2).count + facts.header.byteCount + facts.payloadCount
+            replies.integer(Limits.entryOverheadBytes + (bytes + 15) / 16 * 16)
         }
-        return .done
     }
 
     @Sendable static func stats(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -8,10 +8,8 @@ import Synchronization
 /// UNPLACE applies a removal that was made in another larder. If there are several changes of an entry, the latest one
 /// wins.
 extension CommandTable {
-    static let changesCommands: Handlers = [
-        .changes: ChangesCommands.changes,
-        .unplace: ChangesCommands.unplace,
-    ]
+    static let changesCommands: Handlers = [.changes: ChangesCommands.changes]
+    static let changesPlanners: Planners = [.unplace: ChangesCommands.unplace]
 }
 
 enum ChangesCommands {
@@ -91,20 +89,18 @@ enum ChangesCommands {
 
     // MARK: UNPLACE
 
-    @Sendable static func unplace(_ call: inout Call) throws(CommandError) -> Outcome {
-        try call.checkIsNoCompanion()
-        let key = try call.key(1)
-        let version = try call.version(2)
+    @Sendable static func unplace(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let key = try words.key(1)
+        let version = try words.version(2)
         var tags: Set<[UInt8]>?
-        if call.count > 3 {
-            guard call.count > 4, call.isWord(3, "TAG") else { throw .syntax }
-            tags = Set((4..<call.count).map { call.array($0) })
+        if words.count > 3 {
+            guard words.count > 4, words.isWord(3, "TAG") else { throw .syntax }
+            tags = Set((4..<words.count).map { words.array($0) })
         }
-        let answer = try call.update([key], loading: true, headersOnly: tags == nil, observing: version) {
-            $0.follow(removal: version, 0, tags: tags)
-        }
-        call.session.replies.simple(answer.rawValue)
-        return .done
+        return .change(
+            ChangePlan(keys: [key], loading: tags == nil ? .headers : .records, version: version) {
+                [tags] update, _ in .text(update.follow(removal: version, 0, tags: tags).rawValue)
+            })
     }
 }
 
@@ -148,16 +144,5 @@ struct ChangesWords: Sendable {
                 throw .syntax
             }
         }
-    }
-}
-
-extension Call {
-    /// Parses the version of a change, as CHANGES returns it.
-    func version(_ index: Int) throws(CommandError) -> ChangeVersion {
-        guard bytes(index).count <= 64, let version = ChangeVersion(text(index)) else {
-            throw CommandError(
-                "ERR invalid version: must be time-sequence, as returned by CHANGES, or milliseconds since 1970")
-        }
-        return version
     }
 }

@@ -4,20 +4,17 @@ import LarderRESP
 
 /// ENTRIES and PLACE copy entries from one larder to another, with all their metadata.
 extension CommandTable {
-    static let entryCommands: Handlers = [
-        .entries: EntryCommands.entries,
-        .place: EntryCommands.place,
-    ]
+    static let entryCommands: Handlers = [.entries: EntryCommands.entries]
+    static let entryPlanners: Planners = [.place: EntryCommands.place]
 }
 
 enum EntryCommands {
     /// Returns how far the engine's clock is ahead of the wall clock, in milliseconds; 0 if that is less than a second.
     /// On a busy machine, a few milliseconds can be measured by mistake; they must not change the times of exported
     /// entries.
-    static func timeAhead(_ engine: Engine) -> Int64 {
-        let ahead = engine.clockOffsetMilliseconds
-        return ahead < 1000 ? 0 : ahead
-    }
+    static func timeAhead(_ engine: Engine) -> Int64 { exported(engine.clockOffsetMilliseconds) }
+    private static func timeAhead(_ words: CallWords) -> Int64 { exported(words.timeAhead) }
+    private static func exported(_ ahead: Int64) -> Int64 { ahead < 1000 ? 0 : ahead }
 
     // MARK: ENTRIES
 
@@ -158,29 +155,30 @@ enum EntryCommands {
 
     // MARK: PLACE
 
-    @Sendable static func place(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try PlaceOptions(call)
-        try call.checkIsNoCompanion()
-        let key = try call.key(1)
-        let value = call.bytes(2)
+    @Sendable static func place(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let options = try PlaceOptions(words)
+        let value = words.bytes(2)
         let header = RecordHeader(
             storedAt: options.storedAt, rule: options.rule, codec: options.codec, grace: options.grace)
-        let long = options.tags == nil ? try call.stage(value, key, rule: header.rule, grace: header.grace) : nil
+        let staged = options.tags == nil ? StagedValue(value, grace: header.grace) { _ in header.rule } : nil
+        let key = try words.key(1)
         if let version = options.version {
-            let answer = try call.update([key], loading: true, observing: version) {
-                $0.follow(
-                    0, header, payload: value, long: long, tags: options.tags, version, over: options.over)
-            }
-            call.session.replies.simple(answer.rawValue)
-            return .done
+            return .change(
+                ChangePlan(keys: [key], staged: staged, version: version) { update, context in
+                    .text(
+                        update.follow(
+                            0, header, payload: value, long: context.long, tags: options.tags, version,
+                            over: options.over
+                        ).rawValue)
+                })
         }
-        let answer = try call.update([key], loading: true, headersOnly: true) { update -> String in
-            let isNewer = update.storedAt(0).map { $0 > header.storedAt } ?? false
-            if isNewer || options.isForAbsent && update.isFresh(0) { return "kept" }
-            return update.place(0, header, payload: value, long: long, tags: options.tags) ? "stored" : "expired"
-        }
-        call.session.replies.simple(answer)
-        return .done
+        return .change(
+            ChangePlan(keys: [key], loading: .headers, staged: staged) { update, context in
+                let isNewer = update.storedAt(0).map { $0 > header.storedAt } ?? false
+                if isNewer || options.isForAbsent && update.isFresh(0) { return .text("kept") }
+                let isStored = update.place(0, header, payload: value, long: context.long, tags: options.tags)
+                return .text(isStored ? "stored" : "expired")
+            })
     }
 
     private struct PlaceOptions {
@@ -199,9 +197,9 @@ enum EntryCommands {
         /// here.
         private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
-        init(_ call: Call) throws(CommandError) {
+        init(_ words: CallWords) throws(CommandError) {
             var index = 3
-            while index < call.count { index += try take(call, index) }
+            while index < words.count { index += try take(words, index) }
             guard seen.contains(.storedAt) else {
                 throw CommandError("ERR PLACE needs STOREDAT and milliseconds since 1970")
             }
@@ -210,42 +208,42 @@ enum EntryCommands {
 
         /// Parses the option that begins at `index`.
         /// - Returns: the number of words that the option has.
-        private mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-            if call.isWord(index, "NX") {
+        private mutating func take(_ words: CallWords, _ index: Int) throws(CommandError) -> Int {
+            if words.isWord(index, "NX") {
                 try note(.absent)
                 isForAbsent = true
                 return 1
             }
-            if call.isWord(index, "NEVER") {
+            if words.isWord(index, "NEVER") {
                 try note(.deadline)
                 rule = .ownNever
                 return 1
             }
-            guard index + 1 < call.count else { throw .syntax }
-            if call.isWord(index, "STOREDAT") {
+            guard index + 1 < words.count else { throw .syntax }
+            if words.isWord(index, "STOREDAT") {
                 try note(.storedAt)
-                storedAt = try Self.past(call, index + 1)
-            } else if call.isWord(index, "PXAT") {
+                storedAt = try Self.past(words, index + 1)
+            } else if words.isWord(index, "PXAT") {
                 try note(.deadline)
-                let deadline = try call.integer(index + 1)
-                guard deadline > 0 else { throw CommandError("ERR invalid expire time in '\(call.name)' command") }
-                let (sum, overflow) = deadline.addingReportingOverflow(timeAhead(call.server.engine))
+                let deadline = try words.integer(index + 1)
+                guard deadline > 0 else { throw CommandError("ERR invalid expire time in '\(words.name)' command") }
+                let (sum, overflow) = deadline.addingReportingOverflow(timeAhead(words))
                 rule = .own(overflow ? deadline : sum)
-            } else if call.isWord(index, "GRACE") {
+            } else if words.isWord(index, "GRACE") {
                 try note(.grace)
-                grace = try call.grace(index + 1)
-            } else if call.isWord(index, "CODEC") {
+                grace = try words.grace(index + 1)
+            } else if words.isWord(index, "CODEC") {
                 try note(.codec)
-                codec = try Self.codec(call.text(index + 1))
-            } else if call.isWord(index, "VERSION") {
+                codec = try Self.codec(words.text(index + 1))
+            } else if words.isWord(index, "VERSION") {
                 try note(.version)
-                version = try call.version(index + 1)
-            } else if call.isWord(index, "OVER") {
+                version = try words.version(index + 1)
+            } else if words.isWord(index, "OVER") {
                 try note(.over)
-                over = try call.integer(index + 1)
-            } else if call.isWord(index, "TAGS") {
+                over = try words.integer(index + 1)
+            } else if words.isWord(index, "TAGS") {
                 try note(.tags)
-                return 2 + (try takeTags(call, index + 1))
+                return 2 + (try takeTags(words, index + 1))
             } else {
                 throw .syntax
             }
@@ -257,11 +255,11 @@ enum EntryCommands {
         }
 
         /// Parses an instant, and converts it to the engine's clock. An instant in the future becomes the current time.
-        private static func past(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
-            let instant = try call.integer(index)
+        private static func past(_ words: CallWords, _ index: Int) throws(CommandError) -> Int64 {
+            let instant = try words.integer(index)
             guard instant >= 0 else { throw CommandError("ERR STOREDAT takes milliseconds since 1970, 0 or more") }
-            let ahead = timeAhead(call.server.engine)
-            return min(instant, call.now - ahead) + ahead
+            let ahead = timeAhead(words)
+            return min(instant, words.now - ahead) + ahead
         }
 
         /// Parses a codec: its name, or, for a codec without a name, the number that ENTRIES returns.
@@ -272,12 +270,12 @@ enum EntryCommands {
             return codec
         }
 
-        private mutating func takeTags(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-            guard let count = parseInteger(call.bytes(index)), count > 0, count < call.count - index else {
+        private mutating func takeTags(_ words: CallWords, _ index: Int) throws(CommandError) -> Int {
+            guard let count = parseInteger(words.bytes(index)), count > 0, count < words.count - index else {
                 throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags")
             }
             do throws(TagRules.Impossible) {
-                tags = try Tags(checking: (0..<Int(count)).map { call.array(index + 1 + $0) })
+                tags = try Tags(checking: (0..<Int(count)).map { words.array(index + 1 + $0) })
             } catch {
                 throw CommandError("ERR \(error.message)")
             }

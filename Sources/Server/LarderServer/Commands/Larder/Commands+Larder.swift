@@ -3,52 +3,52 @@ import LarderEngine
 import LarderRESP
 
 extension CommandTable {
-    static let larderCommands: Handlers = [
+    static let larderPlanners: Planners = [
         .meta: LarderCommands.meta,
+        .tags: LarderCommands.tags,
+    ]
+
+    static let larderCommands: Handlers = [
         .policy: LarderCommands.policy,
         .limit: LarderCommands.limit,
         .origin: OriginCommands.origin,
         .databases: LarderCommands.databases,
         .purge: LarderCommands.purge,
-        .tags: LarderCommands.tags,
         .snapshotOpen: LarderCommands.openSnapshot, .snapshotClose: LarderCommands.closeSnapshot,
         .backup: BackupCommands.backup, .check: CheckCommands.check,
     ]
 }
 
 enum LarderCommands {
-    @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let (header, payloadCount) = try call.kept(1) else {
-            call.session.replies.null()
-            return .done
+    @Sendable static func meta(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let (now, ahead) = (words.now, words.timeAhead)
+        return .facts(1, .stale) { facts, rules, replies in
+            guard let facts else { return replies.null() }
+            let header = facts.header
+            let isFresh = !facts.isUnverified && rules.freshness(header, now: now) == .fresh
+            let deadline = rules.deadline(header)
+            replies.map(count: 10)
+            replies.bulk("stored-at")
+            replies.integer(max(0, header.storedAt - ahead))
+            replies.bulk("age")
+            replies.integer(max(0, now - header.storedAt))
+            replies.bulk("deadline")
+            replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
+            replies.bulk("ttl")
+            replies.integer(deadline.map { max(0, $0 - now) } ?? -1)
+            replies.bulk("rule")
+            replies.bulk(name(header.rule))
+            replies.bulk("policy")
+            replies.bulk(rules.policy.description)
+            replies.bulk("grace")
+            replies.integer(header.grace ?? rules.grace)
+            replies.bulk("size")
+            replies.integer(facts.payloadCount)
+            replies.bulk("codec")
+            replies.bulk(header.codec.description)
+            replies.bulk("state")
+            replies.bulk(isFresh ? "fresh" : "stale")
         }
-        let rules = call.rules
-        let isFresh = !call.hasReadStale && rules.freshness(header, now: call.now) == .fresh
-        let deadline = rules.deadline(header)
-        let ahead = call.timeAhead
-        let session = call.session
-        session.replies.map(count: 10)
-        session.replies.bulk("stored-at")
-        session.replies.integer(max(0, header.storedAt - ahead))
-        session.replies.bulk("age")
-        session.replies.integer(max(0, call.now - header.storedAt))
-        session.replies.bulk("deadline")
-        session.replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
-        session.replies.bulk("ttl")
-        session.replies.integer(deadline.map { max(0, $0 - call.now) } ?? -1)
-        session.replies.bulk("rule")
-        session.replies.bulk(name(header.rule))
-        session.replies.bulk("policy")
-        session.replies.bulk(rules.policy.description)
-        session.replies.bulk("grace")
-        session.replies.integer(header.grace ?? rules.grace)
-        session.replies.bulk("size")
-        session.replies.integer(payloadCount)
-        session.replies.bulk("codec")
-        session.replies.bulk(header.codec.description)
-        session.replies.bulk("state")
-        session.replies.bulk(isFresh ? "fresh" : "stale")
-        return .done
     }
 
     static func name(_ rule: DeadlineRule) -> String {
@@ -266,15 +266,15 @@ enum LarderCommands {
         }
     }
 
-    @Sendable static func tags(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let record = try call.read([try call.key(1)])[0] else {
-            call.session.replies.null()
-            return .done
+    @Sendable static func tags(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        .records([try words.key(1)]) { _ in
+            0
+        } reply: { records, replies in
+            guard let record = records[0] else { return replies.null() }
+            let tags = record.tags?.all ?? []
+            replies.array(count: tags.count)
+            for tag in tags { replies.bulk(tag) }
         }
-        let tags = record.tags?.all ?? []
-        call.session.replies.array(count: tags.count)
-        for tag in tags { call.session.replies.bulk(tag) }
-        return .done
     }
 
     // MARK: SNAPSHOT

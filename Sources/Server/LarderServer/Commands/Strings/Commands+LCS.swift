@@ -3,7 +3,7 @@ import LarderEngine
 import LarderRESP
 
 extension CommandTable {
-    static let lcsCommands: Handlers = [
+    static let lcsPlanners: Planners = [
         .lcs: LCSCommand.run
     ]
 }
@@ -15,18 +15,18 @@ enum LCSCommand {
         var withLength = false
         var least: Int64 = 0
 
-        init(_ call: Call) throws(CommandError) {
+        init(_ words: CallWords) throws(CommandError) {
             var index = 3
-            while index < call.count {
-                if call.isWord(index, "LEN") {
+            while index < words.count {
+                if words.isWord(index, "LEN") {
                     length = true
-                } else if call.isWord(index, "IDX") {
+                } else if words.isWord(index, "IDX") {
                     ranges = true
-                } else if call.isWord(index, "WITHMATCHLEN") {
+                } else if words.isWord(index, "WITHMATCHLEN") {
                     withLength = true
-                } else if call.isWord(index, "MINMATCHLEN"), index + 1 < call.count {
+                } else if words.isWord(index, "MINMATCHLEN"), index + 1 < words.count {
                     index += 1
-                    least = try call.integer(index)
+                    least = try words.integer(index)
                 } else {
                     throw .syntax
                 }
@@ -38,50 +38,43 @@ enum LCSCommand {
         }
     }
 
-    @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try Options(call)
-        // A long comparison runs on another thread.
-        let records = try call.read(try [call.key(1), call.key(2)]) { update in
-            cells(update.payload(0)?.count ?? 0, update.payload(1)?.count ?? 0) > Limits.loopBytesMax
+    @Sendable static func run(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let options = try Options(words)
+        let most = words.valueBytesMax
+        return .records([try words.key(1), try words.key(2)]) {
+            cells($0[0], $0[1])
+        } reply: { (records, replies) throws(CommandError) in
+            let values = records.map { $0.map { Array($0.payload) } ?? [] }
+            // As in Redis, the table must not be larger than the longest value that is allowed.
+            guard cells(values[0].count, values[1].count) <= most / MemoryLayout<UInt32>.size else {
+                throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+            }
+            reply(CommonSequence(values[0], values[1]), options, &replies)
         }
-        let values = records.map { $0.map { Array($0.payload) } ?? [] }
-        let count = cells(values[0].count, values[1].count)
-        // As in Redis, the table must not be larger than the longest value that is allowed.
-        guard count <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
-            throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
-        }
-        try call.mayTakeLong(bytes: count)
-        let table = CommonSequence(values[0], values[1])
-        if options.length {
-            call.session.replies.integer(table.length)
-        } else if options.ranges {
-            reply(table, options, call.session)
-        } else {
-            call.session.replies.bulk(table.trace().bytes)
-        }
-        return .done
     }
 
     /// The number of cells of the table for two values of these lengths. It cannot overflow, because values have less
     /// than 2^31 bytes.
     private static func cells(_ first: Int, _ second: Int) -> Int { (first + 1) * (second + 1) }
 
-    private static func reply(_ table: CommonSequence, _ options: Options, _ session: Session) {
+    private static func reply(_ table: CommonSequence, _ options: Options, _ replies: inout ReplyBuffer) {
+        if options.length { return replies.integer(table.length) }
+        guard options.ranges else { return replies.bulk(table.trace().bytes) }
         let ranges = table.trace().ranges.filter { Int64($0.count) >= options.least }
-        session.replies.map(count: 2)
-        session.replies.bulk("matches")
-        session.replies.array(count: ranges.count)
+        replies.map(count: 2)
+        replies.bulk("matches")
+        replies.array(count: ranges.count)
         for range in ranges {
-            session.replies.array(count: options.withLength ? 3 : 2)
+            replies.array(count: options.withLength ? 3 : 2)
             for start in [range.first, range.second] {
-                session.replies.array(count: 2)
-                session.replies.integer(start)
-                session.replies.integer(start + range.count - 1)
+                replies.array(count: 2)
+                replies.integer(start)
+                replies.integer(start + range.count - 1)
             }
-            if options.withLength { session.replies.integer(range.count) }
+            if options.withLength { replies.integer(range.count) }
         }
-        session.replies.bulk("len")
-        session.replies.integer(table.length)
+        replies.bulk("len")
+        replies.integer(table.length)
     }
 }
 

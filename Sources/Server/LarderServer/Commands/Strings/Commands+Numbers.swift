@@ -5,43 +5,35 @@ import LarderRESP
 
 /// Commands that treat a value as a number.
 extension CommandTable {
-    static let numberCommands: Handlers = [
-        .incr: { call throws(CommandError) in try NumberCommands.add(1, &call) },
-        .decr: { call throws(CommandError) in try NumberCommands.add(-1, &call) },
-        .incrby: { call throws(CommandError) in try NumberCommands.add(try call.integer(2), &call) },
-        .decrby: { call throws(CommandError) in
-            let amount = try call.integer(2)
-            guard amount != .min else { throw CommandError("ERR decrement would overflow") }
-            return try NumberCommands.add(-amount, &call)
-        },
+    static let numberPlanners: Planners = [
+        .incr: NumberCommands.add,
+        .decr: NumberCommands.add,
+        .incrby: NumberCommands.add,
+        .decrby: NumberCommands.add,
         .incrbyfloat: NumberCommands.incrbyfloat,
     ]
 }
 
 enum NumberCommands {
-    static func add(_ amount: Int64, _ call: inout Call) throws(CommandError) -> Outcome {
-        let result = try call.update([try call.key(1)], loading: true) { update in
-            Result { () throws(CommandError) in try EntryChanges.add(amount, update, 0) }
-        }
-        return call.reply(try result.get())
+    @Sendable static func add(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        guard let operation = try EntryOperation(ShortWord(words.bytes(0)), words) else { throw .syntax }
+        return try .change(words, operation)
     }
 
-    @Sendable static func incrbyfloat(_ call: inout Call) throws(CommandError) -> Outcome {
-        let amount = LongDouble(call.bytes(2))
-        let result = try call.update([try call.key(1)], loading: true) { update -> Result<String, CommandError> in
+    @Sendable static func incrbyfloat(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let amount = LongDouble(words.bytes(2))
+        return try .change(words) { (update, _) throws(CommandError) in
             var value: LongDouble? = LongDouble.zero
             if let payload = update.payload(0) { value = LongDouble(payload) }
-            guard let value, let amount else { return .failure(CommandError("ERR value is not a valid float")) }
+            guard let value, let amount else { throw CommandError("ERR value is not a valid float") }
             let sum = value + amount
             guard sum.isDouble, let text = sum.text else {
-                return .failure(CommandError("ERR increment would produce NaN or Infinity"))
+                throw CommandError("ERR increment would produce NaN or Infinity")
             }
             var bytes = text
             bytes.withUTF8 { update.replace(0, payload: UnsafeRawBufferPointer($0)) }
-            return .success(text)
+            return .bulk(text)
         }
-        call.session.replies.bulk(try result.get())
-        return .done
     }
 }
 

@@ -5,10 +5,10 @@ import LarderRESP
 /// Variants of SET and GET that imply a condition, a lifetime, or the previous value as the reply: SETNX, SETEX,
 /// GETSET.
 extension CommandTable {
-    static let storingCommands: Handlers = [
+    static let storingPlanners: Planners = [
         .setnx: StoringCommands.setnx,
-        .setex: { call throws(CommandError) in try StoringCommands.set(&call, .seconds) },
-        .psetex: { call throws(CommandError) in try StoringCommands.set(&call, .milliseconds) },
+        .setex: { words throws(CommandError) in try StoringCommands.set(words, .seconds) },
+        .psetex: { words throws(CommandError) in try StoringCommands.set(words, .milliseconds) },
         .getset: StoringCommands.getset,
         .getex: StoringCommands.getex,
         .msetnx: StoringCommands.msetnx,
@@ -16,32 +16,28 @@ extension CommandTable {
 }
 
 enum StoringCommands {
-    @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
-        let key = try call.key(1)
-        let isStored = try StringCommands.store(&call, [key], [call.bytes(2)], SetOptions(if: .absent)).isStored
-        return call.reply(isStored ? 1 : 0)
+    @Sendable static func setnx(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        StringCommands.store([try words.key(1)], [words.bytes(2)], SetOptions(if: .absent), words) { .flag($1) }
     }
 
-    static func set(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
-        let deadline = try form.deadline(try call.integer(2), call, positive: true)
-        let key = try call.key(1)
-        _ = try StringCommands.store(&call, [key], [call.bytes(3)], SetOptions(lifetime: .until(deadline)))
-        return call.ok()
+    static func set(_ words: CallWords, _ form: ExpiryForm) throws(CommandError) -> EntryPlan {
+        let deadline = try form.deadline(try words.integer(2), words, positive: true)
+        let options = SetOptions(lifetime: .until(deadline))
+        return StringCommands.store([try words.key(1)], [words.bytes(3)], options, words) { _, _ in .ok }
     }
 
-    @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
-        let key = try call.key(1)
-        call.session.reply(
-            try StringCommands.store(&call, [key], [call.bytes(2)], SetOptions(returnsPrevious: true)).previous)
-        return .done
+    @Sendable static func getset(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let options = SetOptions(returnsPrevious: true)
+        return StringCommands.store([try words.key(1)], [words.bytes(2)], options, words) { previous, _ in
+            .record(previous)
+        }
     }
 
-    @Sendable static func msetnx(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count % 2 == 1 else { throw .arity("msetnx") }
-        let keys = try call.keys(from: 1, step: 2)
-        let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
-        let isStored = try StringCommands.store(&call, keys, values, SetOptions(if: .absent)).isStored
-        return call.reply(isStored ? 1 : 0)
+    @Sendable static func msetnx(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        guard words.count % 2 == 1 else { throw .arity("msetnx") }
+        let keys = try words.keys(from: 1, step: 2)
+        let values = keys.indices.map { words.bytes(2 * $0 + 2) }
+        return StringCommands.store(keys, values, SetOptions(if: .absent), words) { .flag($1) }
     }
 
     // MARK: GETEX
@@ -52,46 +48,37 @@ enum StoringCommands {
         case expiry(ExpiryForm, Int)
     }
 
-    @Sendable static func getex(_ call: inout Call) throws(CommandError) -> Outcome {
-        let words = try newLifetime(call)
-        if case .unchanged = words {
-            try call.replyWithValue(1)
-            return .done
-        }
+    @Sendable static func getex(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let lifetime = try newLifetime(words)
+        if case .unchanged = lifetime { return .value(1) }
         // As in Redis, the number is parsed only if there is an entry: otherwise a wrong number is no error.
         let rule = Result { () throws(CommandError) -> DeadlineRule in
-            guard case .expiry(let form, let index) = words else { return .ownNever }
-            let value = try call.integer(index)
-            return .own(try form.deadline(value, call, positive: true))
+            guard case .expiry(let form, let index) = lifetime else { return .ownNever }
+            let value = try words.integer(index)
+            return .own(try form.deadline(value, words, positive: true))
         }
-        let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
-            guard let record = update.readRecord(0) else { return .success(nil) }
-            return rule.map { rule in
-                if case .own(let deadline) = rule, deadline <= update.now {
-                    update.remove(0)
-                } else if rule == .ownNever {
-                    _ = update.persist(0)
-                } else {
-                    update.set(0, rule)
-                }
-                return record
+        return try .change(words) { (update, _) throws(CommandError) in
+            guard let record = update.readRecord(0) else { return .null }
+            switch try rule.get() {
+            case .own(let deadline) where deadline <= update.now: update.remove(0)
+            case .ownNever: _ = update.persist(0)
+            case let rule: update.set(0, rule)
             }
+            return .record(record)
         }
-        call.session.reply(try found.get())
-        return .done
     }
 
-    private static func newLifetime(_ call: Call) throws(CommandError) -> NewLifetime {
+    private static func newLifetime(_ words: CallWords) throws(CommandError) -> NewLifetime {
         var lifetime = NewLifetime.unchanged
         var index = 2
-        while index < call.count {
-            if call.isWord(index, "PERSIST") {
+        while index < words.count {
+            if words.isWord(index, "PERSIST") {
                 if case .expiry = lifetime { throw .syntax }
                 lifetime = .never
                 index += 1
                 continue
             }
-            guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
+            guard let form = ExpiryForm(words.bytes(index)), index + 1 < words.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
             // As in Redis, an option such as EX may be given several times. The last one applies.

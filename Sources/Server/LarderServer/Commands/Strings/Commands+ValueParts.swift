@@ -4,7 +4,7 @@ import LarderRESP
 
 /// Commands that read or change a part of a value.
 extension CommandTable {
-    static let valuePartCommands: Handlers = [
+    static let valuePartPlanners: Planners = [
         .append: ValuePartCommands.append,
         .getrange: ValuePartCommands.getrange,
         .substr: ValuePartCommands.getrange,
@@ -15,51 +15,45 @@ extension CommandTable {
 enum ValuePartCommands {
     static let tooLong = CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
-    @Sendable static func append(_ call: inout Call) throws(CommandError) -> Outcome {
-        let value = call.bytes(2)
-        let most = call.server.limits.valueBytesMax
-        let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
+    @Sendable static func append(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let value = words.bytes(2)
+        let most = words.valueBytesMax
+        return try .change(words, builtBytes: 0) { (update, context) throws(CommandError) in
             let start = update.payload(0)?.count ?? 0
             // The sum cannot overflow, because both values are in memory.
-            guard start + value.count <= most else { return .failure(tooLong) }
-            let admission = call.admits(start + value.count, update)
-            guard admission == .granted else { return .refused(admission) }
+            guard start + value.count <= most else { throw tooLong }
+            try context.admit(start + value.count, update)
             update.change(0, count: start + value.count) { value.copy(into: $0, at: start) }
-            return .value(start + value.count)
+            return .integer(start + value.count)
         }
-        return call.reply(length)
     }
 
-    @Sendable static func setrange(_ call: inout Call) throws(CommandError) -> Outcome {
-        let value = call.bytes(3)
-        let offset = try call.integer(2)
+    @Sendable static func setrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let value = words.bytes(3)
+        let offset = try words.integer(2)
         guard offset >= 0 else { throw CommandError("ERR offset is out of range") }
-        let most = call.server.limits.valueBytesMax
+        let most = words.valueBytesMax
         let fits = offset <= Int64(most) && Int(offset) + value.count <= most
-        if fits, !value.isEmpty { try call.mayBuild(bytes: Int(offset) + value.count) }
-        let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
+        let bytes = fits && !value.isEmpty ? Int(offset) + value.count : 0
+        return try .change(words, builtBytes: bytes) { (update, context) throws(CommandError) in
             let previous = update.payload(0)?.count ?? 0
-            guard !value.isEmpty else { return .value(previous) }
-            guard fits else { return .failure(tooLong) }
-            let count = max(previous, Int(offset) + value.count)
-            let admission = call.admits(count, update)
-            guard admission == .granted else { return .refused(admission) }
+            guard !value.isEmpty else { return .integer(previous) }
+            guard fits else { throw tooLong }
+            let count = max(previous, bytes)
+            try context.admit(count, update)
             update.change(0, count: count) { value.copy(into: $0, at: Int(offset)) }
-            return .value(count)
+            return .integer(count)
         }
-        return call.reply(length)
     }
 
-    @Sendable static func getrange(_ call: inout Call) throws(CommandError) -> Outcome {
-        let start = try call.integer(2)
-        let end = try call.integer(3)
-        let replies = call.session.replyMemory
-        let isFound = try call.read(1) { _, payload in
+    @Sendable static func getrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let start = try words.integer(2)
+        let end = try words.integer(3)
+        return .read(1) { payload, replies in
+            guard let payload else { return replies.bulk("") }
             let range = range(from: start, through: end, of: payload.count)
-            replies.pointee.bulk(UnsafeRawBufferPointer(rebasing: payload[range]))
+            replies.bulk(UnsafeRawBufferPointer(rebasing: payload[range]))
         }
-        if !isFound { call.session.replies.bulk("") }
-        return .done
     }
 
     /// Converts the indices of the first and the last of `count` elements to a range. Negative indices count from the

@@ -8,11 +8,11 @@ struct FetchWords {
     private(set) var lease: Int64?
     private(set) var version: UInt64?
 
-    init(_ arguments: RequestArguments) throws(CommandError) {
+    init(_ words: some CommandWords) throws(CommandError) {
         var hasWait = false
-        for index in stride(from: 2, to: arguments.count, by: 2) {
-            guard index + 1 < arguments.count else { throw .syntax }
-            let (word, value) = (arguments[index], arguments[index + 1])
+        for index in stride(from: 2, to: words.count, by: 2) {
+            guard index + 1 < words.count else { throw .syntax }
+            let (word, value) = (words.bytes(index), words.bytes(index + 1))
             if equalsIgnoringCase(word, "WAIT"), !hasWait {
                 hasWait = true
                 wait = try Self.milliseconds(value, "WAIT", from: 0)
@@ -79,15 +79,5 @@ extension ReplyBuffer {
         Digest.withText(version) { bulk($0) }
         integer(max(0, now - storedAt))
         integer(deadline.map { max(0, $0 - now) } ?? -1)
-    }
-
-    /// Writes the reply to a FETCH if an entry in memory answers it, and is short enough for an event loop.
-    /// - Returns: whether it did.
-    mutating func fetched(_ entry: FreshEntry, _ words: FetchWords, now: Int64) -> Bool {
-        guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: words.maxAge) else { return false }
-        fetched(
-            .fresh, entry.payload, unless: words.version, storedAt: entry.header.storedAt, deadline: entry.deadline,
-            now: now)
-        return true
     }
 }

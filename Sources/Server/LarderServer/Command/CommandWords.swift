@@ -2,18 +2,29 @@ import LarderEngine
 import LarderRESP
 
 /// The words of a command, parsed as numbers, keys and options.
-extension Call {
+protocol CommandWords {
     /// The number of words, including the command's name.
-    var count: Int { command?.count ?? session.parser.argumentCount }
+    var count: Int { get }
+    /// The command's name, without its subcommand.
+    var name: String { get }
+    /// The time that the command uses for expiry, in milliseconds since 1970.
+    var now: Int64 { get }
+    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Commands that
+    /// take or return an instant need it, because clients use the wall clock. It reads the clocks, so do not use it in
+    /// other commands.
+    var timeAhead: Int64 { get }
 
-    /// Returns the bytes of a word. They are valid until the handler returns.
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer { command?[index] ?? session.parser.argument(index) }
+    /// Returns the bytes of a word. They are valid until the command has run.
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer
+}
 
+extension CommandWords {
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
     func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
 
-    var words: [[UInt8]] { (0..<count).map { array($0) } }
+    /// Copies of all words.
+    var allWords: [[UInt8]] { (0..<count).map { array($0) } }
 
     /// Whether a word equals `word`, ignoring case. `word` must be in capitals.
     func isWord(_ index: Int, _ word: StaticString) -> Bool { equalsIgnoringCase(bytes(index), word) }
@@ -75,4 +86,25 @@ extension Call {
         else { throw CommandError("ERR invalid token: must be the number that FETCH returned") }
         return token
     }
+
+    /// Parses the version of a change, as CHANGES returns it.
+    func version(_ index: Int) throws(CommandError) -> ChangeVersion {
+        guard bytes(index).count <= 64, let version = ChangeVersion(text(index)) else {
+            throw CommandError(
+                "ERR invalid version: must be time-sequence, as returned by CHANGES, or milliseconds since 1970")
+        }
+        return version
+    }
+}
+
+/// The words of the request that was parsed last, for the fast path.
+struct RequestWords: CommandWords {
+    let arguments: RequestArguments
+    let now: Int64
+    unowned(unsafe) let engine: Engine
+
+    var count: Int { arguments.count }
+    var name: String { String(decoding: bytes(0), as: UTF8.self) }
+    var timeAhead: Int64 { engine.clockOffsetMilliseconds }
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer { arguments[index] }
 }

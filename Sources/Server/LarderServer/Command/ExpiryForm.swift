@@ -10,27 +10,28 @@ struct ExpiryForm: Equatable {
 
     /// Returns the deadline by the engine's clock, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
-    func deadline(_ value: Int64, _ call: Call, positive: Bool) throws(CommandError) -> Int64 {
-        let invalid = CommandError("ERR invalid expire time in '\(call.name)' command")
-        if positive, value <= 0 { throw invalid }
+    func deadline(_ value: Int64, _ call: some CommandWords, positive: Bool) throws(CommandError) -> Int64 {
+        // Compute the error only if it is thrown: its text takes longer than the rest.
+        func invalid() -> CommandError { CommandError("ERR invalid expire time in '\(call.name)' command") }
+        if positive, value <= 0 { throw invalid() }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
-        if overflow { throw invalid }
+        if overflow { throw invalid() }
         // An instant is given by the wall clock: add the time by which the engine's clock is ahead.
         let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
-        if carry, !isAbsolute { throw invalid }
+        if carry, !isAbsolute { throw invalid() }
         return carry ? scaled : sum
     }
 }
 
 extension ExpiryForm {
-    init?(_ call: Call, _ index: Int) {
-        if call.isWord(index, "EX") {
+    init?(_ word: UnsafeRawBufferPointer) {
+        if equalsIgnoringCase(word, "EX") {
             self = .seconds
-        } else if call.isWord(index, "PX") {
+        } else if equalsIgnoringCase(word, "PX") {
             self = .milliseconds
-        } else if call.isWord(index, "EXAT") {
+        } else if equalsIgnoringCase(word, "EXAT") {
             self = .unixSeconds
-        } else if call.isWord(index, "PXAT") {
+        } else if equalsIgnoringCase(word, "PXAT") {
             self = .unixMilliseconds
         } else {
             return nil

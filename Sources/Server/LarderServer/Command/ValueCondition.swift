@@ -13,13 +13,13 @@ struct ValueCondition {
     private let isNegated: Bool
 
     /// Whether a condition begins at this word of the call.
-    static func isOne(_ call: Call, _ index: Int) -> Bool {
+    static func isOne(_ call: some CommandWords, _ index: Int) -> Bool {
         call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") || call.isWord(index, "IFDEQ")
             || call.isWord(index, "IFDNE")
     }
 
     /// Parses the condition that begins at `index`.
-    init(_ call: Call, _ index: Int) throws(CommandError) {
+    init(_ call: some CommandWords, _ index: Int) throws(CommandError) {
         isNegated = call.isWord(index, "IFNE") || call.isWord(index, "IFDNE")
         if call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") {
             subject = .value(call.array(index + 1))

@@ -90,6 +90,27 @@ struct SetOptions {
         keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
     }
 
+    /// Whether ``store(_:_:in:)`` supports the options: those that locks and rate limits use.
+    var isSimple: Bool {
+        guard !returnsPrevious, !keepsAny, tags == nil, tokens.isEmpty else { return false }
+        switch condition {
+        case .none, .absent, .present: return true
+        case .value: return false
+        }
+    }
+
+    /// Stores the value of one key of an update. The options must be simple.
+    /// - Returns: whether the value was stored.
+    func store(_ value: UnsafeRawBufferPointer, _ index: Int, in update: Update) -> Bool {
+        guard condition.allows(update, index) else { return false }
+        guard let rule = rule(nil, update.rules, now: update.now) else {
+            update.remove(index)
+            return true
+        }
+        update.put(index, payload: value, rule: rule, grace: grace, codec: codec)
+        return true
+    }
+
     /// Stores one value for each key of an update. Stores nothing if the condition fails for a key, or a lease is not
     /// valid.
     /// - Returns: whether the values were stored.
@@ -122,7 +143,9 @@ struct SetOptions {
     ///   - first: the position of the first option in the call.
     ///   - isForMany: whether the options are those of MSETEX, for several entries. Some options are then not allowed.
     ///   - keyCount: the number of entries that the command stores.
-    init(_ call: Call, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1) throws(CommandError) {
+    init(
+        _ call: some CommandWords, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1
+    ) throws(CommandError) {
         var words = Words(isForMany: isForMany, keyCount: keyCount)
         var index = first
         while index < call.count {
@@ -189,26 +212,30 @@ struct SetOptions {
         var tagIndices: Range<Int>?
         var keepsTags = false
 
-        /// Parses the option that begins at `index`.
+        /// Parses the option that begins at `index`. The most frequent options are checked first.
         /// - Returns: the position of the next option.
-        mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-            if call.isWord(index, "NX"), !isForPresent, valueConditionIndex == nil {
+        mutating func take(_ call: some CommandWords, _ index: Int) throws(CommandError) -> Int {
+            let word = call.bytes(index)
+            if equalsIgnoringCase(word, "NX"), !isForPresent, valueConditionIndex == nil {
                 isForAbsent = true
-            } else if call.isWord(index, "XX"), !isForAbsent, valueConditionIndex == nil {
+            } else if equalsIgnoringCase(word, "XX"), !isForAbsent, valueConditionIndex == nil {
                 isForPresent = true
-            } else if call.isWord(index, "GET"), !isForMany {
+            } else if let form = ExpiryForm(word), index + 1 < call.count, mayFollow(form) {
+                lifetime = .expiry(form, index + 1)
+                return index + 2
+            } else if equalsIgnoringCase(word, "GET"), !isForMany {
                 returnsPrevious = true
-            } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
+            } else if equalsIgnoringCase(word, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
-            } else if call.isWord(index, "KEEPTAGS"), tagIndices == nil {
+            } else if equalsIgnoringCase(word, "KEEPTAGS"), tagIndices == nil {
                 keepsTags = true
-            } else if call.isWord(index, "TAGS"), tagIndices == nil, !keepsTags {
+            } else if equalsIgnoringCase(word, "TAGS"), tagIndices == nil, !keepsTags {
                 guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
                     count < call.count - index - 1
                 else { throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags") }
                 tagIndices = (index + 2)..<(index + 2 + Int(count))
                 return index + 2 + Int(count)
-            } else if call.isWord(index, "TOKEN"), tokenIndex == nil {
+            } else if equalsIgnoringCase(word, "TOKEN"), tokenIndex == nil {
                 guard index + keyCount < call.count else { throw .syntax }
                 tokenIndex = index + 1
                 return index + 1 + keyCount
@@ -224,7 +251,7 @@ struct SetOptions {
             if case .keep = lifetime { true } else { false }
         }
 
-        private mutating func takePair(_ call: Call, _ index: Int) throws(CommandError) {
+        private mutating func takePair(_ call: some CommandWords, _ index: Int) throws(CommandError) {
             if !isForMany, ValueCondition.isOne(call, index), !isForAbsent, !isForPresent, valueConditionIndex == nil {
                 valueConditionIndex = index
             } else if call.isWord(index, "CODEC"), codecIndex == nil {
@@ -235,8 +262,6 @@ struct SetOptions {
                 jitterIndex = index + 1
             } else if call.isWord(index, "POLICY"), lifetime == nil {
                 lifetime = .policy(index + 1)
-            } else if let form = ExpiryForm(call, index), mayFollow(form) {
-                lifetime = .expiry(form, index + 1)
             } else {
                 throw .syntax
             }
