@@ -111,12 +111,12 @@ extension Database {
     /// disk or has a long value. Prefetches the table slots of all keys first.
     /// - Parameter body: called for each key in turn, with its index, the ticket that its reply has to wait for, and
     ///   the payload or nil. Called with a shard's lock held. Returns whether to continue.
-    /// - Returns: the number of keys for which `body` was called.
+    /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,
         _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
-    ) -> Int {
-        if ForkGuard.isForked { return 0 }
+    ) -> (count: Int, needsDisk: Bool) {
+        if ForkGuard.isForked { return (0, false) }
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: keys.count) { hashes in
             for index in keys.indices {
                 let hash = Key.hash(keys[index])
@@ -127,20 +127,23 @@ extension Database {
                 shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
             }
             for index in keys.indices {
-                let (isKnown, continues) = shards.withLocked(hashes[index]) { shard -> (Bool, Bool) in
+                let end = shards.withLocked(hashes[index]) { shard -> (count: Int, needsDisk: Bool)? in
                     var ticket = CommitTicket.none
+                    let continues: Bool
                     switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
-                    case .unknown, .unavailable, .unreadable: return (false, false)
-                    case .absent: return (true, body(index, ticket, nil))
+                    case .unknown: return (index, true)
+                    case .unavailable, .unreadable: return (index, false)
+                    case .absent: continues = body(index, ticket, nil)
                     case .fresh(let header, let record, let entry):
-                        if record.count >= context.options.pinnedBytesMin { return (false, false) }
+                        if record.count >= context.options.pinnedBytesMin { return (index, false) }
                         use(entry, shard, &ticket)
-                        return (true, body(index, ticket, header.payload(of: record)))
+                        continues = body(index, ticket, header.payload(of: record))
                     }
+                    return continues ? nil : (index + 1, false)
                 }
-                if !continues { return isKnown ? index + 1 : index }
+                if let end { return end }
             }
-            return keys.count
+            return (keys.count, false)
         }
     }
 

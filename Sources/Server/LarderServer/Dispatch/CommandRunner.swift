@@ -58,14 +58,15 @@ struct CommandRunner {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = FastPath(session: session).runGets(now: time, outputBytesMax: most)
-                    if done > 0 {
-                        count += done
-                        accounting.noteFast(.get, done)
-                        accounting.fastPath.pointee.workLeft -= done + (session.pendingOutput - before) >> 10
-                        if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+                    let done = FastPath(session: session).runGets(
+                        now: time, outputBytesMax: most, mayBlock: slice != nil)
+                    if done.count > 0 {
+                        count += done.count
+                        accounting.fastPath.pointee.workLeft -= done.count + (session.pendingOutput - before) >> 10
+                        if accounting.fastPath.pointee.workLeft <= 0 || slice != nil { now = nil }
                         continue
                     }
+                    if done.needsDisk, slice == nil { return .cold }
                 }
                 if let pause = parse() { return pause }
             }

@@ -59,33 +59,35 @@ struct FastPath {
 
     /// Runs consecutive requests `GET key` in the usual form until one needs the disk or the origin, or has a long value.
     /// While it waits for the memory of the first entry, the processor already loads the memory of the other ones.
-    /// - Returns: the number of requests that have run.
-    func runGets(now: Int64, outputBytesMax: Int) -> Int {
+    /// - Parameter mayBlock: whether the first request may read the disk.
+    /// - Returns: the number of requests that have run, and whether the next one needs the disk.
+    func runGets(now: Int64, outputBytesMax: Int, mayBlock: Bool) -> (count: Int, needsDisk: Bool) {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
                 let count = session.parserMemory.pointee.usualGets(keys, ends)
-                guard count > 0 else { return 0 }
+                guard count > 0 else { return (0, false) }
                 let run = UnsafeBufferPointer(rebasing: keys[..<count])
                 let done =
                     session.fastPath.takesOriginGets
-                    ? replyBehindOrigin(run, now, outputBytesMax) : reply(to: run, now, outputBytesMax)
-                if done > 0 { session.parserMemory.pointee.skip(ends[done - 1]) }
+                    ? (replyBehindOrigin(run, now, outputBytesMax), false)
+                    : reply(to: run, now, outputBytesMax, mayBlock: mayBlock)
+                if done.0 > 0 { session.parserMemory.pointee.skip(ends[done.0 - 1]) }
                 return done
             }
         }
     }
 
-    /// Replies to consecutive GETs of keys from memory.
+    /// Replies to consecutive GETs of keys from memory; the first one also from the disk, if it may block.
     /// - Parameter mustExist: whether to stop at a key without a fresh entry, instead of replying with null.
-    /// - Returns: the number of replies.
-    func reply(
+    /// - Returns: the number of replies, and whether the next key needs the disk.
+    private func reply(
         to keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int,
-        mustExist: Bool = false
-    ) -> Int {
+        mustExist: Bool = false, mayBlock: Bool = false
+    ) -> (count: Int, needsDisk: Bool) {
         let replies = session.replyMemory
         let sent = session.replyQueue.sentBytes
         var stops = 0
-        let done = session.fastPath.database._withUnsafeGuaranteedRef { database in
+        let run = session.fastPath.database._withUnsafeGuaranteedRef { database in
             database.readRun(keys, now: now) { _, ticket, payload in
                 if mustExist, payload == nil {
                     stops = 1
@@ -97,7 +99,23 @@ struct FastPath {
                 return replies.pointee.count <= outputBytesMax
             }
         }
-        return done - stops
+        accounting.noteFast(.get, run.count - stops)
+        guard run.count == 0, run.needsDisk, mayBlock else { return (run.count - stops, run.needsDisk) }
+        let begin = MonotonicClock.nanoseconds()
+        let isDone = replyFromMemory { database, ticket in
+            // If the read fails, the planner of GET runs, whose error is the reply.
+            let outcome = try? database.read(keys[0], now: now, .mayBlock, ticket: &ticket) { header, record, _ in
+                replies.pointee.bulk(header.payload(of: record))
+            }
+            if outcome == .miss { replies.pointee.null() }
+            return outcome != nil
+        }
+        guard isDone else { return (0, false) }
+        let name: StaticString = "GET"
+        accounting.note(.get, MonotonicClock.nanoseconds() - begin, false, 2) {
+            $0 == 0 ? UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount) : keys[0]
+        }
+        return (1, false)
     }
 
     /// The most requests that ``runGets(now:outputBytesMax:)`` looks up at once.
@@ -118,13 +136,14 @@ struct FastPath {
             case .nothing, .pending: break requests
             case .absent:
                 replies.pointee.null()
+                accounting.noteFast(.get)
                 index += 1
             case .kept:
                 var end = index + 1
                 while end < keys.count, tier.knowledge(keys[end], now: now, instant: instant) == .kept { end += 1 }
                 let run = UnsafeBufferPointer(rebasing: keys[index..<end])
                 // An entry may have been evicted.
-                index += reply(to: run, now, outputBytesMax, mustExist: true)
+                index += reply(to: run, now, outputBytesMax, mustExist: true).count
                 if index < end { break requests }
             }
         }
