@@ -68,8 +68,8 @@ extension BlockingLarderClient {
         try apply(batch)
     }
 
-    /// Calls `body` to fill a batch, and applies the batch: all changes, or none if `body` or the daemon fails. Other
-    /// clients see either all changes or none. For an empty batch nothing is sent.
+    /// Calls `body` to fill a batch, and applies all its changes in one step, also as seen by other clients. If `body`
+    /// throws, nothing is changed. For an empty batch nothing is sent.
     /// - Returns: the result of `body`.
     /// - Throws: errors of `body`.
     @discardableResult
@@ -94,7 +94,7 @@ extension BlockingLarderClient {
         case .transaction(let commands):
             let replies = try session.perform(
                 [wordList("MULTI")] + commands + [wordList("EXEC")], operation: "batch")
-            // The first error reply has the reason of a refusal; the error of EXEC does not.
+            // If the daemon refuses a command, that command's reply has the reason. The later error of EXEC does not.
             for reply in replies + (replies.last?.elements ?? []) {
                 if let text = reply.errorMessage { throw .server(text, operation: "batch") }
             }

@@ -1,5 +1,5 @@
-// The wire part of the blocking client: a connected stream socket that sends requests and receives replies. Independent
-// of databases, models and reconnecting.
+// The wire part of the blocking client: a connected stream socket that sends requests and receives replies. It has no
+// databases and no models, and does not reconnect.
 //
 // - Never raises SIGPIPE, whatever the process does with that signal.
 // - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
@@ -93,7 +93,7 @@ package final class BlockingConnection {
 
     // MARK: Bytes
 
-    /// Explains a failed send: a server that refuses a client sends the reason and then closes the connection.
+    /// Adds the server's reason to a failed send. A server that refuses a client sends the reason before it closes.
     private func explain(_ failure: WireFailure, sent: Int) -> WireFailure {
         guard case .closed = failure.kind else { return failure }
         try? receive()

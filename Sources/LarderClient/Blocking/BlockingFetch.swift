@@ -73,7 +73,7 @@ final class BlockingFetch<Value: Codable> {
         return try end(lead, value)
     }
 
-    /// Fetches several keys with one call of `fetch`. If it throws, the leases are released.
+    /// Fetches several keys with one call of `fetch`. If `fetch` throws, releases the leases.
     static func load<Key: Hashable>(
         _ leads: [(key: Key, call: BlockingFetch, lead: Lead)], _ fetch: ([Key]) throws -> [Key: Value]
     ) throws -> [Key: Value] {
@@ -99,7 +99,7 @@ final class BlockingFetch<Value: Codable> {
     }
 
     /// Requests the key with FETCH, and waits for another caller's fetch if `waits` is true.
-    /// - Returns: nil if the value cannot be decoded, so that a newer one is needed.
+    /// - Returns: nil if the stored value cannot be decoded; the caller must then ask for a newer value.
     private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
         var limit = AgeLimit(maxAge)
         var asked = maxAge

@@ -1,7 +1,7 @@
 // Databases: selecting and emptying them, their policies, and information about the daemon.
 
 extension BlockingLarderClient {
-    /// Selects a database, also for later connections. The daemon creates it when it stores the first entry.
+    /// Selects a database, now and after each reconnect. The daemon creates it when it stores the first entry.
     public func select(_ database: String) throws(LarderClientError) {
         try session.select(database)
     }
@@ -22,10 +22,10 @@ extension BlockingLarderClient {
     /// does not revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
-    ///     their own; nil keeps the current one.
-    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
-    ///     to this percentage when they are stored; nil keeps the current one.
+    ///   - grace: how long entries without a grace of their own are kept after their deadline, for calls that fetch;
+    ///     nil keeps the current grace.
+    ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
+    ///     random by up to this percentage. Nil keeps the current jitter.
     /// - Throws: `invalidArgument` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderClientError)
@@ -37,14 +37,14 @@ extension BlockingLarderClient {
     @discardableResult
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
-    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. If a fetch of
-    /// a key with the tag is running, its result is not stored, because it may be out of date. Needs larderd.
+    /// Removes all entries with a tag, at a cost that does not depend on their number. When the call returns, the
+    /// removal is durable, and no read returns such an entry any more. Disk space is reclaimed in the background. If a
+    /// fetch of a key with the tag is running, its result is not stored, because it may be out of date. Needs larderd.
     /// - Parameters:
     ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
     ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
     ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
-    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 of them; nothing is sent in that case.
+    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 tags; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderClientError) {
         try removeAll(tagged: [tag], soft: soft)
     }

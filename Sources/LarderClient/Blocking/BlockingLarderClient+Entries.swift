@@ -30,8 +30,8 @@ extension BlockingLarderClient {
         return models
     }
 
-    /// Returns one model for each key, in the order of the keys, read at one instant: `notFound` for a key without a
-    /// fresh entry.
+    /// Returns one model for each key, in the order of the keys; `notFound` for a key without a fresh entry. All keys
+    /// are read at one instant.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value
     ) throws(LarderClientError) -> [Value] {
@@ -117,7 +117,7 @@ extension BlockingLarderClient {
     // MARK: Writing
 
     /// Stores a model under a key, and replaces an existing entry. The client's codec encodes the model: by default as
-    /// JSON, which other programs can read, in the same bytes as the Larder library.
+    /// JSON, which other programs can read. The Larder library stores the same bytes.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
@@ -179,8 +179,8 @@ extension BlockingLarderClient {
 
     /// Returns the keys of the database's fresh entries, each once, in no particular order.
     ///
-    /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
-    /// ``forEachKey(matching:_:)`` includes them, and is better for many keys.
+    /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. Omits
+    /// keys that are not UTF-8. ``forEachKey(matching:_:)`` includes those too, and is better for many keys.
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
@@ -201,8 +201,8 @@ extension BlockingLarderClient {
     /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until `body` returns
     /// false.
     ///
-    /// Includes every key that exists during the whole call, and possibly others. No lock is held between round trips:
-    /// `body` may call the client.
+    /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. No lock
+    /// is held between round trips: `body` may call the client.
     /// - Parameters:
     ///   - pattern: as in `keys(matching:)`.
     ///   - body: receives a key, and returns whether to continue.

@@ -6,11 +6,11 @@ import LarderPlatform
 extension BlockingLarderClient {
     /// Returns the model of a key. On a miss it runs `fetch`, and stores the result.
     ///
-    /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, on its own
-    /// thread, and the others wait for the value, on connections of their own. If the entry is stale but within its
-    /// grace, the others get the stale value at once. Nothing runs in the background: the fetching caller waits for the
-    /// origin, and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for other
-    /// callers.
+    /// Concurrent callers in all processes of the machine share one fetch of a key. One caller runs its closure, on its
+    /// own thread. The others wait for the value, each on a connection of its own; if the entry is stale but within its
+    /// grace, they get the stale value at once. The fetching caller always waits for the origin, because nothing runs
+    /// in the background. So ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits only how
+    /// long the others wait.
     ///
     /// A value of another type, such as one from an older version of the program, counts as missing.
     ///
@@ -41,9 +41,9 @@ extension BlockingLarderClient {
         try BlockingFetch<Value>(self, key.keyBytes, options).value(fetch)
     }
 
-    /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
-    /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
-    /// the duration ``FetchOptions/absent``. The call waits for running fetches of its keys by other callers.
+    /// Returns the models of several keys. One call of `fetch` reads all keys that the daemon does not have, and its
+    /// results are stored. If `fetch` returns no model for a key, the dictionary lacks that key, and the absence is
+    /// remembered for the duration ``FetchOptions/absent``. Waits for other callers' running fetches of its keys.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
@@ -89,8 +89,8 @@ extension BlockingLarderClient {
             try BlockingFetch.endAll(asked.map { (call: $0.call, lead: $0.lead, value: fetched[$0.key]) })
             for (key, _, _) in asked { found[key] = fetched[key] }
         }
-        // Wait for the other callers' fetches last, because these callers may be waiting for the values that this call
-        // fetches.
+        // Wait for the other callers' fetches last: these callers may be waiting for values that this call fetches
+        // above.
         for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }
         return found
     }

@@ -10,9 +10,9 @@
 /// ```
 ///
 /// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
-/// connection, made when the client is created. After a loss, the client reconnects and selects the database again. The
-/// call that notices the loss throws if the daemon may have received a part of its request, or if a snapshot was open,
-/// which is lost too.
+/// connection, made when the client is created. After a loss, the client reconnects, selects the database again, and
+/// sends the request again. The call throws instead if the daemon may have received a part of the request, or if the
+/// lost connection had state that is lost too, such as an open snapshot.
 ///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {

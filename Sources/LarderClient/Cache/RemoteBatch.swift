@@ -53,8 +53,8 @@ enum BatchPlan {
         }
     }
 
-    /// Returns one command that stores all entries; nil if they differ in policy, tags or codec, or if a change is a
-    /// removal. Also nil for several entries with a policy in Redis, because MSET supports none.
+    /// Returns one command that stores all entries. Nil if the entries differ in policy, tags or codec, or a change is
+    /// a removal; also nil for several entries with a policy in Redis, whose MSET has no option for lifetimes.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
@@ -85,8 +85,8 @@ enum BatchPlan {
 ///
 /// Models are encoded when they are added. The last change of a key wins.
 ///
-/// A batch is sent as one command if it has only entries with the same policy, tags and codec, or only keys to
-/// remove, and otherwise as a transaction.
+/// If all changes are removals, or all store entries with the same policy, tags and codec, the batch is sent as one
+/// command. Otherwise it is sent as a transaction.
 ///
 /// A value type: copies are independent.
 public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {

@@ -3,8 +3,8 @@ import LarderObserving
 // Observing changes by any process.
 
 extension RemoteCache {
-    /// Observes all entries of the database: reports every entry that any process stores, removes or purges, and every
-    /// entry that expires, after this call has returned.
+    /// Observes all entries of the database. Reports every entry that any process stores, removes or purges after this
+    /// call has returned, and every entry that expires after that.
     ///
     /// ```swift
     /// for try await change in try await readers.changes() { print(change) }
@@ -79,7 +79,7 @@ extension RemoteCache {
             let listener = ChangeListener(keys, of: store, max: bufferMax, socketPath: core.socketPath)
             let hub = core.changesHub
             let changes = CacheChanges(listener.buffer, owner: core) { _ in hub.remove(listener) }
-            // If this throws, `changes` is released, and then removes the listener.
+            // If this call throws, `changes` is released, and its deinitializer removes the listener.
             try await hub.add(listener, listener.topics)
             return changes
         } catch {

@@ -3,7 +3,7 @@
 extension RemoteCache {
     // MARK: Conditions
 
-    /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, one succeeds.
+    /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, only one succeeds.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
@@ -52,8 +52,8 @@ extension RemoteCache {
         return try await put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. A value that
-    /// another client has stored in the meantime stays. Needs larderd, or Redis 8.4 or later.
+    /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. Does not
+    /// remove a newer value that another client has stored. Needs larderd, or Redis 8.4 or later.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
@@ -95,12 +95,11 @@ extension RemoteCache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's own deadline
-    ///     if it has one. An entry that follows the database's policy counts as stored now, so its lifetime starts
-    ///     again.
+    ///     if it has one. If the entry follows the database's policy, its lifetime starts again.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. With nil, the
-    ///     default, 64 runs, and further ones within ``ClientOptions/timeoutMilliseconds``. Random, growing pauses of
-    ///     up to half a second separate the runs, so that many tasks that change one key all succeed.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
+    ///     allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Between runs, the call
+    ///     pauses for a random time of up to half a second, so that many tasks that change one key all succeed.
     ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type, which is reported
     ///     to ``ClientOptions/onUndecodable``. `body` changes the parameter to the model to store, or to nil to remove
     ///     the entry. It may run several times, so its side effects must be repeatable. If it throws, nothing is

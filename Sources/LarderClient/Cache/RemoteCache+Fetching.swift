@@ -10,12 +10,12 @@ extension RemoteCache {
     /// ```swift
     /// let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
-    /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, and the
-    /// others wait for the value without blocking the connection. If the entry is stale but within its grace, callers
-    /// get the stale value at once instead. If the fetching process exits, another process takes over at once. The
-    /// closure runs in a task of its own: a cancelled caller throws without affecting the other callers in the process,
-    /// and the task is cancelled when no caller is left. If the key is written, removed or purged in the meantime, the
-    /// callers get the fetched value, but it is not stored.
+    /// Concurrent callers in all processes of the machine share one fetch of a key. One caller runs its closure, and
+    /// the others wait for the value without blocking the connection. If the entry is stale but within its grace, all
+    /// callers get the stale value at once instead. If the fetching process exits, another process takes over at once.
+    /// The closure runs in a task of its own. A cancelled caller throws without affecting the other callers in the
+    /// process; when no caller is left, the task is cancelled. If the key is written, removed or purged during the
+    /// fetch, the callers get the fetched value, but it is not stored.
     ///
     /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
     /// additional connection for each database. A value of another type, such as one from an older version of the
@@ -73,7 +73,7 @@ extension RemoteCache {
         return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
     }
 
-    /// Returns the result of `read`; nil if a value cannot be decoded. The fetch that follows reports that failure.
+    /// Returns the result of `read`; nil if a value cannot be decoded. The fetch that follows reports the error.
     private func missingIfUndecodable<Result>(
         _ read: () async throws(LarderClientError) -> Result?
     ) async throws(LarderClientError) -> Result? {
@@ -104,8 +104,8 @@ extension RemoteCache {
         return try await decoded(stored, bytes)
     }
 
-    /// Returns a sequence of up to two values: the daemon's value of a key, fresh or stale, and then the fetched value,
-    /// which is also stored.
+    /// Returns a sequence of up to two values of a key: first the daemon's value, fresh or stale, and then the fetched
+    /// value. The fetched value is also stored.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``; its source is ignored.
@@ -142,15 +142,15 @@ extension RemoteCache {
 
     // MARK: Several keys
 
-    /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
-    /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
-    /// the duration ``FetchOptions/absent``.
+    /// Returns the models of several keys. One call of `fetch` reads all keys that the daemon does not have, and its
+    /// results are stored. If `fetch` returns no model for a key, the dictionary lacks that key, and the absence is
+    /// remembered for the duration ``FetchOptions/absent``.
     ///
     /// If every key has at least a stale value, the call returns these values, and the closure runs in the background,
     /// as for a single key: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure,
-    /// and for running fetches of its keys by other callers. Unlike in the call for a single key, cancelling the caller
-    /// also cancels the closure. Other callers that wait for its keys then fetch these keys themselves. The daemon lets
-    /// one client fetch 10,000 keys at a time (`larderd --max-leases`), and returns an error for more.
+    /// and for other callers' running fetches of its keys. Cancelling the caller also cancels the closure, unlike in
+    /// the call for a single key. Other callers that wait for the closure's keys then fetch these keys themselves. One
+    /// client can fetch 10,000 keys at a time (`larderd --max-leases`); the daemon returns an error for more.
     ///
     /// Takes one round trip to read the keys, one to request leases for the missing keys, and one to store the results.
     /// - Parameters:

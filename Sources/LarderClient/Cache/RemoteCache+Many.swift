@@ -4,8 +4,7 @@ extension RemoteCache {
     // MARK: Reading
 
     /// Returns the models of the keys that have a fresh entry. Models that are not in the near cache are read in one
-    /// round trip, at one instant, and then kept in the near cache, as by ``value(forKey:)``. Without a near cache, all
-    /// models are read in one round trip.
+    /// round trip, at one instant. The near cache then keeps them, as by ``value(forKey:)``.
     /// - Throws: `decode`, naming the type and the key, if a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
@@ -32,8 +31,8 @@ extension RemoteCache {
         return models
     }
 
-    /// Reads keys together with the remaining lifetimes of their entries, in one round trip.
-    /// - Parameter tokens: one near cache token for each key. The call uses each token or gives it up.
+    /// Reads keys, and the remaining lifetimes of their entries, in one round trip.
+    /// - Parameter tokens: one near cache token for each key. The call ends the use of every token.
     private func valuesToKeep<Key: CacheKey & Hashable>(
         _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
     ) async throws(LarderClientError) -> [Key: Value] {
@@ -53,7 +52,7 @@ extension RemoteCache {
         return models
     }
 
-    /// Returns one model for each key, in the order of the keys: `notFound` for a key without a fresh entry. Reads them
+    /// Returns one model for each key, in the order of the keys; `notFound` for a key without a fresh entry. Reads them
     /// as ``values(forKeys:)`` does.
     public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
@@ -70,8 +69,8 @@ extension RemoteCache {
     /// Returns the keys of the database's fresh entries, each once, in no particular order. Takes one round trip for
     /// every few hundred keys.
     ///
-    /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
-    /// ``entries(matching:)`` and ``allKeys(matching:)`` return the bytes of such keys too.
+    /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. Omits
+    /// keys that are not UTF-8. ``entries(matching:)`` and ``allKeys(matching:)`` return the bytes of those too.
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
@@ -108,8 +107,8 @@ extension RemoteCache {
         }
     }
 
-    /// Calls `body` to fill a batch, and applies the batch: all changes, or none if `body` or the daemon fails. Other
-    /// clients see either all changes or none. For an empty batch nothing is sent.
+    /// Calls `body` to fill a batch, and applies all its changes in one step, also as seen by other clients. If `body`
+    /// throws, nothing is changed. For an empty batch nothing is sent.
     ///
     /// ```swift
     /// try await readers.batch {
@@ -162,10 +161,10 @@ extension RemoteCache {
     /// expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
-    ///     their own; nil keeps the current one.
-    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
-    ///     to this percentage when they are stored; nil keeps the current one.
+    ///   - grace: how long entries without a grace of their own are kept after their deadline, for calls that fetch;
+    ///     nil keeps the current grace.
+    ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
+    ///     random by up to this percentage. Nil keeps the current jitter.
     /// - Throws: `invalidArgument` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         async throws(LarderClientError)
@@ -180,15 +179,15 @@ extension RemoteCache {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
     }
 
-    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. If a fetch of
-    /// a key with the tag is running, its result is not stored, because it may be out of date. The near cache is
-    /// emptied. Needs larderd.
+    /// Removes all entries with a tag, at a cost that does not depend on their number. When the call returns, the
+    /// removal is durable, and no read returns such an entry any more. Disk space is reclaimed in the background. If a
+    /// fetch of a key with the tag is running, its result is not stored, because it may be out of date. The near cache
+    /// is emptied. Needs larderd.
     /// - Parameters:
     ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
     ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
     ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
-    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 of them; nothing is sent in that case.
+    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 tags; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderClientError) {
         try await removeAll(tagged: [tag], soft: soft)
     }
