@@ -17,7 +17,7 @@
     @inlinable package static var wholeDatabase: CommandFlags { CommandFlags(rawValue: 64) }
     /// The command can store new entries. If the database has no files, they are created first.
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }
-    /// The database's files must be open, although the command does not read entries.
+    /// The database's files are opened first if necessary, although the command does not read entries.
     @inlinable package static var opens: CommandFlags { CommandFlags(rawValue: 256) }
     /// The command runs immediately between MULTI and EXEC, instead of being queued.
     @inlinable package static var inMulti: CommandFlags { CommandFlags(rawValue: 512) }
@@ -32,11 +32,11 @@
     @inlinable package static var pubsub: CommandFlags { CommandFlags(rawValue: 1 << 16) }
     /// The command runs on its connection's event loop, even if the commands before it ran on another thread.
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
-    /// The command runs on a separate thread, because it always takes little time, and must not wait for long commands.
+    /// A short command. It runs on the thread for status commands, so that it does not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
     /// The command is deferred to the threads for short work, so that it does not wait for long work of other commands.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
-    /// Redis refuses the command when its memory limit is reached. Larder only shows this flag.
+    /// Redis refuses the command when its memory limit is reached. Larder shows this flag, but does not use it.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
     /// The command is in Redis' category `@dangerous`.
     @inlinable package static var dangerous: CommandFlags { CommandFlags(rawValue: 1 << 21) }
@@ -48,7 +48,7 @@
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
     /// The command runs the commands that were queued since MULTI.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
-    /// If CLIENT CACHING preceded the command, it applies to the next command instead.
+    /// A CLIENT CACHING before this command applies to the next command instead.
     @inlinable package static var preservesClientCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
     /// The command is intended for internal use by servers.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
@@ -59,7 +59,7 @@
     @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }
     /// The command runs a script, which determines what is read and written.
     @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
-    /// The command administers only the selected database. Its user needs no rights in other databases.
+    /// The command administers only the selected database. The user needs no rights in other databases.
     @inlinable package static var ofSelectedDatabase: CommandFlags { CommandFlags(rawValue: 1 << 31) }
     /// The command shows information only about databases that the user may read.
     @inlinable package static var showsReadable: CommandFlags { CommandFlags(rawValue: 1 << 34) }

@@ -17,7 +17,7 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
     package static func < (left: AccessLevel, right: AccessLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The level that a command needs, and where the user must have it.
+/// The level of rights that a command needs, and the databases in which the user must have it.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
         /// In at least one database, because the command does not belong to a particular one.
@@ -66,7 +66,7 @@ extension CommandMetadata {
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // A server command that Redis allows while it is loading its data shows nothing about the data.
+        // A server command that can run while Redis loads its data shows nothing about the data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil

@@ -32,13 +32,13 @@ extension CommandMetadata {
         case .none, .ofCall: return 0..<0
         case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            // Look at all words, not only at every second one: the call may lack the value of an earlier setting.
+            // Check every word, although names and values alternate: the value of an earlier setting may be missing.
             let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            // Find AUTH even if the call lacks the version before it, or the name after SETNAME.
+            // Find AUTH even in an invalid call that lacks the version before AUTH, or the name after SETNAME.
             var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }

@@ -24,7 +24,7 @@ package final class CommandMetadata: Sendable {
     package let reply: String
     /// The flags of Redis' key specifications: one list for all keys, or one for the first key and one for the others.
     package let access: [[String]]
-    /// Whether the words of a call change how it uses its key.
+    /// Whether the words of a call change how the command uses its key.
     package let keyUse: KeyUse
     /// An explanation of the key's flags; nil if none is needed.
     package let keyNotes: String?
@@ -176,8 +176,8 @@ extension CommandMetadata {
     /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries, and the most bytes of values, that SWAPDB exchanges, counted in both databases together. The
-    /// limits exist because SWAPDB writes all these entries at once.
+    /// The limits of SWAPDB, which writes all exchanged entries at once: the most entries, and the most bytes of
+    /// values, in both databases together.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

@@ -37,11 +37,11 @@ extension CommandGroup {
 package struct AbsentReply: Sendable {
     package indirect enum Form: Sendable {
         case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok
-        /// An array that contains this reply once for each word of the call from the position `from` on.
+        /// An array that contains this reply for each word of the call, beginning with the word at the position `from`.
         case each(Form, from: Int)
-        /// The first reply; the second one if a count follows the key.
+        /// The first reply; if a count follows the key, the second reply.
         case counted(Form, Form)
-        /// The first reply; the second one if the call has the option COUNT.
+        /// The first reply; if the call has the option COUNT, the second reply.
         case withCOUNT(Form, Form)
 
         var text: String {
@@ -112,7 +112,7 @@ package struct KeyPositions: Sendable {
     package static let counted = KeyPositions(first: 3, last: 0, step: 1, countAt: 2)
 }
 
-/// Whether the words of a call change how it uses its key.
+/// Whether the words of a call change how the command uses its key.
 package enum KeyUse: Sendable {
     /// All calls use the key in the same way.
     case same

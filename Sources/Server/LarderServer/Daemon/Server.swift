@@ -59,7 +59,7 @@ package enum Server {
         var options = configuration.engine
         options.onDamage = .salvage
         options.diskBytesMax = configuration.diskBytesMax
-        // Use an absolute path, because other processes, whose working directories differ, connect to it.
+        // Use an absolute path, because processes with other working directories connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let early = try FileSystem.exists(configuration.directory) ? nil : listenBeforeCreating(configuration)
@@ -86,8 +86,8 @@ package enum Server {
         do throws(SocketFile.Failure) { return try ListeningSocket(configuration) } catch { throw Failure(error) }
     }
 
-    /// Creates the socket of a new larder, and the larder's directory, in which the socket may be. If there can be no
-    /// socket, no larder is left.
+    /// Creates the directory and the socket of a new larder; the socket may be in the directory. If the socket cannot
+    /// be created, removes the directory if it is empty.
     private static func listenBeforeCreating(
         _ configuration: ServerConfiguration
     ) throws(Failure) -> ListeningSocket {

@@ -20,8 +20,8 @@ final class ChannelTable: @unchecked Sendable {
     init() { parts = (0..<Self.partCount).map { _ in Part() } }
 
     private func part(_ channel: [UInt8]) -> Part {
-        // Each part's dictionary has its own hash seed. So the keys of a part are spread evenly in it, although the
-        // part was chosen by hash.
+        // Each part's dictionary has its own hash seed. So the channels of a part are spread evenly over the
+        // dictionary's buckets, although the part was chosen by hash.
         parts[(channel.hashValue >> 7) & (Self.partCount - 1)]
     }
 

@@ -37,7 +37,7 @@ final class Monitors: @unchecked Sendable {
         count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
     }
 
-    /// Sends a line to all these connections. Each event loop gets it only once.
+    /// Sends a line to all these connections. Each event loop gets the line only once.
     /// - Parameter excepted: a connection that receives no more output, and so does not get the line; nil for none.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)

@@ -37,8 +37,8 @@ final class PubSub: @unchecked Sendable {
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// The number of subscriptions to channels for changes, and a function that is called when a subscription is added,
-    /// or the last one ends. Guarded by `changeLock`.
+    /// The number of subscriptions to channels for changes; and a function that is called when such a subscription is
+    /// added, and when the last one ends. Guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }
@@ -127,8 +127,8 @@ final class PubSub: @unchecked Sendable {
         return count
     }
 
-    /// Sends a change to the subscribers of its channel, and of patterns that begin like channels for changes. Other
-    /// patterns that match, such as `*`, do not receive it.
+    /// Sends a change to the subscribers of its channel, and of matching patterns that begin like channels for changes.
+    /// Subscribers of other matching patterns, such as `*`, do not receive the change.
     func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
         _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return }

@@ -8,8 +8,8 @@ final class PushMessage: Sendable {
     private enum Form: Sendable {
         /// The message in RESP3. In RESP2, only the first byte differs.
         case message([UInt8])
-        /// An invalidation. `two` is for RESP2 clients with subscriptions: a message on the channel
-        /// `__redis__:invalidate`; nil if the invalidation is not redirected, because RESP2 clients then get none.
+        /// An invalidation. `two` is its RESP2 form, a message on the channel `__redis__:invalidate`. `two` is nil if
+        /// the invalidation is not redirected, because RESP2 clients then do not receive it.
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// A message that only RESP3 clients get.
         case three([UInt8])
@@ -110,7 +110,7 @@ final class PushMessage: Sendable {
     }
 
     /// Writes the message to a connection's output.
-    /// - Parameter isSubscriber: whether the connection has subscriptions. Without any, RESP2 clients get no messages.
+    /// - Parameter isSubscriber: whether the connection has subscriptions. RESP2 clients without any get no messages.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
         // A RESP2 client that has just unsubscribed would take a message for a reply, because both look the same.

@@ -33,7 +33,7 @@ final class Connection: MonitorReader {
 
     let session: Session
     /// Unowned and unsafe, because reference counting would be a large part of the cost of a small request. The loop
-    /// outlives its connections: it stops only after the last one is closed, and the server releases it later still.
+    /// outlives its connections: it stops after the last connection is closed, and is released after that.
     private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     /// The socket's descriptor. libuv closes it with the handle `pipe`.
@@ -70,11 +70,11 @@ final class Connection: MonitorReader {
     private static let ticksUntilReclaim = 20
     /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536
-    /// The most times that one connection sends replies in a turn. A client that reads as fast as it is served would
-    /// otherwise keep the loop from its other connections.
+    /// The most times that one connection sends replies in a turn. Without this limit, a client that reads as fast as
+    /// it is served would keep the loop from serving other connections.
     private static let flushesPerTurn = 16
-    /// The most bytes of one uv_write. They are copied, so the limit prevents a copy of all replies if the client reads
-    /// slowly.
+    /// The most bytes of one uv_write. The bytes are copied: without a limit, all replies to a slow client would be
+    /// copied.
     private static let writeBytes = 262_144
 
     init(_ session: Session, _ eventLoop: EventLoop) {
@@ -265,7 +265,7 @@ final class Connection: MonitorReader {
                 return .waiting
             case .closing: return .closing
             case .sliceEnded:
-                // If a slice on another thread has ended, continue here. If a slice on this thread has ended, yield.
+                // A time slice has ended. If it was on another thread, continue here. If it was on this thread, yield.
                 if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
@@ -444,7 +444,7 @@ final class Connection: MonitorReader {
         closeIfDone()
     }
 
-    /// Sends with a system call. libuv's queue of writes is empty at this point, and using it would cost more.
+    /// Sends with a system call, which costs less than libuv's queue of writes. That queue is empty at this point.
     /// - Returns: the number of bytes sent; 0 if the socket's buffer is full; negative if sending failed.
     private func trySend(_ most: Int) -> Int {
         let sent = session.replies.withBytes { bytes -> Int in

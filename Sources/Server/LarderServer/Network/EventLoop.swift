@@ -127,8 +127,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func startHandles() {
-        // The handles exist only as long as the loop runs. The server releases this object later, so it need not be
-        // retained.
+        // The handles exist only as long as the loop runs, and the server releases this object after that. So the
+        // handles need not retain it.
         let context = Unmanaged.passUnretained(self).toOpaque()
         uv_async_init(loop, wakeUp) { handle in
             EventLoop.from(handle?.pointee.data)?.readMail()
@@ -163,7 +163,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             if isOver { return true }
             if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
-            // Use the handle with the lock held, because it is closed with the lock held too.
+            // Hold the lock here, because the loop closes the handle under the same lock.
             uv_async_send(wakeUp)
             return false
         }
@@ -242,8 +242,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
     /// Ends a turn, after all readable input was handled. Commits the writes of all connections together, then sends
-    /// all replies. So clients send their next requests at about the same time, and the next turn can handle more of
-    /// them together.
+    /// all replies. So clients send their next requests at about the same time, and the next turn can handle more
+    /// requests together.
     private func endTurn() {
         turn &+= 1
         commitWrites()
@@ -258,8 +258,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             spareList.removeAll(keepingCapacity: true)
         }
-        // Commands that ran during the calls above (because replies were sent, or congestion ended) may have written
-        // entries: commit them in another turn.
+        // The calls above may have run commands, because replies were sent or congestion ended. Commit the writes of
+        // these commands in another turn.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
@@ -363,8 +363,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Adds a connection whose commands have run to the lists for its new state, which are processed at the end of the
-    /// turn.
+    /// Called after a connection's commands have run. Adds the connection to the lists for its new state, which are
+    /// processed at the end of the turn.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
         if connection.takeSilentWrites() { hasNewWrites = true }

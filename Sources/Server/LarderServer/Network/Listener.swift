@@ -1,7 +1,7 @@
 import CLarderUV
 import LarderPlatform
 
-/// Accepts connections on the first loop, and distributes them to all loops in rotation.
+/// Accepts connections on the first loop, and distributes them over all loops (round robin).
 ///
 /// All calls must be on the thread of the first loop.
 final class Listener {
@@ -44,7 +44,7 @@ final class Listener {
         poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     }
 
-    /// Listens on another socket. Connections that wait at the previous one are accepted first.
+    /// Listens on another socket. First accepts the connections that wait at the previous socket.
     func replace(_ descriptor: Int32) {
         guard !isClosed else { return }
         if resumeAt == 0 { acceptWaiting() }

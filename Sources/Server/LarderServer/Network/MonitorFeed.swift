@@ -17,7 +17,7 @@ final class MonitorFeed {
         var end: Int { start + bytes.count }
     }
 
-    /// The size in bytes from which a chunk gets no more lines.
+    /// A chunk of at least this many bytes gets no more lines.
     private static let chunkBytes = 65_536
 
     private var chunks: [Chunk] = []
@@ -32,7 +32,7 @@ final class MonitorFeed {
     /// The size of the stored lines in bytes.
     var byteCount: Int { chunks.first.map { end - $0.start } ?? 0 }
 
-    /// Adds a line for a group of connections. If the group has changed, new connections begin with this line.
+    /// Adds a line for a group of connections. Connections that are new in the group begin with this line.
     /// - Parameter connection: returns the connection with an ID; nil if it was closed.
     func append(_ line: [UInt8], _ group: MonitorGroup, _ connection: (Int64) -> (any MonitorReader)?) {
         if group !== self.group { change(to: group, connection) }

@@ -41,7 +41,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
     /// The number of running scans that collect deadlines; and the entries that have changed during these scans. A scan
-    /// may have read an old deadline of such an entry, so its result is ignored.
+    /// may have read the old deadline of a changed entry, so the scan's result for that entry is ignored.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
     /// For each database, the number of callers that are purging the database, and will report the purge themselves.
@@ -190,8 +190,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // Publish each expiry only once: an own deadline that is no longer watched (`old` is nil) was published when
-            // it passed. Governed entries are never watched: publish their expiry if it was after the start.
+            // Publish each expiry only once. An own deadline that is no longer watched (`old` is nil) was published
+            // already. Deadlines by policy (governed) are never watched: publish those after the start.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
                 // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.
@@ -269,7 +269,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// Publishes an event for each entry whose deadline has passed, and notifies tracking clients.
     func expire() {
         let now = engine.now()
-        // During CLIENT PAUSE, nothing expires: wait for its end.
+        // During CLIENT PAUSE, nothing expires: wait for the end of the pause.
         var hasMore = !engine.isExpiryHeld
         while hasMore {
             // Release the lock after each slice, so that commits are not delayed for long.

@@ -27,7 +27,7 @@ final class TrackingClient: @unchecked Sendable {
     private let isTracking = Atomic<Bool>(true)
     private let lock = Lock()
     private var settings: TrackingSettings
-    /// The names of databases that the client has selected. It cannot have read keys of other databases.
+    /// The names of databases that the client has selected. The client cannot have read keys of other databases.
     private var databases: Set<String>
 
     /// - Parameter database: the name of the database that is selected now.
@@ -52,8 +52,8 @@ final class TrackingClient: @unchecked Sendable {
     /// Records that the client has selected a database.
     func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
 
-    /// Copies the settings from a new client object of the same connection. Only the caller's thread may use that
-    /// object.
+    /// Copies the settings from `other`, a new client object of the same connection. Only the caller's thread may use
+    /// `other`.
     func take(_ other: TrackingClient) {
         let (settings, databases) = (other.settings, other.databases)
         lock.withLock {
@@ -63,7 +63,7 @@ final class TrackingClient: @unchecked Sendable {
     }
 
     /// Whether the client is notified when all entries of a database may have changed. In the mode
-    /// ``Mode/broadcast(_:)``, this also decides whether it is notified of single keys of the database.
+    /// ``Mode/broadcast(_:)``, also whether the client is notified of single keys of the database.
     func isConcerned(by database: String) -> Bool {
         let settings = now
         if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
@@ -104,8 +104,8 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read a key.
     private struct Reader {
         let client: TrackingClient
-        /// The sequence number of the client's own latest commit, as of its read of the key, or of its last
-        /// notification about the key if that was later. The client has seen its own changes up to this commit.
+        /// The sequence number of the client's own latest commit when the client read the key, or when it was last
+        /// notified about the key, whichever is later. The client has seen its own changes up to this commit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
@@ -114,7 +114,7 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read the key, and has then run a command that may have changed the key.
     private struct Writer {
         let client: TrackingClient
-        /// The sequence number of the client's latest commit before that command. That of the command is higher.
+        /// The sequence number of the client's latest commit before that command. The command's own number is higher.
         let previousUnit: UInt64
     }
 
@@ -274,8 +274,8 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. The commit of the change ends the tracking of the client's
-    /// earlier read of the key, but not of a read after the change, in the same transaction or pipeline.
+    /// Records that a client is about to change a key. When the change is committed, the client's reads before the
+    /// change are no longer tracked. Its reads after the change, in the same transaction or pipeline, still are.
     /// - Parameter previousUnit: the sequence number of the client's latest commit so far.
     func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
@@ -311,8 +311,8 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.mayNotify($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // Keep the client, because it has read its own change. It may be in the list of writers, but only
-                // because of a command after that read.
+                // Keep the client, because it has read its own change. If it is in the list of writers, the reason is a
+                // command after that read.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop
                     && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// The text of an option's value, and conversions to other types. Their errors begin with the option's name.
+/// The text of an option's value, and conversions to other types. Conversion errors begin with the option's name.
 struct OptionValue {
     /// The option's name, as the user wrote it: `--memory` on the command line, `memory` in the file and in CONFIG SET.
     let option: String

@@ -1,6 +1,6 @@
 /// Redis' setting `client-output-buffer-limit`: limits for the output that a client has not read. Each class of clients
-/// has three values. A client beyond the hard limit, in bytes, is disconnected. So is a client that is beyond the soft
-/// limit, in bytes, for longer than a number of seconds. 0 means no limit.
+/// has three values: a hard limit and a soft limit, in bytes, and a number of seconds. A client above the hard limit is
+/// disconnected, and so is a client that stays above the soft limit for more than these seconds. 0 means no limit.
 ///
 /// The class `pubsub` contains subscribers (`--max-subscriber-output`). Only its limits can be changed while the daemon
 /// runs. The class `normal` contains other clients: beyond the soft limit, the daemon stops reading from them, and

@@ -59,15 +59,15 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// The smallest valid journal size for a checkpoint to start, in bytes. With it, every few writes cause a
-    /// checkpoint.
+    /// The smallest valid size of the journal that starts a checkpoint, in bytes. With this value, every few writes
+    /// cause a checkpoint.
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10
 
     /// Sets the size of the journal that starts a checkpoint, in bytes: at least ``checkpointBytesMin``.
     mutating func setCheckpoint(_ asked: Int) {
         engine.checkpointBytes = asked
-        // A checkpoint can remove only whole journal files, so the journal must consist of several files at that time.
+        // A checkpoint removes only whole journal files. So a journal of this size must consist of several files.
         engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(Self.segmentBytesMin, asked / 4))
     }
 }

@@ -12,7 +12,7 @@ enum SettingsTable {
 
     private static let byName: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
-    /// First the settings that belong to options, then all other ones.
+    /// All settings: first those that belong to options, then the others.
     static let all: [Setting] = DaemonOption.all.flatMap(\.settings) + others
 
     private static let others: [Setting] = [

@@ -1,8 +1,8 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// If an origin is itself a larder, polls it for its upstream chain: its own origin, the origin of that, and so on.
-/// Suspends the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
+/// Polls each origin that is itself a larder for its upstream chain: that larder's origin, the origin's origin, and so
+/// on. Suspends the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class CycleDetector: @unchecked Sendable {

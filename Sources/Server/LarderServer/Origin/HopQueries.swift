@@ -3,14 +3,14 @@ import LarderPlatform
 
 /// Sends requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
 ///
-/// This cannot deadlock in a cycle of larders: a request that comes back lists more larders, so it is not equal.
+/// No deadlock in a cycle of larders: a request that comes back lists more larders, so it differs from the first.
 ///
 /// `@unchecked Sendable`: `waiting` is guarded by `lock`.
 final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 
-    /// The most requests that run at the same time. Further ones get an empty result at once.
+    /// The most requests that run at the same time. Further requests get an empty result at once.
     private static let most = 64
 
     /// Requests the upstream chain of an origin. Does not block.

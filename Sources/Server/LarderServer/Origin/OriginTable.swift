@@ -245,7 +245,7 @@ package final class OriginTable: @unchecked Sendable {
     private func change(
         _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
     ) throws(CommandError) {
-        // Stop the delivery and wait for it: below, its outbox is discarded, or gets a new delivery.
+        // Stop the delivery, and wait until it has stopped: below, its outbox is discarded, or gets a new delivery.
         lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
         do throws(LarderError) {
             try discarded?.discard()
@@ -323,7 +323,7 @@ package final class OriginTable: @unchecked Sendable {
         if surroundings.engine.options.backgroundMaintenance { delivery?.start() }
     }
 
-    /// Reloads an outbox after its database was purged, fully or partly. Ignores all other databases. May block.
+    /// Reloads an outbox that was purged, fully or partly. Ignores databases that are not outboxes. May block.
     func outboxPurged(_ companion: String) throws(LarderError) {
         guard DatabaseName.isKept(companion) else { return }
         let name = String(companion.dropLast(DatabaseName.outboxEnding.count))

@@ -39,8 +39,8 @@ extension OriginTier {
         }
     }
 
-    /// The longest time in milliseconds for which an entry may be served as fresh after the origin has acknowledged a
-    /// change of its value; -1 if there is no limit.
+    /// How long an entry may still be served as fresh after its value has changed at the origin, in milliseconds; -1 if
+    /// there is no limit.
     private var bound: Int64 {
         guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
         return database.rules.policy.intervalMilliseconds ?? -1

@@ -19,7 +19,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     struct Surroundings: Sendable {
         let engine: Engine
         let log: Log
-        /// Notifies tracking clients that the entries with these keys have changed; if nil, all entries of the
+        /// Notifies tracking clients that the entries with these keys have changed. Nil means all entries of the
         /// database.
         let notify: @Sendable (Database, [[UInt8]]?) -> Void
         /// Runs work that may block.
@@ -107,7 +107,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// What the daemon knows about a key without a request to the origin.
     enum Knowledge {
-        /// An entry of this key is current if it is cached. Otherwise it was evicted, and must be read again.
+        /// If an entry of this key is cached, it is current. If none is cached, it was evicted, and must be read again.
         case kept
         /// The origin has no value for this key.
         case absent
@@ -143,7 +143,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
-    /// Whether the key has a mark: its entry was current at some time since the start, and was not invalidated since.
+    /// Whether the key has a mark: an entry was current at some time since the start, and not invalidated after it.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
     /// Whether a value may be returned to a command that started at `start`, because the value was requested after
@@ -243,7 +243,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        // If the origin sends no invalidations, marks outlast the connection: use one constant stamp for all of them.
+        // Without invalidations from the origin, marks outlast the connection: use the same stamp for all marks.
         let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
         guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()
@@ -269,8 +269,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Returns the rule for a cached value's deadline, which is the earlier one of the origin's and the policy's
-    /// deadlines.
+    /// Returns the deadline rule of a cached value. The value expires at the origin's deadline or at the policy's
+    /// deadline, whichever is earlier.
     /// - Parameters:
     ///   - left: the remaining lifetime at the origin, in milliseconds; nil if the value does not expire there.
     ///   - now: the engine's time, in milliseconds.

@@ -79,8 +79,8 @@ final class OutboxDelivery: @unchecked Sendable {
         defer { outbox.index.notifyWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             nextAttemptAt = min(nextAttemptAt, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // The attempt may still fail, because the connection for deliveries has a back-off of its own. Forget the
-            // earlier failures, so that the next delay is the shortest.
+            // Forget the previous failures. The next attempt may still fail, because the connection for deliveries has
+            // its own back-off; the delay after that failure is then the shortest.
             failures = 0
         }
         if nextAttemptAt > now { return max(1, min(nextAttemptAt, outbox.index.nextWaiter) - now) }
@@ -142,7 +142,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 continue
             }
             settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
-            // If `settle` fails, the write is delivered again. `doubt` then prevents it from overwriting a newer value.
+            // If `settle` fails, the write is delivered again. `doubt` then protects a newer value of the origin.
             outbox.index.note(parcel.turn, parcel.doubt)
         }
         do throws(LarderError) {
@@ -154,8 +154,8 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Reads the origin's current value of each key that is delivered for the first time. If the delivery must be
-    /// repeated, a different value at the origin may be newer than the write, and is not overwritten.
+    /// Reads the origin's current value of each key whose write is delivered for the first time. If a repeated delivery
+    /// finds another value, that value may be newer than the write, and is not overwritten.
     /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }

@@ -36,7 +36,7 @@ final class TrackedKeys: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var marks: [Int: Mark] = [:]
-        /// The hashes in the order in which their marks were added, as a ring buffer. `next` is the oldest one.
+        /// A ring buffer of the hashes, in the order in which their marks were added. The oldest hash is at `next`.
         var order: [Int] = []
         var next = 0
     }

@@ -29,8 +29,8 @@ final class AccessControl: @unchecked Sendable {
         var at: Int64
     }
 
-    /// Increases with each change of the rules; 0 if there were never any rules. A session stores the value from which
-    /// its rights were determined, to find out whether the rights are out of date.
+    /// Increases with each change of the rules; 0 if there were never any rules. Each session stores the number with
+    /// which its rights were determined. If the numbers differ, the session's rights are out of date.
     let generation: Atomic<Int>
     /// The numbers of refused commands (and databases), refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)

@@ -118,7 +118,7 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// CLIENT TRACKING ON with BCAST reports keys of all databases. Refuses it unless the user may read them all.
+    /// Refuses CLIENT TRACKING ON with BCAST, which reports keys of all databases, unless the user may read them all.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
@@ -141,7 +141,7 @@ struct Rights: Equatable, Sendable {
     private func channelRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
-        // The sharded channels (SSUBSCRIBE, SPUBLISH) have their own names, and no events are published there.
+        // Sharded channels (SSUBSCRIBE, SPUBLISH) are separate from the event channels, even if their names are equal.
         guard row.usesChannels, row.channels == nil else { return nil }
         let level: AccessLevel = row.flags.contains(.publishes) ? .write : .read
         let last = row.flags.contains(.publishes) ? 1 : count - 1

@@ -8,8 +8,8 @@ final class ClientPause: Sendable {
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 
-    /// Starts a pause, or changes the running one. As in Redis, a running pause is never shortened, and a pause for all
-    /// commands stays one for all commands.
+    /// Starts a pause, or changes the running one. As in Redis, a running pause is never shortened. If it holds all
+    /// commands, it continues to hold all commands.
     /// - Returns: the end of the pause.
     func begin(until end: Int64, all: Bool, now: Int64) -> Int64 {
         let isUnderWay = isOn(now)

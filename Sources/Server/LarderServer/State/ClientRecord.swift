@@ -74,10 +74,10 @@ final class ClientRecord: @unchecked Sendable {
     }
 
     /// Whether the client has disconnected, so that nobody can read a reply. A client that has closed only its sending
-    /// side can still read, and does not count.
+    /// side does not count as disconnected, because it can still read.
     ///
-    /// Any thread may call this. If the descriptor is closed and reused for another connection at the same time, the
-    /// result is still correct, because `isClosed` is set before.
+    /// Any thread may call this. If the descriptor is closed at the same time, and reused for another connection, the
+    /// result is still correct, because `isClosed` is set before the descriptor is closed.
     var isGone: Bool {
         let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp

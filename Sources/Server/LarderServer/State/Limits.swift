@@ -6,7 +6,7 @@ import LarderRESP
 package struct Limits: Sendable {
     /// Connections that may be open at the same time (`--max-clients`).
     package var clientsMax = 10_000
-    /// Bytes of unread replies from which the next command of a client waits: 8 MiB.
+    /// If a client has this many bytes of unread replies, its next command waits: 8 MiB.
     package var outputBytesPause = 8 << 20
     /// Bytes of requests that are read from a client that does not read its replies: 64 MiB. Many clients send all
     /// their requests before they read the first reply.
@@ -35,9 +35,9 @@ package struct Limits: Sendable {
     package var watchedDeadlinesMax = 1_000_000
     /// Snapshots that all connections together may have open.
     package var snapshotsMax = 64
-    /// How long a snapshot may stay open, in milliseconds: 5 minutes. Meanwhile LevelDB keeps the files that it needs.
+    /// How long a snapshot may stay open, in milliseconds: 5 minutes. Until then LevelDB keeps the snapshot's files.
     package var snapshotMilliseconds: Int64 = 300_000
-    /// Databases that are opened when the server starts. The other ones are opened when they are used first.
+    /// Databases that are opened when the server starts. Other databases are opened when they are first used.
     package var databasesOpenedAtStart = 64
     /// Cursors of SCAN that the daemon remembers.
     package var scanCursorsMax = 4096
@@ -86,7 +86,7 @@ package struct Limits: Sendable {
     /// The limits for the lengths of requests and their words.
     package var requests = RESPLimits()
 
-    /// CPU time of all scripts in one transaction, in milliseconds. Meanwhile, the transaction holds its locks.
+    /// CPU time of all scripts in one transaction, in milliseconds. While they run, the transaction holds its locks.
     package static let scriptInTransactionMilliseconds: Int64 = 100
     /// Scripts of EVAL that the daemon caches.
     package static let evaluatedScriptsMax = 500

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A permit for one open snapshot; the server has a limited number. It is returned when the object is released.
+/// A permit for one open snapshot. The number of permits is limited. Releasing the object returns the permit.
 ///
 /// Thread-safe: immutable.
 final class SnapshotSlot: Sendable {

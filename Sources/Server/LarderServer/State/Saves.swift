@@ -26,8 +26,8 @@ final class Saves: Sendable {
 
     func end() { underWay.store(false, ordering: .relaxed) }
 
-    /// Writes all committed entries to the databases, and syncs the files. May block. Logs the first of several
-    /// failures in a row.
+    /// Writes all committed entries to the databases, and syncs the files. May block. If several saves in a row fail,
+    /// only the first failure is logged.
     func save(_ engine: Engine) throws(LarderError) {
         let changes = Self.changes(engine)
         do throws(LarderError) {

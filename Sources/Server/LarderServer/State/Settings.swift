@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// Settings that CONFIG SET can change while the daemon runs. Other objects store further ones.
+/// Settings that CONFIG SET can change while the daemon runs. Other objects store further settings.
 ///
 /// `@unchecked Sendable`: the texts are guarded by `lock`; the rest is atomic.
 final class Settings: @unchecked Sendable {

@@ -15,7 +15,7 @@ final class LimitedLines: @unchecked Sendable {
 
     /// - Parameters:
     ///   - clock: returns the time of the monotonic clock, in milliseconds.
-    ///   - rest: returns the text to append to the first line after suppressed lines. Its argument is their number.
+    ///   - rest: returns the text to append to the first line after `n` suppressed lines. Its argument is `n`.
     init(_ log: Log, clock: @escaping @Sendable () -> Int64, rest: @escaping @Sendable (Int) -> String) {
         self.log = log
         self.clock = clock

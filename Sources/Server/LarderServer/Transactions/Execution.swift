@@ -21,7 +21,7 @@ final class Execution {
     var start = 0
     /// Messages for the client that arrived before the reply was complete. They are sent after the reply.
     var pushes: [PushMessage] = []
-    /// The call of the script, if the transaction is a script outside of MULTI. In this case, it is the only one of
+    /// The call of the script, if the transaction is a script outside of MULTI. The script is then the only command in
     /// ``commands``.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?

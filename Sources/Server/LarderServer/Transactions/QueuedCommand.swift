@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command that is not the parser's current one. If it is queued for EXEC, it owns a copy of its words. If a script
-/// has called it, it refers to the script's words.
+/// A command other than the parser's current command. A command that is queued for EXEC owns a copy of its words. A
+/// command that a script has called refers to the script's words.
 ///
 /// Used only by the owner of its session.
 final class QueuedCommand {

@@ -43,7 +43,7 @@ final class ScriptProgress {
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// During a replay, the current time for its commands: the one that the recorded commands used. Nil otherwise.
+    /// During a replay, the time that the commands use as the current time: that of the recorded run. Nil otherwise.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
@@ -53,7 +53,7 @@ final class ScriptProgress {
     func replayFailed() {
         stage = .speculating
         conflicts += 1
-        // Other clients keep changing the script's entries. Run it with locks held from now on: then they wait.
+        // Other clients keep changing the script's entries. Hold the locks from now on, so that these clients wait.
         if conflicts >= Self.conflictsMax, lastRun <= Self.heldRunMax {
             stage = .inPlace
             heldSlice = 2 * lastRun + ScriptSlice.blocking

@@ -162,8 +162,8 @@ final class TransactionRun {
     private(set) var isOutdated = false
     /// The commands that scripts have called, for the statistics. They count only if the attempt is applied.
     var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []
-    /// The longest record, in bytes, that a script may read while it runs without locks. Nil with locks: only the keys
-    /// of the plan can then be read.
+    /// The longest record, in bytes, that a script may read while it runs without locks. Nil if the script runs with
+    /// locks, because it can then read only the keys of the plan.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while a script ran without locks, by the index of their part.
     private var loaded: [Int: [Key: Int]] = [:]
@@ -198,8 +198,8 @@ final class TransactionRun {
     /// Whether the commands must run again, so that this attempt is not applied.
     var mustBeginAgain: Bool { mustLeave || !missing.isEmpty }
 
-    /// Ends the attempt, and counts the commands of its scripts if it can be applied.
-    /// - Returns: whether it can be applied.
+    /// Ends the attempt. If the attempt can be applied, counts the commands of its scripts.
+    /// - Returns: whether the attempt can be applied.
     func end(_ counter: CommandCounter) -> Bool {
         if mustBeginAgain { return false }
         for call in scriptCalls { counter.ran(call.number, nanoseconds: call.nanoseconds, failed: call.failed) }

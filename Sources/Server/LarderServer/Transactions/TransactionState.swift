@@ -11,12 +11,12 @@ struct TransactionState {
     var execution: Execution?
     private(set) var watches: [KeyWatch] = []
 
-    /// Whether commands neither are queued nor belong to a running transaction.
+    /// Whether there is neither a MULTI nor a running transaction.
     var isIdle: Bool { queue == nil && execution == nil }
 
     // MARK: MULTI and EXEC
 
-    /// Adds a command to the queue. Throws if it is not allowed there, or the transaction would be too long.
+    /// Adds a command to the queue. Throws if the command is not allowed there, or the transaction would be too long.
     /// - Parameter word: returns the bytes of one of the command's words.
     mutating func enqueue(
         _ row: CommandMetadata, count: Int, bytesMax: Int, _ word: (Int) -> UnsafeRawBufferPointer
