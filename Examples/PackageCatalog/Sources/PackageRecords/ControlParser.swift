@@ -25,7 +25,7 @@ public struct ControlParser {
     /// Whether the current position is in a line that is too long and is skipped up to its end.
     private var isSkippingLine = false
 
-    /// The line that comes next.
+    /// The number of the next line.
     private var line = 1
     private var stanza: Stanza?
     private var stanzaBytes = 0

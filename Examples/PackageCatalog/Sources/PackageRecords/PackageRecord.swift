@@ -6,7 +6,7 @@ public struct PackageRecord: Codable, Hashable, Sendable {
     public var version: String
     /// The architecture that the package is for: `amd64`, `arm64`, …, or `all`.
     public var architecture: String
-    /// The source package, followed by its version in parentheses if that differs.
+    /// The source package, followed by its version in parentheses if that differs from ``version``.
     public var source: String?
     public var section: String?
     public var priority: String?

@@ -12,7 +12,7 @@ public struct Stanza: Sendable {
     /// case-insensitive.
     public subscript(name: String) -> String? { values[name.lowercased()] }
 
-    /// The fields whose names start with a prefix, with the rest of their names in lower case.
+    /// The fields whose names start with a prefix. Each suffix is the name without the prefix, in lower case.
     public func fields(beginning prefix: String) -> [(suffix: String, value: String)] {
         let prefix = prefix.lowercased()
         return values.filter { $0.key.hasPrefix(prefix) }

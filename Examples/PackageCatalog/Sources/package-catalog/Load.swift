@@ -7,7 +7,7 @@ import PackageRecords
 /// deleted here: they expire after the policy's interval.
 enum Load {
     private static let batchEntries = 1000
-    /// The number of problems to show; the others are counted.
+    /// The number of problems to show. Further problems are only counted.
     private static let problemsShown = 3
 
     static func run(_ arguments: inout Arguments) throws {

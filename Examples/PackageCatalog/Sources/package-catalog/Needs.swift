@@ -1,7 +1,7 @@
 import Larder
 import PackageRecords
 
-/// `needs`: finds the packages that depend on one, by searching the nested lists of all packages.
+/// `needs`: finds the packages that depend on a given package, by searching the nested lists of all packages.
 enum Needs {
     static func run(_ arguments: inout Arguments) throws {
         let cache = try Databases.open(&arguments)

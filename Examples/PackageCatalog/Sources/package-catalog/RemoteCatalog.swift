@@ -1,7 +1,7 @@
 import LarderClient
 import PackageRecords
 
-/// Reads the same records through larderd, while another process has the larder open.
+/// Reads records through larderd, from a larder that another process has open.
 enum RemoteCatalog {
     static func find(_ key: String, database: String, socketPath: String) throws -> Show.Found {
         let client = try BlockingLarderClient(socketPath: socketPath, database: database)

@@ -8,7 +8,7 @@ enum Show {
         var record: PackageRecord
         var key: String
         var age: Duration
-        /// Nil when it does not expire.
+        /// Nil if the record does not expire.
         var timeToLive: Duration?
         var policy: String
     }
