@@ -12,14 +12,14 @@ import LarderRESP
 /// - Models are stored as JSON, which other programs can read, or with another ``ModelCodec``. The library has the same
 ///   codecs, and writes the same bytes. Reads use the codec that is stored with the entry. To read entries of a custom
 ///   codec, pass that codec again; it is then tried first for all entries.
-/// - Expired entries are never returned: an entry exists until its deadline.
+/// - Entries that have expired are never returned.
 /// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` return models from the memory of
 ///   this process if they can, without round trip and decoding. Such a model is never older than the last change that
 ///   the daemon has reported to this process. A report takes about as long as a reply. After a write through any cache
 ///   of this client, all its caches return the written value or a newer one. All readers share one decoded value, which
 ///   is safe for `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
-///   `cancelled`, `io`, `protocolViolation`; and those documented at the call.
+///   `cancelled`, `io`, `protocolViolation`; and the errors documented at each call.
 /// - A key has at most 65,536 bytes: larderd refuses longer ones with `server`.
 /// - Each call costs one round trip unless documented otherwise.
 ///
@@ -82,8 +82,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps a value, or the absence of an entry, in the near cache, if the daemon's replies about the value and about
-    /// the remaining lifetime agree. They differ if the entry has changed or expired between the two commands.
+    /// Keeps the result of a read, a value or its absence, in the near cache. Does nothing if the entry was changed or
+    /// expired between the two commands of the read, so that their replies contradict each other.
     func keep(
         _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
@@ -226,8 +226,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     // MARK: For the other files of this module
 
-    /// Runs `body`, which changes `keys`. Even if `body` fails, the near cache then drops the keys, so that the caller
-    /// reads its own writes. The near cache does not keep the results of reads that are running at that time.
+    /// Runs `body`, which changes `keys`. The near cache then drops the keys, even if `body` fails, so that the caller
+    /// reads its own writes. The results of reads of these keys that are still running then are not kept.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {

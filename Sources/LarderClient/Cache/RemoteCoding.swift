@@ -3,12 +3,13 @@
 import LarderRESP
 
 /// Encodes models, and chooses the codec to decode stored bytes. `GET` returns only the bytes of an entry; the daemon
-/// returns its codec only on request (`META`). A second request for each read would halve the speed, so the codec is
-/// inferred from the bytes if they are unambiguous, and requested from the daemon otherwise:
+/// returns its codec only on request (`META`). A second request for each read would halve the speed. So the codec is
+/// inferred from the bytes, and requested only if the bytes are ambiguous:
 ///
-/// - A type that holds bytes or text is decoded as raw, unless the bytes could also be JSON or a property list.
-/// - Other types are decoded as JSON, or as a property list if the bytes begin like one. An entry whose codec is raw is
-///   decoded in the same way, so the codec need not be requested.
+/// - A type that holds bytes or text gets the bytes unchanged (``Codec/raw``). If the bytes could also be JSON or a
+///   property list, the codec is requested.
+/// - Other types are decoded as JSON, or as a property list if the bytes begin like one. This suits raw entries too, so
+///   the codec is not requested.
 /// - A cache with a custom codec tries that codec first.
 /// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a
 ///   value is assumed to have the codec that the cache itself would use, or to be raw.

@@ -17,9 +17,9 @@ public struct RemoteEntry<Value: Sendable>: Sendable {
 /// for try await entry in readers.entries(matching: "reader:*") { print(entry.key, entry.value.userName) }
 /// ```
 ///
-/// Includes every entry that exists during the whole iteration, and possibly others. Does not use the near cache.
-/// larderd returns each entry once, in the order of the keys' bytes; Redis may return an entry more than once. Each
-/// iteration starts from the beginning.
+/// Includes every entry that exists during the whole iteration; entries stored or removed meanwhile may be missing.
+/// Does not use the near cache. larderd returns each entry once, in the order of the keys' bytes; Redis may return an
+/// entry more than once. Each iteration starts from the beginning.
 ///
 /// Thread-safe: a value type with a reference to the client. An iterator belongs to one task.
 public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable {

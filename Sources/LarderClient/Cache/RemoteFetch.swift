@@ -83,9 +83,9 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     /// Converts the daemon's answer to FETCH.
-    /// - Parameter isReplaceable: whether to treat a value that cannot be decoded as missing; otherwise `decode` is
-    ///   thrown.
-    /// - Returns: the reply for the fetching caller; nil if a value that cannot be decoded is treated as missing.
+    /// - Parameter isReplaceable: whether a value that cannot be decoded counts as missing; otherwise it makes the call
+    ///   throw `decode`.
+    /// - Returns: the reply for the fetching caller; nil if a value that cannot be decoded counts as missing.
     private func reply(
         _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
     ) async throws -> FetchReply<Value>? {
@@ -99,7 +99,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
             return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
         case .lead:
-            // Ignore a value that cannot be decoded: the caller that gets the lease replaces it.
+            // Ignore a stored value that cannot be decoded: this caller has the lease, and fetches a new value.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
             let isYoung = answer.isYoung(maxAge)
             return .lead(

@@ -7,8 +7,8 @@
 /// for try await key in readers.allKeys(matching: "reader:*") { print(key) }
 /// ```
 ///
-/// Includes every key that exists during the whole iteration, and possibly others. larderd returns each key once, in
-/// byte order; Redis may return a key more than once. Each iteration starts from the beginning.
+/// Includes every key that exists during the whole iteration; keys stored or removed meanwhile may be missing. larderd
+/// returns each key once, in byte order; Redis may return a key more than once. Each iteration starts anew.
 ///
 /// Keys that are not UTF-8 are omitted; ``bytes`` has all keys.
 ///

@@ -3,7 +3,7 @@
 import LarderRESP
 
 /// A view of a database at one instant, valid while the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
-/// call throws `closed`. It does not return entries that expire in the meantime.
+/// call throws `closed`. Entries that expire while the body runs are not returned any more.
 ///
 /// Thread-safe.
 public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {

@@ -7,16 +7,16 @@ extension LarderClient {
     /// ```swift
     /// let news = try await client.subscribe(to: "news")
     /// for try await message in news { print(message.text ?? "") }
-    /// ```
-    /// All subscriptions of a client share one connection. If it is lost while there are subscriptions, the client
-    /// reconnects and subscribes again. Messages published in between are lost; the next message reports that with
+    /// All subscriptions of a client share one connection. If that connection is lost while there are subscriptions,
+    /// the client reconnects and subscribes again. Messages published in between are lost; the next message reports
+    /// that with ``ChannelMessage/followsGap``.
     /// ``ChannelMessage/followsGap``.
     /// - Parameters:
     ///   - channels: names of channels.
     ///   - bufferMax: how many unread messages are buffered, whatever their size; at least 1. If there are more, the
     ///     oldest are dropped, and the next message reports that. The default is 1,024.
-    /// - Throws: `server` if the daemon refuses, `invalidArgument` if it does not support RESP3, no channel is given,
-    ///   or `bufferMax` is less than 1.
+    /// - Throws: `server` if the daemon refuses; `invalidArgument` if the daemon does not support RESP3, if no channel
+    ///   is given, or if `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {

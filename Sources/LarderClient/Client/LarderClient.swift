@@ -18,9 +18,8 @@ import LarderRESP
 ///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
 ///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
 ///   was executed.
-/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once. Only encoding the model, on the
-///   caller's thread before anything is sent, is not interrupted. The connection stays usable, and a request that was
-///   sent may still be executed.
+/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once, except while it encodes the
+///   model, before it sends anything. The connection stays usable, and a request that was sent may still be executed.
 /// - Requests of one task are executed in order, because each waits for its reply. There is no order between tasks.
 /// - Other servers that speak RESP can be used too, within the commands that they support.
 ///

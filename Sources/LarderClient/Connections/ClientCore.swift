@@ -55,7 +55,7 @@ final class ClientCore: @unchecked Sendable {
     }
 
     /// The hub for changes of entries. It has a separate connection, so that these changes do not delay other messages.
-    /// Calls do not wait until this connection is restored after a loss, because its listeners are notified of the gap.
+    /// If that connection is lost, calls do not wait for a new one, because the listeners are notified of the gap.
     var changesHub: SubscriptionHub {
         lock.withLock {
             if let changes { return changes }
@@ -143,8 +143,8 @@ final class DatabaseStore: LinkEvents {
 
     // MARK: Requests
 
-    /// Returns the link for the next request. With a near cache all reads use the tracked link, because the near cache
-    /// may keep their results.
+    /// Returns the link for the next request. With a near cache, all reads use the link with CLIENT TRACKING, because
+    /// the near cache may keep their results.
     private func link(isRead: Bool) -> Link {
         if links.count == 1 || (isRead && near != nil) { return links[0] }
         let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -289,7 +289,7 @@ final class DatabaseStore: LinkEvents {
         let replies = try await link.perform(exchange)
         if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
         for (command, reply) in zip(commands, replies.dropFirst()) {
-            // The first error reply has the reason of a refusal; the error of EXEC does not.
+            // If the daemon refuses a command, that command's reply has the reason. The later error of EXEC does not.
             if let text = reply.errorMessage {
                 throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
             }

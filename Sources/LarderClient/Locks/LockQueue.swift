@@ -116,8 +116,8 @@ struct LockQueue: Sendable {
             }
         }.value
         let answer = try asked.get()
-        // With any answer but `wait`, the caller may try to take the lock: only the lock's entry decides whether it
-        // succeeds.
+        // After any answer but `wait`, the caller tries to take the lock. Several callers may try at the same time,
+        // because only the lock's entry decides which of them succeeds.
         guard answer.state == .wait else { return Place(token: answer.token) }
         let link = store.waitingLinks.begin(waiting: left())
         do throws(LarderClientError) {

@@ -11,8 +11,8 @@
 // - An entry's remaining lifetime is requested together with its value, and counted from the time before the request
 //   was sent.
 // - The absence of an entry is kept by the same rules: the daemon registers the key before the lookup, and storing an
-//   entry is a change. An entry that was stored while the daemon's clock was ahead can become readable without a
-//   change. Therefore absence is kept for at most a minute.
+//   entry is a change. There is one exception: an entry that was stored while the daemon's clock was ahead can become
+//   readable later without a reported change. Therefore absence is kept for at most a minute.
 
 import LarderPlatform
 
@@ -94,8 +94,8 @@ final class NearCache: @unchecked Sendable {
         }
     }
 
-    /// Keeps a value that was read, unless it was changed in the meantime.
-    /// - Parameter deadline: when it expires, in monotonic milliseconds.
+    /// Keeps a value that was read, unless its key was changed in the meantime.
+    /// - Parameter deadline: when the entry expires, in monotonic milliseconds.
     func keep<Value: Sendable>(
         _ token: Token, _ value: Value, _ identity: NearIdentity, _ codec: ModelCodec, readAt: Int64,
         deadline: Int64, valueBytes: Int

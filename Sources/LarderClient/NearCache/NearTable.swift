@@ -80,8 +80,8 @@ struct NearTable {
         buckets = [Int32](repeating: -1, count: size)
     }
 
-    /// Hashes a key with FNV-1a over eight bytes at a time, mixed at the end. The hash need not resist attacks, because
-    /// the keys come from the program itself.
+    /// Hashes a key like FNV-1a, but eight bytes at a time, and then mixes the bits. The hash need not resist attacks,
+    /// because the keys come from the program itself.
     static func hash(_ key: UnsafeRawBufferPointer) -> UInt {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ UInt64(truncatingIfNeeded: key.count)
         var index = 0
@@ -117,8 +117,8 @@ struct NearTable {
         return memcmp(left, right, one.count) == 0
     }
 
-    /// Returns the box of a key if there is one of that type, or ``NearAbsence/box`` if the key is known to have no
-    /// entry. Marks the entry as used.
+    /// Returns the box of a key's entry, and marks the entry as used. Returns ``NearAbsence/box`` if the key is known
+    /// to have no entry; nil if there is no box of this type.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
         guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }

@@ -37,9 +37,9 @@ struct FollowerTarget {
     /// - Parameters:
     ///   - known: in a full pass, the time range of those target entries that the source must have seen. Such entries
     ///     lose conflicts, and are removed if the source does not list them.
-    ///   - notified: if the larders follow each other, the time up to which the target has received all entries of the
-    ///     source. An entry of the source from before this time that the target lacks was removed in the target, so it
-    ///     is not stored again.
+    ///   - notified: if the source follows the target too, the time before which the target has received all entries of
+    ///     the source. If the target lacks an older entry of the source, the target has removed it. Such an entry is
+    ///     not stored again.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
     ) throws(LarderClientError) -> Counts {
@@ -117,8 +117,8 @@ struct FollowerTarget {
 
     // MARK: Entries that a full pass does not list
 
-    /// Removes entries of the target that the source must have seen but does not list, because the source has removed
-    /// them.
+    /// Removes the entries of the target that were stored in the time range `known`, and that the source does not list.
+    /// The source must have seen these entries, so it has removed them.
     /// - Returns: the keys that the source lists and the target lacks.
     private func removeUnlisted(
         _ reply: FeedReply, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,

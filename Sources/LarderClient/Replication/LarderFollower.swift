@@ -199,7 +199,7 @@ public final class LarderFollower {
                 + "\(options.database) none)", operation: "replicate", database: options.database)
     }
 
-    /// Copies the source's policy to a database that is new in the target; an existing one keeps its own.
+    /// Copies the source's policy to the target's database if that is new. An existing database keeps its own policy.
     private func takePolicy() throws(LarderClientError) {
         guard try !target.client.databases().contains(where: { $0.name == options.database }) else { return }
         let info = try source.policyInfo()

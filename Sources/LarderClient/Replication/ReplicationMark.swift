@@ -14,8 +14,8 @@ struct ReplicationMark: Codable, Equatable {
     /// During a full pass, in milliseconds since 1970: entries of the target that were stored up to this time, and that
     /// the source does not list, are removed. Nil to remove none.
     var over: Int64?
-    /// The time when the target began to follow, if it had entries of its own then; otherwise 0. Entries from before
-    /// this time may not be from the source.
+    /// The time when the target began to follow, if it had entries of its own then; otherwise 0. Entries stored before
+    /// this time need not be from the source.
     var joined: Int64 = 0
     /// Whether the source follows the target too. If so, an entry that the target lacks may have been removed there.
     var isPeer = false

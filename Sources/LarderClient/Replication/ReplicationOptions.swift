@@ -12,8 +12,8 @@ public struct ReplicationOptions: Sendable {
     /// Like ``tags``, for tags that are not text.
     public var byteTags: Set<[UInt8]> = []
     /// The name of the source under which the target stores the position: a later follower with the same name resumes
-    /// from there. Nil for the path of the source's directory; larders of several machines with the same path need
-    /// names.
+    /// from there. With nil, the path of the source's directory is used. If larders on several machines have the same
+    /// path, give them names.
     public var sourceName: String?
     /// The name of the target under which the source stores its own position, if the source follows the target too; nil
     /// for the path of the target's directory.

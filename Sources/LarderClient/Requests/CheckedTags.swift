@@ -31,8 +31,8 @@ struct CheckedTags: Hashable, Sendable {
     }
 
     /// Checks that the server supports the tags.
-    /// - Throws: `invalidArgument` for tags if the server is not larderd. It would ignore the tags, so they could not
-    ///   be used to remove entries.
+    /// - Throws: `invalidArgument` for tags if the server is not larderd. Other servers ignore tags, so the tags could
+    ///   not be used to remove entries.
     func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
         throws(LarderClientError)
     {

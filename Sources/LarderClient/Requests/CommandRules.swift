@@ -31,9 +31,9 @@ enum CommandRules {
         try checkOrder(commands)
     }
 
-    /// Checks that no command follows a `SELECT`.
-    /// - Throws: `invalidArgument` for commands that are sent together with an earlier `SELECT`: if `SELECT` is
-    ///   refused, they would run in the previous database.
+    /// Checks that no command follows a `SELECT`. If `SELECT` were refused, the command would run in the previous
+    /// database.
+    /// - Throws: `invalidArgument` if `SELECT` is not the last command.
     private func checkOrder(_ commands: [[[UInt8]]]) throws(LarderClientError) {
         for words in commands.dropLast() {
             guard case .selectsDatabase = CommandMetadata.row(of: words)?.effect else { continue }

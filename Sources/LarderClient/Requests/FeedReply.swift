@@ -42,8 +42,8 @@ struct FeedReply {
     let position: String
     let state: String
     let reason: String?
-    /// During a full pass, this reply lists all entries in this range of keys: after one key (nil: from the first key)
-    /// through another (nil: to the last key).
+    /// In a full pass: the range of keys whose entries this reply lists. `after` is the key before the range, nil for
+    /// the start; `through` is the last key of the range, nil for the end.
     let range: (after: [UInt8]?, through: [UInt8]?)?
     let time: Int64
     let items: [Item]

@@ -33,8 +33,7 @@ struct ReplyFields {
         values[name] == nil ? nil : try integer(name)
     }
 
-    /// Returns a limit in bytes; nil for 0, which means no limit, and if the field is missing, because the daemon is
-    /// older.
+    /// Returns a limit in bytes. Nil for no limit: the field is 0, or it is missing because the daemon is older.
     func limit(_ name: String) throws(LarderClientError) -> Int64? {
         try integerIfAny(name).flatMap { $0 > 0 ? $0 : nil }
     }

@@ -15,8 +15,8 @@ struct FetchAnswer: Sendable {
     let token: UInt64
     /// The age of the value in milliseconds; -1 without a value.
     let age: Int64
-    /// The remaining time of the entry, of the other caller's lease, or of the back-off, in milliseconds; -1 for no
-    /// end.
+    /// The remaining time in milliseconds, depending on `state`: of the entry, of the other caller's lease, or of the
+    /// back-off. -1 for no end.
     let left: Int64
 
     /// Whether the value returned with a lease is still fresh.

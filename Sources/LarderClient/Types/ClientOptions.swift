@@ -26,9 +26,9 @@ public struct ClientOptions: Sendable {
     /// User IDs whose daemons are trusted at any socket path. Empty by default.
     ///
     /// Daemons of root and of this process's own user are always trusted. The daemon of another user is also trusted if
-    /// that user owns the socket, or a directory above it such as `/run/larder`. Only root and this process's own user
-    /// may be able to write to the directories further up. Nothing is sent to any other daemon, for example to one of
-    /// another user that has created the socket's path in `/tmp`.
+    /// that user owns the socket, or a directory above it such as `/run/larder`. The directories further up must then
+    /// be writable only by root and this process's own user. Nothing is sent to any other daemon, for example to one
+    /// that another user has started at the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
     /// Called, on any thread, when a background fetch has failed: with the database, the key (printable, and cut to 64

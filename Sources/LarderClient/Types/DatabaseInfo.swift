@@ -27,8 +27,8 @@ public struct DatabaseInfo: Hashable, Sendable {
     /// The result of its last salvage since the daemon was started; nil if there was none.
     package let damage: String?
 
-    /// The numbers of fresh entries that expire within a minute, an hour and a day, each including the previous number,
-    /// and of entries that never expire.
+    /// The numbers of fresh entries that expire within a minute, an hour and a day, and of entries that never expire.
+    /// The number for an hour includes that for a minute, and the number for a day includes both.
     package struct Ends: Hashable, Sendable {
         package let minute: Int64
         package let hour: Int64

@@ -60,7 +60,7 @@ struct Handshake {
             case .select:
                 if let refusal, let database { throw Self.notSelected(database, refusal) }
             case .policy:
-                // A database that cannot be opened causes another error, but the server is still a larderd.
+                // "Unknown command" is from Redis. A larderd can fail too, for example if it cannot open the database.
                 server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
             case .tracking:
                 if let refusal { throw .server(refusal, operation: "CLIENT TRACKING") }

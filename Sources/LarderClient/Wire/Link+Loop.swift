@@ -305,8 +305,8 @@ extension Link {
         if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
-        // Exchanges that cannot wait for the next attempt fail now; so do all if the server has sent a reason for its
-        // refusal.
+        // Exchanges that cannot wait for the next attempt fail now. If the server has refused the connection with a
+        // reason, all exchanges fail now.
         if isRefused { for exchange in waiting.elements { exchange.patienceEnd = now } }
         for exchange in waiting.elements { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
         if now >= nextCheck { _ = expire(now, &resolved) }
@@ -351,7 +351,7 @@ extension Link {
             if now >= end {
                 // Report the reason for the missing connection even at the deadline: it is more useful than a timeout.
                 let reason = isConnecting ? nil : lastFailure
-                // If the first attempt to connect is still running, wait for it until the deadline.
+                // No attempt has failed yet, or a new connection is being made: wait until the deadline.
                 if reason == nil, now < exchange.deadline {
                     next = min(next, exchange.deadline)
                     continue

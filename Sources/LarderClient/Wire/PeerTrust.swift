@@ -9,8 +9,8 @@ import LarderPlatform
 /// - root, or this process's own user;
 /// - one of ``trustedUsers``;
 /// - a user who owns the socket, or a directory above it. All directories further up must belong to root or to this
-///   process's own user, and only their owners may be able to write to them. So root or the own user has given that
-///   location to the daemon's user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
+///   process's own user, and be writable only by their owners. Then only root or this process's own user can have given
+///   that location to the daemon's user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
 ///   Nothing in `/tmp` qualifies, because any user can create a directory there.
 struct PeerTrust: Sendable {
     /// User IDs that are trusted at any socket path.
