@@ -19,8 +19,8 @@ extension Cache {
     /// deadline if the entry was stored while an observer was active; this holds for at most 65,536 entries with a
     /// deadline. Other expiries are reported when the sweep reclaims the space of their entries: see `sweep()`. Without
     /// observers, writes have no extra cost.
-    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all
-    ///   unread changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
+    /// - Parameter bufferMax: the maximum number of keys with unread changes, at least 1. If there are more, all unread
+    ///   changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid `bufferMax`; ``LarderError/Code/deleted``.
     public func changes(bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.prefix([]), bufferMax: bufferMax)

@@ -4,9 +4,9 @@ import LarderPlatform
 extension Cache {
     // MARK: This database
 
-    /// Deletes the database with its files and its policy. Afterwards all handles on it, its snapshots and its
-    /// enumerations throw ``LarderError/Code/deleted``; opening the name again creates a new database. Does nothing if
-    /// the database was never written to.
+    /// Deletes the database with its files and its policy. Afterwards all handles, snapshots and enumerations of the
+    /// database throw ``LarderError/Code/deleted``. Opening the name again creates a new database. Does nothing if the
+    /// database was never written to.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
             // If the database was deleted and created again in the meantime, keep the new one.
@@ -71,9 +71,9 @@ extension Cache {
     }
 
     /// Moves the files of a damaged database to the subdirectory `DAMAGED` of its larder, and creates an empty
-    /// database, with the same policy if it is still readable. Use this after ``LarderError/Code/damaged``;
+    /// database. Keeps the policy, if it can still be read. Use this call after ``LarderError/Code/damaged``;
     /// `salvage(named:directory:)` loses fewer entries. If the larder's journal is damaged, this call fails like any
-    /// use of the larder. In that case run `larderd --dir` once, which moves the damaged journal files aside.
+    /// use of the larder. In that case run `larderd --dir` once: it moves the damaged journal files aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` if there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
@@ -87,10 +87,10 @@ extension Cache {
         try engine.setAsideDamaged(name)
     }
 
-    /// Copies all readable entries of a damaged database to new files, including entries that are not in its files yet,
-    /// and keeps the damaged files in the subdirectory `DAMAGED` of its larder. No entry returns to an older state: if
-    /// only an older state is readable, the entry is dropped. The call first reads the whole database to find the
-    /// damage, and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots and
+    /// Copies all readable entries of a damaged database to new files, including entries that are not in its files yet.
+    /// Keeps the damaged files in the subdirectory `DAMAGED` of its larder. No entry returns to an older state: if only
+    /// an older state is readable, the entry is dropped. The call first reads the whole database to find the damage,
+    /// and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots and
     /// enumerations from before the call can no longer be read.
     /// - Returns: a report of the entries that were kept, and of those that may be lost.
     /// - Throws: ``LarderError/Code/invalidArgument`` if no damage is found, ``LarderError/Code/noSuchDatabase`` if

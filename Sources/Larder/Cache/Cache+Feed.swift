@@ -9,8 +9,8 @@ extension Cache {
     /// reported first.
     /// - Parameters:
     ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
-    ///   - prefix: limits the feed to purges and to entries whose keys begin with it. Use the same prefix when
-    ///     continuing from a position.
+    ///   - prefix: limits the feed to purges, and to entries whose keys begin with `prefix`. To continue from a
+    ///     position, use the same prefix as before.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") throws(LarderError)
         -> PositionedChanges<[UInt8]>

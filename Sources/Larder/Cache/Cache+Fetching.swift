@@ -13,9 +13,9 @@ extension Cache {
     /// ```
     /// Concurrent callers in the process share one fetch of a key: one runs its closure, and the others wait for the
     /// value. If the entry has expired but is within its grace, callers get the stale value instead of waiting: see
-    /// ``FetchOptions/softTimeout``. The closure runs in a task of its own: a cancelled caller throws
-    /// `CancellationError` without affecting the others, and the task is cancelled when no caller is left. If the key
-    /// is written, removed or purged in the meantime, the callers get the fetched value, but it is not stored.
+    /// ``FetchOptions/softTimeout``. The closure runs in a task of its own. A cancelled caller throws
+    /// `CancellationError` without affecting the others; the task is cancelled when no caller is left. If the key is
+    /// written, removed or purged during the fetch, the callers get the fetched value, but it is not stored.
     ///
     /// A cache hit costs as much as `value(_:forKey:)`, and runs on the caller's thread. An entry of another type, such
     /// as one from an older version of the program, counts as missing, and ``CacheOptions/onEvent`` reports it.
@@ -61,8 +61,8 @@ extension Cache {
         return try await fetched(type, key, options, fetch)
     }
 
-    /// Returns the decoded model that is kept in memory for a fresh entry, and the sequence number of the commit that
-    /// the caller must wait for before it uses the model (0: none).
+    /// Returns the decoded model of a fresh entry, if the model is kept in memory, and the sequence number of a commit.
+    /// The caller must wait for that commit before it uses the model; 0 means that there is nothing to wait for.
     /// - Parameter endsSoon: set to true if the entry expires soon and should be refreshed now.
     @inlinable func keptModel<Value: Sendable>(
         _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
@@ -123,10 +123,10 @@ extension Cache {
     /// are stored. Keys without a result are missing from the dictionary, and their absence is remembered for the
     /// duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, the call returns these values, as the call for a single key does, and
-    /// the closure runs in the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for
-    /// the closure, and for running fetches of its keys. Unlike in the call for a single key, cancelling the caller
-    /// also cancels the closure. Other callers that wait for its keys then fetch these keys themselves.
+    /// If every key has a value, fresh or stale, the call returns these values, and the closure runs in the background:
+    /// see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for fetches of its
+    /// keys by other callers. Cancelling the caller also cancels the closure, unlike in the call for a single key.
+    /// Other callers that wait for keys of the cancelled closure then fetch these keys themselves.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
@@ -206,7 +206,7 @@ extension Cache {
         return try await FlightTable.shared.value(backend, checked, load)
     }
 
-    /// Returns the fresh model of a key if it was stored at most `maxAge` milliseconds ago; nil means no limit.
+    /// Returns the fresh model of a key if it is at most `maxAge` milliseconds old; a nil `maxAge` allows any age.
     func youngEnough<Value: Decodable>(_ key: Key, _ maxAge: Int64?) async throws(LarderError) -> Value? {
         let now = source.database.now()
         guard let record = try await source.recordForTask(key, "fetch"),
@@ -220,7 +220,7 @@ extension Cache {
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
         _ load: @escaping @Sendable () async throws -> Value?
     ) {
-        // Ignore errors: this call follows a cache hit, which calls with invalid keys or options cannot have.
+        // Ignore errors: this call follows a cache hit, so the key and the options are valid.
         guard options.refreshesAhead, options.source == .cacheElseOrigin,
             let key = try? source.key(key, "fetch")
         else { return }

@@ -1,8 +1,8 @@
 import LarderEngine
 import LarderPlatform
 
-// Larders in memory. LevelDB's C interface can store data only in files. So the files of these larders are in a
-// directory of a file system in memory, which is removed with the larder.
+// Larders in memory. LevelDB's C interface can store data only in files. The files of these larders are in a directory
+// of a file system in memory. The directory is removed with its larder.
 
 extension Cache {
     /// Opens a cache in memory, for tests: a separate larder, which is removed with its last handle. It runs the same
@@ -19,8 +19,8 @@ extension Cache {
     /// - Parameters:
     ///   - name: the name of the database, as for `init(named:directory:options:)`.
     ///   - policy: the policy of the database; nil for ``UpdatePolicy/lowest``, 7 days.
-    ///   - options: for example a time source that a test controls. Without a durability, writes are not synced, which
-    ///     memory does not need.
+    ///   - options: for example a time source that a test controls. If no durability is set, writes are not synced,
+    ///     because memory needs no sync.
     public static func inMemory(
         named name: String = Cache.standardName, policy: UpdatePolicy? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) -> Cache {

@@ -98,9 +98,8 @@ extension Cache {
     /// - Parameters:
     ///   - tag: the tag, as for `set(_:forKey:policy:tags:durability:)`. The removal is recorded even if no entry has
     ///     the tag.
-    ///   - soft: whether to make the entries stale instead of removing them. Within its grace, a stale value may still
-    ///     be returned by calls with a fetch closure, while the new value is being fetched. Entries without a grace are
-    ///     removed.
+    ///   - soft: whether to make the entries stale instead of removing them. Calls with a fetch closure may then return
+    ///     the stale value, within its grace, while they fetch the new one. Entries without a grace are removed.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid tag, or for more than 1024 tags; nothing is
     ///   removed in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderError) {
@@ -119,8 +118,8 @@ extension Cache {
     }
 
     /// Removes the entries whose keys begin with `prefix`, in batches of at most 512. Removes all entries that were
-    /// stored before the call; entries stored during the call may stay. After a failure or a crash, some of these
-    /// entries may remain.
+    /// stored before the call; entries stored during the call may stay. After a failure or a crash, entries from before
+    /// the call may remain too.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
     public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
@@ -139,11 +138,11 @@ extension Cache {
         }
     }
 
-    /// Runs the background work of all databases of the larder now. Removes the files of purged databases, and, in
-    /// batches of at most 512, the expired entries that are listed as due in an index of deadlines. The index is
-    /// coarse: it lists an entry as due later than the deadline, by at most a 64th of the entry's lifetime or about a
-    /// second, whichever is longer. It contains only entries that are in LevelDB and have a lifetime of less than a
-    /// day. A scan every six hours finds the other entries, and `removeExpired()` finds them at once.
+    /// Runs the background work of all databases of the larder now. Removes the files of purged databases. Also
+    /// removes, in batches of at most 512, the expired entries that an index of deadlines lists as due. An entry is
+    /// listed after its deadline: later by at most a 64th of its lifetime or about a second, whichever is longer. The
+    /// index has only entries that are in LevelDB and have a lifetime of less than a day. A scan every six hours finds
+    /// the other expired entries, and `removeExpired()` finds them at once.
     /// - Returns: the number of entries that were swept.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

@@ -22,11 +22,11 @@ extension Cache {
     ///     deadline of its own stays the same; the lifetime of an entry that follows the database's policy starts
     ///     again.
     ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
-    ///     means at least 64 times, and until 5 seconds have passed. Random, growing pauses of up to half a second
-    ///     separate the runs, so that many callers that change one key all succeed.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. With nil, the
+    ///     default, it may run at least 64 times, and at least for 5 seconds. Random, growing pauses of up to half a
+    ///     second separate the runs, so that many callers that change one key all succeed.
     ///   - durability: nil for ``CacheOptions/durability``.
-    ///   - body: receives the model; nil if there is no fresh entry, or one of another type, which
+    ///   - body: receives the model; nil if there is no fresh entry, or if its value is of another type, which
     ///     ``CacheOptions/onEvent`` reports. The model that `body` leaves in its argument is stored; if it leaves nil,
     ///     the entry is removed. `body` may run several times, so its side effects must be repeatable. If it throws,
     ///     nothing is written.

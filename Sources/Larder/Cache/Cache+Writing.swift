@@ -10,8 +10,8 @@ extension Cache {
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
     ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
-    ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
-    ///     the entry that it replaces. Entries without tags have no extra cost.
+    ///     of 1 to 128 bytes of UTF-8 without NUL. Without any, the entry has no tags, or with ``EntryPolicy/keep``
+    ///     those of the entry that it replaces. Entries without tags have no extra cost.
     ///   - durability: which failures the write survives after the call has returned. The default is that of the cache.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, if the value cannot be encoded;
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than 536,870,912
@@ -33,7 +33,7 @@ extension Cache {
         _ = try perform(try source.write(bytes: bytes, key, policy, tags, durability))
     }
 
-    /// Stores a model under a key that has no fresh entry. If several callers do so concurrently, exactly one succeeds.
+    /// Stores a model under a key if the key has no fresh entry. Of several concurrent callers, exactly one succeeds.
     /// Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
@@ -131,14 +131,14 @@ extension Cache {
         }
     }
 
-    /// Looks up the keys to remove, so that the entry cache in memory knows which of them have an entry: only these
-    /// count as removals in the statistics. The keys to store need no lookup.
-    /// - Returns: whether the batch must load its keys.
+    /// Prepares the counting of removals: only removed keys that had an entry count in the statistics. For that, the
+    /// keys to remove are read, and the entry cache in memory keeps the results.
+    /// - Returns: whether the batch must itself load the previous entries of its keys.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
         if changes.contains(where: \.keepsPrevious) { return true }
         let removed = changes.filter(\.isRemoval).map(\.key)
         if removed.isEmpty || !source.database.exists { return false }
-        // If entries get no memory, the results of the lookups would not be kept, so the batch must load its keys.
+        // Without memory for entries, the results of the reads would not be kept, so the batch must load the entries.
         if source.database.attachmentBytesMax == 0 { return true }
         try source.remember(removed)
         return false

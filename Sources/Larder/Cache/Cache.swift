@@ -9,8 +9,8 @@ import LarderEngine
 /// ```
 ///
 /// - A *larder* is a directory with many databases. Only one process at a time can have it open. Opening a name twice
-///   in that process returns two handles on the same database. A second process gets an error that names the first one;
-///   it can use the larder through the daemon `larderd` and LarderClient.
+///   in that process returns two handles on the same database. Another process gets an error that names the process
+///   with the open larder; it can use the larder through the daemon `larderd` and LarderClient.
 /// - The policy is stored in the database. Entries without a policy of their own follow it, even if it changes later.
 /// - When a write returns, it has the promised durability. See ``CacheOptions/durability``.
 /// - The reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.

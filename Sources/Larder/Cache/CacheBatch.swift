@@ -16,7 +16,7 @@ public final class CacheBatch: @unchecked Sendable {
     private let lock = Lock()
     private var list: [EntryWrite] = []
     private var bytes = 0
-    /// The error of the first invalid change, because of which the batch cannot be applied.
+    /// The error of the first invalid change. A batch with such an error cannot be applied.
     private var refusal: LarderError?
 
     /// Creates an empty batch.

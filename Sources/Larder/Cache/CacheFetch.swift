@@ -57,7 +57,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 await wakeUp.wait(milliseconds: until - now())
                 guard Task.isCancelled else { continue }
                 request.mayWait = false
-                // If the lease was granted at the time of the cancellation, release it.
+                // If the lease was granted while the task was being cancelled, release it.
                 if case .lead(let token) = try await look(request, held.engine).0.state {
                     database.leases.release(key, token, .open)
                 }
@@ -161,8 +161,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 }
 
 extension CacheSource {
-    /// Returns the result of `read`. If `read` throws because an entry cannot be decoded, returns nil, unless the
-    /// options exclude the origin: the fetch that follows then reports the failure and replaces the entry.
+    /// Returns the result of `read`. If an entry cannot be decoded, returns nil: the caller's fetch then reports the
+    /// failure and replaces the entry. If the options exclude the origin, there is no fetch, so the error is thrown.
     func decodable<Result>(
         _ options: FetchOptions, _ read: () async throws(LarderError) -> Result?
     ) async throws(LarderError) -> Result? {

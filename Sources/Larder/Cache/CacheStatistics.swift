@@ -25,8 +25,8 @@ public struct CacheStatistics: Hashable, Sendable {
         public let misses: Int
         /// The number of entries that were stored.
         public let writes: Int
-        /// The number of fresh entries that were removed, and of all entries, including expired ones, that
-        /// `removeAll(counting: true)` has removed.
+        /// The number of fresh entries that were removed. For `removeAll(counting: true)`, all entries that the
+        /// call removed count, including expired ones.
         public let removals: Int
         /// The number of calls of `removeAll` that emptied the database.
         public let purges: Int

@@ -2,9 +2,9 @@ import LarderEngine
 
 /// A change of an entry as its caller has requested it: encoded, with a validated key, policy and tags.
 ///
-/// A value type, so that asynchronous callers can pass it to another thread, and batches can collect it. An operation
-/// of an ``Update``, which goes to the journal, has another type, because it contains the resulting record. The record
-/// depends on the time of the commit, on the database's policy and possibly on the previous entry.
+/// A value type, so that asynchronous callers can pass it to another thread, and batches can collect it. An ``Update``
+/// turns it into a record during the commit, because the record depends on the time of the commit, on the database's
+/// policy and possibly on the previous entry.
 struct EntryWrite: Sendable {
     /// The condition of the change, checked when it is applied.
     enum Condition: Sendable {
@@ -66,7 +66,7 @@ struct EntryWrite: Sendable {
     /// Whether the new entry keeps the lifetime, the grace and the tags of the previous one.
     var keepsPrevious: Bool { policy.lifetime == .keep }
 
-    /// Whether the change stores a value that is not long, without tags, whatever the previous entry is.
+    /// Whether the change stores a short value without tags, and does not depend on the previous entry.
     var isPlain: Bool {
         guard case .none = condition, let payload, tags == nil, !keepsPrevious else { return false }
         return payload.count < Database.largeValueBytesMin
@@ -91,7 +91,7 @@ struct EntryWrite: Sendable {
     /// Changes the entry at `index` of an update if the condition holds.
     /// - Parameters:
     ///   - ahead: how many milliseconds the larder's time is ahead of the system clock.
-    ///   - long: the payload as returned by `stage`; nil if it was not staged.
+    ///   - long: the payload, if `stage` has already written it to a file; otherwise nil.
     /// - Returns: whether the condition holds.
     @discardableResult
     func apply(_ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil) -> Bool {
@@ -173,7 +173,7 @@ extension CacheSource {
 
 extension Cache {
     /// Applies a change. May block.
-    /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
+    /// - Returns: whether the condition of the change held.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
         let lease = try source.hold(write.operation)
         // No lock is held here, so entries that were removed from memory can be freed.
@@ -192,7 +192,7 @@ extension Cache {
         }
     }
 
-    /// Applies a change that depends on the previous entry, or is long or has tags.
+    /// Applies a change that is not plain: see ``EntryWrite/isPlain``.
     private func commit(_ write: EntryWrite) throws(LarderError) -> Bool {
         if write.needsFiles, try !source.hasFiles() { return false }
         let (database, durability) = (source.database, write.durability ?? durability)
@@ -203,7 +203,7 @@ extension Cache {
     }
 
     /// Writes a long value to a file before its commit, so that the commit does not delay other threads. Returns nil if
-    /// the value is not long, or cannot be written before.
+    /// the value is not long, or cannot be written before the commit.
     private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
         // An entry with tags cannot be staged: its tags are stored with a number that is known only at the commit.
         guard let payload = write.payload, write.tags == nil, !write.keepsPrevious,

@@ -2,10 +2,10 @@ import LarderEngine
 
 /// An entry of an ``EntrySequence``.
 ///
-/// It was fresh when the enumeration reached it, unless expired entries are included. Its key can be kept. In a
-/// synchronous enumeration, its value and its other properties can be read only until the next step; afterwards they
-/// throw ``LarderError/Code/invalidArgument``. In an asynchronous enumeration, the whole entry can be kept. Single
-/// owner: use it on one thread at a time.
+/// It was fresh when the enumeration reached it, unless expired entries are included. Its key can be read at any time.
+/// In a synchronous enumeration, its value and its other properties can be read only until the next step; afterwards
+/// they throw ``LarderError/Code/invalidArgument``. In an asynchronous enumeration, everything can be read at any time.
+/// Single owner: use it on one thread at a time.
 public struct CacheEntry<Value: Decodable> {
     enum Content {
         /// The entry at the cursor of a synchronous run. It is valid while the iterator's position is still `position`.

@@ -10,7 +10,7 @@ public final class EntryIterator<Value: Decodable> {
     private let filters: [CacheEntry<Value>.Filter]
     private var remaining: Int
     private var run: Run?
-    /// Increases with every move, so that an entry can check whether the cursor is still at it.
+    /// Increases with every move, so that an entry can check whether the cursor is still at that entry.
     private var position = 0
     /// The current entry's decoded model, if any.
     private var decoded: Value?

@@ -53,7 +53,7 @@ public struct EntryOptions: Sendable {
     /// The position of a key relative to the bounds of the enumeration.
     enum Position {
         case inside
-        /// The run is before its first key: it is backward, and the key is the upper bound, which is excluded.
+        /// Before the first key of the run: the run is backward, and the key is the upper bound, which is excluded.
         case before
         /// The run is past the end.
         case behind

@@ -16,8 +16,8 @@ import LarderEngine
 ///
 /// A *run* is one enumeration of the entries. It sees the entries as of its start: no later writes, and no entries that
 /// expire during the run. While it lasts, obsolete files stay on the disk, so a run should not last for hours. If the
-/// larder has used half of ``CacheOptions/diskBytesMax``, the larder removes these files nevertheless. The run then
-/// continues with the current entries, and still returns each key at most once. Runs of snapshots never do this.
+/// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files nevertheless. The run then continues
+/// with the current entries, and still returns each key at most once. Runs of a snapshot always see the old entries.
 ///
 /// Starting a run reads every entry of the database that is not in LevelDB yet (usually at most the contents of 64 MiB
 /// of journal), and copies those with the prefix. Finding the first entry also takes time for each removed entry before
@@ -81,8 +81,8 @@ public struct EntrySequence<Value: Decodable> {
         return count
     }
 
-    /// Returns the keys. Reads values only if a filter needs them. Omits keys that are not UTF-8 and so not a `String`;
-    /// ``CacheEntry/keyBytes`` has them.
+    /// Returns the keys. Reads values only if a filter needs them. Omits keys that are not UTF-8, because a `String`
+    /// cannot hold them; use ``CacheEntry/keyBytes`` for such keys.
     public func keys() throws(LarderError) -> [String] {
         var keys: [String] = []
         try forEach { (entry) throws(LarderError) in

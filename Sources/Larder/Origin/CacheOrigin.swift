@@ -41,16 +41,16 @@ public protocol CacheOrigin: Sendable {
     /// ``OriginChanges/begin()`` and was not reported as changed since. Must always return the same value.
     var tellsChanges: Bool { get }
 
-    /// Reports changes to `changes` until it fails or its task is cancelled. If ``tellsChanges`` is true, the cache
-    /// runs this method when the cache is created, and again after a delay whenever the method has returned or thrown.
-    /// Entries count as current only between ``OriginChanges/begin()`` and the end of the method. The task is cancelled
-    /// when the cache is closed.
+    /// Reports changes to `changes` for as long as it can. Returns or throws when it no longer can, or when its task is
+    /// cancelled. If ``tellsChanges`` is true, the cache runs this method when the cache is created, and again after a
+    /// delay whenever the method has ended. Entries count as current only between ``OriginChanges/begin()`` and the end
+    /// of the method. The task is cancelled when the cache is closed.
     func tellChanges(to changes: OriginChanges) async throws
 
     /// The number of the current epoch, or nil if no value is known to be current now. A value that the origin has
-    /// returned counts as current until it is reported as changed or the epoch changes. Implement it for an origin that
-    /// detects a lost connection by time, for example with a heartbeat. The cache calls it at every read: it must
-    /// return at once, and must not call the cache.
+    /// returned counts as current until it is reported as changed or the epoch changes. Implement this property for an
+    /// origin that detects a lost connection by time, for example with a heartbeat. The cache reads it before every
+    /// read of an entry: it must return at once, and must not call the cache.
     var epoch: UInt64? { get }
 
     /// Whether the origin limits the time of its calls itself and backs off after failures. If so, the cache adds no

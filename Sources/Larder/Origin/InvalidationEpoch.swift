@@ -5,8 +5,8 @@ import LarderPlatform
 ///
 /// An *epoch* is an uninterrupted period of change notifications. A reply may be stored if it was received in the
 /// current epoch and its key was not invalidated since the request was sent. When the epoch ends, all entries of the
-/// origin become stale through a soft purge of their common tag, at a cost that does not depend on their number.
-/// Invalidated keys are *due* until their entries have been made stale.
+/// origin become stale: a soft purge of their common tag costs the same for any number of entries. Invalidated keys are
+/// *due* until their entries have been made stale.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class InvalidationEpoch: @unchecked Sendable {
@@ -32,7 +32,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private struct Change {
         /// The last invalidation by any source.
         var last: UInt64 = 0
-        /// The last invalidation by the program. A later confirmation by the origin does not cancel it.
+        /// The last invalidation by the program. A confirmation of a write by the origin does not cancel it.
         var demanded: UInt64 = 0
     }
 
@@ -50,7 +50,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     // The number of running calls. `changes` records invalidations only during calls, which need them.
     private var calls = 0
     private var tickets: UInt64 = 0
-    /// The number of the last invalidation, which is a number of ``OriginMoment``.
+    /// The number of the last invalidation, in the numbering of ``OriginMoment``.
     private var sequence: UInt64 = 0
     private var changes: [[UInt8]: Change] = [:]
     /// For calls that began before this sequence number, every key counts as changed.

@@ -58,7 +58,7 @@ extension OriginCache {
         }
     }
 
-    /// Whether `fetched` is the reply to a request from before this call, and its key was reported as changed since.
+    /// Whether `fetched` is outdated: it was requested before this call, and its key changed after the request.
     func isOutdated(_ fetched: OriginFetched<some Any>, _ call: InvalidationEpoch.Ticket, _ key: Key) -> Bool {
         guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
         return !trust.isValid(answered.ticket, Array(key.bytes))
@@ -123,8 +123,8 @@ extension OriginCache {
 
     // MARK: Storing
 
-    /// Whether a reply may be cached: the origin, if it reports changes, will report those of the entry, and has
-    /// reported none since the request.
+    /// Whether a reply may be cached: no change of the key was reported since the request was sent. If the origin
+    /// reports changes, it must also have promised to report those of this entry.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
         return (answered.answer.isWatched || !trust.isNotified) && trust.isValid(answered.ticket, key)

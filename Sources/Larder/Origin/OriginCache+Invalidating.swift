@@ -4,11 +4,11 @@ import LarderEngine
 
 extension OriginCache {
     /// Invalidates the entry of a key that has changed at the origin. The entry becomes stale, and the next read asks
-    /// the origin again. Within its grace it is still served if the origin cannot answer. If the cache remembers that
-    /// the key has no value, it forgets that too. The origin is not notified.
+    /// the origin again. If the origin cannot answer, the stale entry is still served within its grace. If the cache
+    /// remembers that the key has no value, it forgets that. The origin is not notified.
     ///
-    /// Replies to requests from before the call are not cached, and no read that begins after the call has returned
-    /// gets them as fresh.
+    /// Replies to requests that were sent before the call are not cached. A read that begins after the call has
+    /// returned does not get such a reply as fresh.
     /// - Throws: ``LarderError`` if the larder fails; reads of the key then fail too until the invalidation succeeds.
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func invalidate(_ key: some CacheKey) async throws { try await invalidate(CollectionOfOne(key)) }

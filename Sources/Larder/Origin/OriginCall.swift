@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A call to an origin with a time limit. When the limit is reached, its task is cancelled, but may continue to run.
+/// A call to an origin with a time limit. At the limit its task is cancelled, but may ignore that and continue to run.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class OriginCall<Value: Sendable>: @unchecked Sendable {
@@ -21,7 +21,7 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
     /// Runs `body` in a task of its own, which is cancelled with the caller's task, and when the limit is reached.
     /// - Parameters:
     ///   - milliseconds: the limit.
-    ///   - late: called when `body` ends after the wait for it was over; never called if it does not end.
+    ///   - late: called when `body` ends, if the wait was over before; never called if `body` does not end.
     ///   - begun: receives a closure that ends the wait because the cache is closed.
     static func run(
         milliseconds: Int64, _ body: @escaping @Sendable () async throws -> Value,

@@ -210,8 +210,8 @@ final class OutboxDeliverer: @unchecked Sendable {
             }
         }
         lock.withLock { running = tasks }
-        // `beginStop` cancels only the tasks that are in `running` at that time. Cancel these tasks here if they were
-        // added later.
+        // `beginStop` cancels only the tasks that are in `running` at that time. If it ran before these tasks were
+        // added, cancel them here.
         if isStopping { for task in tasks { task.cancel() } }
         defer { lock.withLock { running = [] } }
         return answers.wait()

@@ -90,8 +90,8 @@ public final class CacheSource: @unchecked Sendable {
     // MARK: Entries
 
     /// Reads the fresh entry of a key.
-    /// - Parameter body: called once if there is one, with its header and its payload. May be called with locks held:
-    ///   it must only copy the data.
+    /// - Parameter body: called once if there is a fresh entry, with its header and its payload. May be called with
+    ///   locks held, so it must only copy the data.
     /// - Returns: whether there is a fresh entry.
     func read(
         _ key: UnsafeRawBufferPointer, _ operation: String, now: Int64? = nil, fillCache: Bool = true,
@@ -157,7 +157,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// Whether the database has files. Without files there is nothing to change, and the check must not create any.
+    /// Whether the database has files. Without files there is nothing to change. This check creates no files.
     /// - Throws: an error if the database was deleted.
     func hasFiles() throws(LarderError) -> Bool {
         if database.exists { return true }
@@ -297,8 +297,8 @@ extension Payload {
     }
 }
 
-/// Keeps an engine open. Retaining this object is faster than retaining the engine, to which the process's list of
-/// engines has weak references.
+/// Keeps an engine open. Retaining this object is faster than retaining the engine: the process's list of engines has
+/// weak references to the engine, which slow down its reference counting.
 final class EngineLease: Sendable {
     let engine: Engine
 

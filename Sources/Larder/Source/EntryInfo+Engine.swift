@@ -1,7 +1,7 @@
 import LarderEngine
 
 extension EntryInfo {
-    /// - Parameter ahead: how many milliseconds the larder's time is ahead of the system clock, if that was set back.
+    /// - Parameter ahead: how many milliseconds the larder's time is ahead of the system clock, which may be set back.
     init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64, ahead: Int64) {
         self.init(
             storedAtMilliseconds: header.storedAt - ahead,

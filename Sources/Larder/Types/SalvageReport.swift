@@ -12,11 +12,11 @@ public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
     public let lostKeys: [String]
     /// The number of all key ranges that may have lost entries.
     public let lostKeyRanges: Int
-    /// Whether it was known which files are current. False if LevelDB's manifest is lost: then files that may be
-    /// obsolete are ignored, and their keys are in ``lostKeys``, so that no overwritten or removed entry comes back.
+    /// Whether it was known which files are current. False if LevelDB's manifest is lost. Then files that may be
+    /// obsolete are ignored, so that no overwritten or removed entry comes back; their keys are in ``lostKeys``.
     public let isComplete: Bool
-    /// Losses that could not be ruled out, described for people: for example, because the record of the length of
-    /// LevelDB's log is damaged too. Empty if there are none.
+    /// Possible losses, described for people; empty if there are none. For example, it is unknown whether LevelDB's log
+    /// is complete if the record of its length is damaged too.
     public let doubts: [String]
     /// The directory with the damaged files; nil if they could not be kept.
     public let evidence: String?
