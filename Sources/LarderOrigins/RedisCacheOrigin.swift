@@ -17,10 +17,9 @@ import class LarderOriginClients.RedisOrigin
 /// let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
 /// ```
-/// The server reports changes. When ``OriginLimits/staleness`` (750 ms) has passed since the server acknowledged a
-/// write by any client, no read returns an older value as fresh; within a grace it may be returned as stale. If one
-/// server of a cluster can no longer report changes, all entries must be read again, including those of the other
-/// servers.
+/// The server reports changes. After the server has acknowledged a write by any client and ``OriginLimits/staleness``
+/// (750 ms) has passed, no read returns an older value as fresh. Within a grace, an older value may be returned as
+/// stale. If one server of a cluster can no longer report changes, the entries of all its servers must be read again.
 ///
 /// Values are strings at the server: models as encoded by the cache's codec, by default JSON. Values of a custom codec
 /// cannot be read back, because the server does not store their codec.
@@ -106,7 +105,7 @@ public final class RedisCacheOrigin: CacheOrigin {
         var acknowledgement = OriginAcknowledgement(
             lifetime: acknowledged.lifetimeMilliseconds.map { .milliseconds($0) },
             isWatched: isWatched(acknowledged.stamp))
-        // Confirmed means that the value was read back, and no change has been reported since.
+        // A write is confirmed if the value was read back, and no change has been reported since.
         if acknowledged.isConfirmed { acknowledgement.confirmedAt = moment }
         return acknowledgement
     }
@@ -119,7 +118,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     }
 
     public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
-        // With several keys, each server may have removed its own keys, even if another one failed.
+        // With several keys, one server of a cluster may have removed its keys, although another server failed.
         guard keys.count == 1, let error = error as? OriginError else { return true }
         return error.isUncertain || error == .closed
     }
@@ -145,11 +144,11 @@ public final class RedisCacheOrigin: CacheOrigin {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
         /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current while
-        /// the server can report changes. When a stamp is no longer current, the epoch is over. Stamps do not show
-        /// every loss of a single hash slot, but ``originLost(_:)`` is called for it.
+        /// the server can report changes. The epoch ends when a stamp is no longer current, or in ``originLost(_:)``,
+        /// which is also called for single hash slots, whose loss these stamps may not show.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
-        /// Whether a server has already been connected or has failed.
+        /// Whether any server has ever been connected or has failed.
         private var isTried = false
 
         func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
@@ -162,7 +161,7 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        /// Returns the number of the current epoch; nil if no server reports changes, and none is about to.
+        /// Returns the number of the current epoch; nil if no server reports changes and one has been tried.
         func epoch(isCurrent: (OriginStamp) -> Bool, isAnyTrusted: @autoclosure () -> Bool) -> UInt64? {
             lock.withLock {
                 if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
@@ -195,7 +194,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func originFailed(_ reason: String) { lock.withLock { isTried = true } }
 
-        // Nothing to do: entries of a lost server must be verified again in any case.
+        // Nothing to do: the loss has ended the epoch, so the server's entries must be verified again in any case.
         func originRecovered(_ server: String) {}
     }
 }

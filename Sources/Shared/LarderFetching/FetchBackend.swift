@@ -89,13 +89,13 @@ package protocol FetchBackend<Value>: Sendable {
     ///   - waits: whether to wait for another caller's fetch. A wait ends when the task is cancelled.
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value>
     /// Looks up several keys, in order and without waiting.
-    /// - Returns: all replies, or those up to and including the first error. They contain every granted lease.
+    /// - Returns: one reply for each key, up to and including the first error. They contain every granted lease.
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
         FetchReply<Value>, any Error
     >]
-    /// Ends several leases, in order: stores the fetched values, or the absence of a value. Releases a lease whose
-    /// value cannot be stored.
-    /// - Returns: the first error.
+    /// Ends several leases, in order: stores the fetched values, or the absence of a value. If a value cannot be
+    /// stored, releases its lease.
+    /// - Returns: the first error; nil if all results were stored.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)?
     /// Stores a fetched value and ends the lease. Does nothing if the lease is no longer valid.
     /// - Parameter options: contain the policy and the tags of the entry.
@@ -120,7 +120,7 @@ package struct FetchEnd<Backend: FetchBackend>: Sendable {
 }
 
 extension FetchBackend {
-    /// If the closure threw a `CancellationError`, nothing is known about the origin: the next caller may fetch.
+    /// After a `CancellationError` nothing is known about the origin, so the next caller may fetch at once.
     package func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
         error is CancellationError || options.backOff <= 0 ? .open : .failed(milliseconds: options.backOff)
     }

@@ -26,26 +26,26 @@ public struct FetchOptions: Hashable, Sendable {
     /// The maximum age of a cached value. An older one is ignored, even if it is fresh. Nil, the default, for any age.
     public var maximumAge: Duration?
     /// The lifetime and the grace of a fetched value. The default is the database's policy. With ``EntryPolicy/keep``,
-    /// the value gets the lifetime and the grace of the existing entry, fresh or stale, and the lifetime starts again.
-    /// Without ``tags``, it also gets that entry's tags.
+    /// the value gets the lifetime and the grace of the entry that it replaces, even if that entry is stale. The
+    /// lifetime starts again. If ``tags`` is empty, the value also gets that entry's tags.
     public var policy = EntryPolicy.database
     /// The tags with which a fetched value is stored. The default is no tags. If one of them is purged while the value
     /// is being fetched, the value is not stored.
     public var tags: [String] = []
     /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)
-    /// How long a call waits for the origin before it returns a stale value, if the entry has a grace; the fetch then
-    /// continues in the background. With zero, the default, the call returns the stale value at once. With nil, it
-    /// returns the stale value only if the origin fails.
+    /// How long a call waits for the origin before it returns a stale value, if the entry has one within its grace. The
+    /// fetch then continues in the background. With zero, the default, the call returns the stale value at once. With
+    /// nil, it returns the stale value only if the origin fails.
     public var softTimeout: Duration? = .zero
-    /// The longest time that a call waits for a fetch. Then it returns a stale value, or throws
-    /// ``FetchError/Code/timeout``, and the closure's task is cancelled unless other callers wait for it. Nil, the
-    /// default, for no limit. It limits neither the time a client needs to detect that no daemon is running, nor the
-    /// closures of blocking clients.
+    /// The longest time that a call waits for a fetch. After that, the call returns a stale value if it may, or throws
+    /// ``FetchError/Code/timeout``. The closure continues in the background if there is a cached value or if other
+    /// callers wait for it; otherwise its task is cancelled. Nil, the default, for no limit. Closures of blocking
+    /// clients, and the time to detect that no daemon is running, are not limited.
     public var hardTimeout: Duration?
-    /// How long a key is not fetched again after a fetch has failed. During this time, calls for the key throw the
-    /// error of that fetch (with ``FetchSource/originOnly`` too), unless they may return a stale value. With zero, the
-    /// next call fetches again. The default is 5 seconds.
+    /// How long a key is not fetched again after a fetch has failed. During this time, calls for the key return a stale
+    /// value if they may, and otherwise throw the error of that fetch, even with ``FetchSource/originOnly``. With zero,
+    /// the next call fetches again. The default is 5 seconds.
     public var backOff = Duration.seconds(5)
     /// Whether a call shortly before the value expires fetches it again in the background. The default is true.
     public var refreshesAhead = true
@@ -125,8 +125,8 @@ package struct CheckedFetch: Hashable, Sendable {
         lease = try checkedIfAny(options.lease, "lease", from: 1)
     }
 
-    /// Returns the remaining part of the hard timeout, in milliseconds, for a call that began at `began` on the
-    /// monotonic clock; nil without a hard timeout.
+    /// Returns the rest of the hard timeout, in milliseconds, for a call that began at `began`, in monotonic
+    /// milliseconds; nil without a hard timeout.
     package func hardLeft(since began: Int64) -> Int64? {
         hard.map { max(0, $0 - (MonotonicClock.milliseconds() - began)) }
     }

@@ -21,8 +21,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// A waiting caller. `@unchecked Sendable`: mutable state is guarded by the table's lock.
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
-        /// Whether the caller started the flight (fetch). A later caller must not treat the cached value as fresh,
-        /// because the entry may have changed since the lookup.
+        /// Whether the caller started the flight (fetch). Other callers must not treat the cached value as fresh,
+        /// because the entry may have changed between the flight's lookup and their call.
         let isFirst: Bool
         let soft: Int64?
         /// The keys whose fetching closures make this call, directly or indirectly.
@@ -54,16 +54,16 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private var phase = Phase.asking
     /// The waiting callers by identity, so that removing one is O(1).
     private var waiters: [ObjectIdentifier: Waiter] = [:]
-    /// The number of callers that use this flight: those that have entered and have no event yet.
+    /// The number of callers that have entered this flight and have no event yet.
     private(set) var users = 0
     /// Whether the fetch continues without waiting callers, for example after they have returned a stale value.
     private var isBackground = false
-    /// Whether all callers have left before the result, so that the task was cancelled. New callers must not join.
+    /// Whether the task was cancelled, because all callers had left before the result. New callers must not join.
     private var isAbandoned = false
     private var task: Task<Void, Never>?
     /// Whether the result is from the cache, not from the closure. Guarded by the lock until the flight has ended.
     var isFromCache = false
-    /// Whether the lookup may wait for another process, even if there is a stale value. Accessed with the lock held.
+    /// Whether the lookup may wait for another process although there is a stale value. Accessed with the lock held.
     var mayAskForLong = false
 
     init(_ names: [FetchName], _ lock: FlightLock) {
@@ -180,8 +180,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         continuation?.resume(returning: event)
     }
 
-    /// Counts a caller that stops waiting. Called with the lock held, when the caller's event is known, not when the
-    /// caller resumes: if the closure fails in between, the caller does not receive the error, so it must be reported.
+    /// Counts a caller that stops waiting. Called with the lock held, as soon as the caller's event is known. From then
+    /// on the caller does not receive an error of the closure any more, so such an error must be reported.
     private func leave(_ event: Event) {
         users -= 1
         switch event {
@@ -222,7 +222,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     }
 
     /// Ends the fetch with a result.
-    /// - Returns: false if the fetch ran in the background without callers, so that nobody receives an error.
+    /// - Returns: false if the fetch ran in the background and no caller was left to receive an error.
     func finish(_ result: Result<Value?, any Error>) -> Bool {
         let (waiting, isAwaited) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)

@@ -3,7 +3,7 @@
 import LarderPlatform
 
 extension FlightTable {
-    /// The keys of a call, sorted by the cache's replies.
+    /// The keys of a call, grouped by the cache's replies.
     private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
         struct Lead: Sendable {
             let key: Key
@@ -18,8 +18,8 @@ extension FlightTable {
         /// The keys that other callers are fetching, so that this call has to wait.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// The cached values of the keys to fetch; nil if a key has none that is young enough, or if there are
-        /// ``waits``.
+        /// The cached values of all keys to fetch. Nil if one of these keys has no value that is young enough, or if
+        /// the call has to wait for other keys.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)
@@ -55,7 +55,7 @@ extension FlightTable {
         }
         var sorted = try await sort(backends, options)
         if !sorted.leads.isEmpty { sorted.values.merge(try await served(sorted, options, since: began, load)) { $1 } }
-        // Wait for other fetches last, because other callers may wait for the keys that this call fetches.
+        // Wait for other callers' fetches last, because those callers may wait for keys that this call fetches above.
         for (key, backend) in sorted.waits {
             sorted.values[key] = try await value(backend, options, since: began) { try await load([key])[key] }
         }
@@ -109,7 +109,7 @@ extension FlightTable {
         switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
         case .finished(let result): return try result.get()
         case .cancelled: throw CancellationError()
-        // The first two events cannot occur, because there is no cached value.
+        // `found` and `softTimeout` cannot occur, because there is no cached value.
         case .found, .softTimeout, .hardTimeout: throw FetchError.timeout(name, hard)
         }
     }
@@ -128,7 +128,7 @@ extension FlightTable {
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break
             case .success(.wait): sorted.waits.append((key, backend))
-            // This source accepts a cached value of any age, so ask again without a maximum age.
+            // There may be an older value, which this source accepts. So ask again without a maximum age.
             case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
             case .success(.failed(let left)):
                 failure = failure ?? restError(backend.name, left, now: backend.now())

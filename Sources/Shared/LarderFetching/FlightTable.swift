@@ -51,8 +51,8 @@ package final class FlightTable: @unchecked Sendable {
                 case .found(let value): return value
                 case .cancelled: throw CancellationError()
                 case .finished(.success(let value)):
+                    // Otherwise look the value up again: the cached value may have changed before this caller joined.
                     if entered.isFirst || !flight.isFromCache { return value }
-                // The value was looked up before this caller joined. Look it up again, because it may have changed.
                 case .finished(.failure(let error)): return try await stale(backend, options, error)
                 case .hardTimeout:
                     return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
@@ -61,7 +61,7 @@ package final class FlightTable: @unchecked Sendable {
                     continue
                 }
             }
-            // A fetch is running, and there was a stale value: check whether it is still cached.
+            // A fetch is running. Ask the cache, which may still have a stale value that this caller accepts.
             switch try await askAlone(backend, options) {
             case .value(let value): return value
             case .lead(let token, let found): lead = Lead(token: token, found: found)
@@ -139,7 +139,7 @@ package final class FlightTable: @unchecked Sendable {
     }
 
     /// Enters and returns the flight (fetch) for the key. Starts one if none runs, or if the caller has a lease.
-    /// - Returns: nil if a fetch runs but the caller should ask the cache itself, because there may be a stale value.
+    /// - Returns: nil if a flight runs, but the caller should first ask the cache for a stale value (`asksItself`).
     private func enter<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, asksItself: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?

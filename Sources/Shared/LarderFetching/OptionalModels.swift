@@ -1,5 +1,5 @@
-// If the type of a closure's result is inferred, the model type itself may be an optional. A nil model then means that
-// the origin has no value.
+// A closure that returns an optional may make Swift infer an optional as the model type itself. A nil model then means
+// that the origin has no value.
 
 private protocol OptionalModel {
     static var nothing: Self { get }

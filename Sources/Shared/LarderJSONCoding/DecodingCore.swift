@@ -19,7 +19,7 @@ struct DecodingCore {
     private var dictionaries: [Int: [String: Int]] = [:]
     /// The number of long searches in each object with many fields.
     private var longSearches: [Int: UInt32] = [:]
-    /// The number of key comparisons, without the first one of each search. For tests of the cost.
+    /// The number of key comparisons, not counting the first one of each search. Tests use it to check the cost.
     private(set) var comparisonCount = 0
     /// The bytes allocated for the model so far, in addition to its inline value: see ``Made``.
     private(set) var madeBytes = 0
@@ -27,7 +27,7 @@ struct DecodingCore {
     /// Adds allocated bytes to ``madeBytes``.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
-    /// Adds the memory for a field's value to ``madeBytes``: ``Made/growth`` times as much if a collection may get it.
+    /// Adds the memory for a field's value to ``madeBytes``: ``Made/growth`` times, if the model may fill a collection.
     @inline(__always) mutating func note(field bytes: Int, of object: Int) {
         madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
     }
@@ -81,7 +81,7 @@ struct DecodingCore {
 
     // MARK: Fields
 
-    /// Prepares an object for ``field(_:of:)``. Distinct keys are searched in the text; otherwise makes a dictionary.
+    /// Prepares an object for ``field(_:of:)``: makes a dictionary unless its keys can be compared in the text.
     mutating func prepare(_ object: Int) {
         guard node(object).kind == .object, index.nodes[object].keys == .unknown else { return }
         if keysAreDistinct(object) {
@@ -91,7 +91,7 @@ struct DecodingCore {
         }
     }
 
-    /// Whether all keys are distinct ASCII without escapes. Up to 64 keys are compared if their filter bits are equal.
+    /// Whether all keys are distinct ASCII without escapes. For up to 64 keys, a filter avoids most comparisons.
     private func keysAreDistinct(_ object: Int) -> Bool {
         guard index.nodes[object].end <= 64 else { return manyKeysAreDistinct(object) }
         let end = Int(index.nodes[object].next)
@@ -157,8 +157,8 @@ struct DecodingCore {
     }
 
     /// Returns the node of a field's value; nil if there is no such field. Fields that are requested in the order of
-    /// the text are found with one comparison. After long searches in an object with many fields, it builds a
-    /// dictionary. So the total time is proportional to fields plus requests, not to their product.
+    /// the text are found with one comparison. In an object with many fields, a dictionary is built after a few long
+    /// searches. So the total time is proportional to fields plus requests, not to their product.
     mutating func field(_ name: String, of object: Int) -> Int? {
         let found = node(object)
         guard found.kind == .object, found.end > 0 else { return nil }
@@ -170,7 +170,7 @@ struct DecodingCore {
         return dictionaries[object]?[name]
     }
 
-    /// Objects with more fields than this get a dictionary after a few long searches.
+    /// Only objects with more fields than this get a dictionary because of long searches.
     private static let searchedFieldsMax: UInt32 = 32
     /// The number of long searches in an object after which a dictionary is built.
     private static let longSearchesMax: UInt32 = 2
@@ -214,8 +214,8 @@ struct DecodingCore {
             key = after
         }
         if steps > Self.longSearchSteps { noteLongSearch(object, found) }
-        // In Swift, a name that is not ASCII may be equal to an ASCII key: the Kelvin sign (U+212A) equals "K". A
-        // dictionary detects that.
+        // In Swift, a name that is not ASCII may equal an ASCII key: the Kelvin sign (U+212A) equals "K". Only a
+        // dictionary finds such a key.
         return name.allSatisfy { $0 < 0x80 } ? 0 : nil
     }
 
@@ -283,7 +283,7 @@ struct DecodingCore {
     mutating func enterNested(_ place: Place, _ step: PathStep) -> Place {
         var inner = enter(place, step)
         if nested.isEmpty { nested.append(NestedPlace(around: Place(depth: 0), step: step)) }
-        // With more than 65,535 containers at a time, coding paths in errors may be those of other containers.
+        // More than 65,535 nested containers cannot be numbered. Coding paths in errors may then be wrong.
         if nested.count <= Int(UInt16.max) {
             inner.nested = UInt16(nested.count)
             nested.append(NestedPlace(around: place, step: step))

@@ -2,15 +2,15 @@
 struct Place {
     /// The number of steps in ``DecodingCore/steps`` that lead to this position.
     var depth: UInt16
-    /// The index in ``DecodingCore/nested`` if this is the place of a nested container, whose steps may have been
-    /// overwritten; otherwise 0.
+    /// If this is the place of a nested container: its index in ``DecodingCore/nested``, because its steps may have
+    /// been overwritten. Otherwise 0.
     var nested: UInt16 = 0
 }
 
 /// The state of reading one JSON document.
 ///
-/// For one thread and one document at a time. If a model keeps a decoder or container after its `init(from:)`, the
-/// model reads null once the document is closed.
+/// For one thread and one document at a time. A model may keep a decoder or container after its `init(from:)`. Once the
+/// document is closed, such a container reads null.
 final class DecodingState {
     /// Stored behind a pointer, so that Swift does not check exclusive access at run time. This is safe, because its
     /// functions never call a model.

@@ -47,7 +47,7 @@ struct DocumentIndex {
     /// What is known about an object's keys.
     enum Keys: UInt8 {
         case unknown
-        /// All keys are ASCII without escapes, and distinct, so they can be compared byte by byte in the text.
+        /// All keys are distinct ASCII without escapes, so their bytes in the text can be compared with names.
         case distinct
         /// The object has a dictionary of its fields: see ``DecodingCore``.
         case indexed
@@ -108,7 +108,7 @@ struct DocumentIndex {
         return scanner.isAtEnd
     }
 
-    /// Adds the nodes of a value and its content. While an object or array is open, its `next` is its parent's node.
+    /// Adds the nodes of a value and its content. Until an object or array ends, its `next` is the node of its parent.
     private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
         var open = 0
         var depth = 0

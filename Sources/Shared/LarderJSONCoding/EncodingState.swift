@@ -12,8 +12,8 @@ struct Level {
     /// A unique number, by which a container checks that the level is still its own.
     var serial: UInt64 = 0
     var kind = Kind.undecided
-    /// Whether the level ends when the `encode(to:)` of a model returns. Otherwise it is a nested container, and ends
-    /// when the model continues with the parent container.
+    /// Whether the level ends when the `encode(to:)` of a model returns. Otherwise the level is a nested container,
+    /// which ends when the model continues with the parent container.
     var isScope = false
     /// The number of fields or elements written so far.
     var count = 0
@@ -157,8 +157,8 @@ struct EncodingCore {
         levels.deallocate()
     }
 
-    /// Prepares the state for another document. Does not reset the serial numbers, so that containers of previous
-    /// documents stay invalid.
+    /// Prepares the state for another document. Serial numbers continue, so that containers of previous documents stay
+    /// invalid.
     mutating func reset() {
         text.reset()
         clearLevels()
@@ -237,7 +237,7 @@ struct EncodingCore {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // The whole document would be empty, which is an error: let Foundation throw it.
+            // The model has encoded nothing, so the document would be empty. That is an error: let Foundation throw it.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }
@@ -259,8 +259,8 @@ struct EncodingCore {
         }
     }
 
-    /// Sets the kind of a level when the model requests a container. If the model requests the same kind again, it
-    /// continues the first container.
+    /// Sets the kind of a level when the model requests a container. A model that requests the same kind again
+    /// continues to write into the same object or array.
     mutating func decide(_ depth: Int, _ serial: UInt64, _ kind: Level.Kind) throws {
         try enter(depth, serial)
         if levels[depth].kind == kind, kind != .scalar { return }
@@ -270,8 +270,8 @@ struct EncodingCore {
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
-    /// Removes the text after `mark`: that of a field, an element or a single value whose encoding has failed. This is
-    /// needed because the model may catch the error and continue.
+    /// Removes the text after `mark`, which belongs to a field, an element or a single value whose encoding has failed.
+    /// This is needed because the model may catch the error and continue.
     mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }

@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// Encodes with Foundation: for models that are too deep for ``EncodingState``, or do not write their text in order.
+/// Encodes with Foundation a model that is too deep for ``EncodingState``, or that does not write its text in order.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -110,7 +110,7 @@ extension DecodingState {
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
-        // Count the object and twice the bytes, because Foundation may round the allocation up to a power of two.
+        // Count the object, and twice the bytes: Foundation may round the size of the allocation up to a power of two.
         if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
         return unsafeBitCast(data, to: type)
     }
@@ -123,7 +123,7 @@ extension DecodingState {
         guard let url = URL(string: text) else {
             throw corrupted("a URL was expected", place, step())
         }
-        // A URL refers to objects that contain its text in several forms and the positions of its parts.
+        // A URL has its text in several forms, and the positions of its parts, in objects of its own.
         core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
         return unsafeBitCast(url, to: type)
     }
@@ -181,8 +181,8 @@ func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type,
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Decodes with Foundation a text that is not UTF-8 or not JSON as in RFC 8259; Foundation accepts some of them. Texts
-/// that nest too deeply are rejected without calling Foundation, which traps for some of them (Swift 6.3).
+/// Decodes with Foundation a text that ``DocumentIndex`` rejects: Foundation accepts some texts that are not UTF-8 or
+/// not strict JSON. A text that nests too deeply is rejected here, because Foundation may trap (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
 ) throws -> Value {

@@ -1,9 +1,9 @@
 /// Encodes and decodes Codable models as JSON, several times as fast as Foundation's coders, with the same results.
 ///
-/// Writes the same text as Foundation's `JSONEncoder` with `.withoutEscapingSlashes` and the default strategies, except
-/// that an object's fields are in the model's order (Foundation's order is random). Accepts the same texts as
-/// Foundation's `JSONDecoder`, with the same values. Another difference: encoding a `Decimal` that is not a number
-/// throws, while Foundation writes a text that it cannot decode.
+/// Writes the same text as Foundation's `JSONEncoder` with `.withoutEscapingSlashes` and the default strategies. There
+/// are two differences: an object's fields are in the model's order (Foundation's order is random), and encoding a
+/// `Decimal` that is not a number throws (Foundation writes a text that it cannot decode). Accepts the same texts as
+/// Foundation's `JSONDecoder`, with the same values.
 ///
 /// Foundation's coders are used in rare cases. They encode models that write into a nested container after they have
 /// continued with its parent, that write a key twice, or that nest deeper than about 500 levels. In these cases
@@ -33,7 +33,7 @@ package struct JSONCoder: Sendable {
         state.userInfo = userInfo
         defer {
             state.core.pointee.reset()
-            // If a model kept a container, the container refers to the state too. Then the state is not reused.
+            // If the model has kept a container, that container refers to the state too. Such a state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.encodingStates.put(state) }
         }
         do {
@@ -71,7 +71,7 @@ package struct JSONCoder: Sendable {
         var state = Self.decodingStates.take() ?? DecodingState()
         defer {
             state.close()
-            // If a model kept a container, the container refers to the state too. Then the state is not reused.
+            // If the model has kept a container, that container refers to the state too. Such a state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.decodingStates.put(state) }
         }
         guard state.open(text, userInfo) else { return try foundationDecode(type, text, userInfo: userInfo) }

@@ -90,7 +90,7 @@ struct JSONScanner {
         while true {
             while end &- position >= 8 {
                 let word = UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self)
-                // The lowest mark is always right. Higher ones may be wrong, because the subtraction may borrow.
+                // Use only the lowest mark, which is always right. Higher marks may be wrong: see ``Words/marks(_:)``.
                 let marks = Words.marks(word) | word & Words.tops
                 if marks != 0 {
                     position &+= marks.trailingZeroBitCount >> 3

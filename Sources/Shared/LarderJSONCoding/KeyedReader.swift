@@ -16,7 +16,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         object = node
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
         state.core.pointee.prepare(node)
-        // Count memory for simple fields, because the model may store them in a class instance.
+        // Count memory for all fields: if the model is a class, it stores them outside its inline value.
         state.core.pointee.note(made: Made.simpleBytes &* Int(state.core.pointee.node(node).end))
     }
 

@@ -2,7 +2,7 @@
 /// adds up these upper bounds while it reads:
 ///
 /// - For an array or dictionary that is decoded directly: its slots.
-/// - For each value read from an unkeyed container: ``growth`` slots, in case the model collects the values in a set.
+/// - For each value read from a keyed container, even an absent one: a slot, because the model may be a class.
 /// - For each value read from a keyed container, even an absent one: a slot, in case the model is a class.
 /// - The contents of strings and data, and the headers of objects.
 ///
@@ -12,7 +12,7 @@ enum Made {
     static let objectBytes = 48
     /// The slot for a value of a simple type: a string, a number, a UUID or a Decimal.
     static let simpleBytes = 24
-    /// The maximum number of slots that a growing collection has for each element.
+    /// The maximum number of slots for each element of a collection that grows while it is filled.
     static let growth = 3
 
     /// Returns the memory of an array with capacity for `count` elements.

@@ -48,7 +48,7 @@ enum NumberText {
         var digits: UInt64 = 0
         var exponent = 0
         var isNegative = false
-        /// Whether `digits` and `exponent` are complete: the number has at most 19 significant digits.
+        /// Whether `digits` and `exponent` are exact: the number has at most 19 significant digits.
         var isExact = true
 
         init(_ text: UnsafeBufferPointer<UInt8>) {

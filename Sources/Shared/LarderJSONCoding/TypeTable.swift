@@ -32,7 +32,7 @@ struct TypeTable<Direct> {
     struct Entry {
         var type: ObjectIdentifier?
         var kind = TypeKind.model
-        /// The bytes to count for each decoded model of the type: an object's header, or an indirect enum case's box.
+        /// The memory to count for each decoded model of the type, in case it is an object or an indirect enum case.
         var objectBytes = 0
         /// The metatype that encodes or decodes the type if the kind is `direct`; otherwise nil.
         var direct: Direct?

@@ -1,8 +1,8 @@
 /// The names of the fields that were written to an object so far, to detect a repeated name.
 ///
-/// Up to ``fewMax`` names are compared in the text itself, if a 64-bit filter shows that a name may be repeated. A set
-/// of strings is used for more names. It is also used once a name is escaped or not ASCII, because Swift may consider
-/// such a name equal to another although their bytes differ.
+/// Up to ``fewMax`` names stay in the text. A new name is compared with them only if a 64-bit filter shows that it may
+/// be a repetition. A set of strings is used instead for more names, and for names that are escaped or not ASCII,
+/// because Swift may consider two such names equal although their bytes differ.
 struct WrittenNames {
     private static let fewMax = 24
 
@@ -39,7 +39,7 @@ struct WrittenNames {
         if let name = order.popLast() {
             all.remove(name)
         } else {
-            // The name's bit stays in the filter, which at most causes an unnecessary comparison.
+            // The name's bit stays in the filter. That may only cause an unnecessary comparison.
             _ = ranges.popLast()
         }
     }

@@ -1,7 +1,7 @@
 import LarderJSONCoding
 import LarderVocabulary
 
-/// Why stored bytes cannot be decoded as the requested type, for reasons other than a decoder's error.
+/// Why stored bytes cannot be decoded as the requested type, if the reason is not an error of the decoder.
 package enum DecodingProblem: Error {
     case rawBytes(any Error)
     case notText

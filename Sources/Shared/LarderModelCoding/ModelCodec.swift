@@ -34,15 +34,15 @@ public struct ModelCodec: Sendable {
     /// has the same bytes whichever program stores it, and a client rarely needs to ask the daemon for the codec.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for all values, including bytes and text. Other programs can read it. A `Date` is stored as seconds
-    /// since 2001, without loss of precision, and `Data` as base64. Infinite numbers, NaN, and more than 511 nested
-    /// objects and arrays cannot be encoded. Fields are in the order in which the model encodes them. For other formats
+    /// JSON for all values, including bytes and text. Other programs can read it. A `Date` is stored as seconds since
+    /// 2001, without loss of precision, and `Data` as base64. Fields are in the order in which the model encodes them.
+    /// It is an error to encode infinite numbers, NaN, or more than 511 nested objects and arrays. For other formats
     /// see ``json(encoder:decoder:)``.
     ///
     /// Larder's own coder is several times as fast as Foundation's, with the same results. Foundation's encoder is used
     /// instead if a model's `encode(to:)` returns to a nested container after using another one, or writes a key twice;
-    /// `encode(to:)` is then called twice. Foundation's decoder is used for texts that are not strict JSON in UTF-8; it
-    /// can read some of these.
+    /// `encode(to:)` is then called twice. Foundation's decoder is used instead if a text is not strict JSON in UTF-8,
+    /// because Foundation can read some such texts.
     public static let json = ModelCodec(kind: .json)
 
     /// Returns a codec for JSON that uses your own coders, for example for dates in ISO 8601, sorted fields or keys in
@@ -79,7 +79,7 @@ public struct ModelCodec: Sendable {
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// The same object for all codecs that decode alike; nil for those that decode like the standard one.
+    /// The same object for all codecs that decode in the same way; nil if they decode like ``standard``.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil

@@ -6,12 +6,12 @@ import LarderPlatform
     import Foundation
 #endif
 
-/// The memory, in bytes, that a decoded model uses in addition to its inline value (for example its strings and
-/// arrays): an upper bound if possible, or nil.
+/// The memory, in bytes, that a decoded model uses in addition to its inline value, for example for strings and arrays:
+/// an upper bound if possible, or nil.
 ///
-/// Larder's JSON decoder counts the memory that it allocates. Models of other decoders are traversed with reflection,
-/// unless that takes too long. An initializer of a model may allocate more than the decoder counts. Therefore some
-/// models of each type are traversed too, and all models of a type after one of them was much larger than counted.
+/// Larder's JSON decoder counts the memory that it allocates. But a model's initializer may allocate more. Therefore
+/// some models of each type are also traversed with reflection; if one uses much more than counted, all later models of
+/// its type are traversed. Models of other decoders are always traversed, unless that takes too long.
 package struct ModelSize {
     /// The number of bytes; nil if it is larger than ``most`` or cannot be determined.
     package private(set) var bytes: Int?
@@ -52,7 +52,7 @@ private final class UndercountedTypes: @unchecked Sendable {
 
     static let shared = UndercountedTypes()
 
-    /// The first four models of a type are all traversed, and then one in 16.
+    /// The first four models of each type are traversed, and then one in 16.
     private static let firstModels = 4
     private static let oneIn = 16
 
@@ -176,7 +176,7 @@ extension ContiguousArray: Walkable {
 
 extension Set: Walkable {
     fileprivate func walk(_ walk: inout ModelWalk) {
-        // The hash table has up to half as many slots more than its capacity.
+        // The hash table may have half as many slots again as the capacity.
         walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: MemoryLayout<Element>.stride)
     }
 }

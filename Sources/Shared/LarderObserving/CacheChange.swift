@@ -2,8 +2,8 @@ import LarderVocabulary
 
 /// A change of one or more entries, as reported by `changes()` of the library's `Cache` and the client's `RemoteCache`.
 ///
-/// It contains the key, but not the value. Several pending changes of a key are coalesced into one. A read after
-/// receiving a change returns the changed entry or a newer one. Thread-safe: a value.
+/// It contains the key, but not the value. Several pending changes of a key become one. A read after this change was
+/// received returns the changed entry or a newer one. Thread-safe: a value.
 public struct CacheChange: Hashable, Sendable {
     /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -65,8 +65,8 @@ public struct DecodedChange<Value: Sendable>: Sendable {
     /// The key as text: see ``CacheChange/key``.
     public var key: String? { change.key }
 
-    /// The key's value when the iterator returned this change. Nil for changes other than ``CacheChange/Kind/stored``,
-    /// and if the entry has been removed meanwhile, which a later change reports.
+    /// The key's value when the iterator returned this change. Nil if the change is not ``CacheChange/Kind/stored``, or
+    /// if the entry has been removed meanwhile; a later change then reports the removal.
     /// - Throws: the errors of the cache's `value(forKey:)`, for example if the value has another type. The sequence
     ///   continues nevertheless.
     public var value: Value? {

@@ -50,8 +50,8 @@ public final class CacheChanges: AsyncSequence, Sendable {
         /// Returns the next change; nil at the end.
         /// - Throws: In the library `LarderError`: `deleted` when the database was deleted, which ends the sequence. In
         ///   the client `LarderClientError`: `closed` when the connection was lost, and `server` if the daemon rejects
-        ///   the subscription. After `closed`, you can call this again: it returns ``CacheChange/Kind/fellBehind``
-        ///   after the client has reconnected.
+        ///   the subscription. After `closed` you can call this function again. It then waits until the client has
+        ///   reconnected, and returns ``CacheChange/Kind/fellBehind``.
         public mutating func next() async throws -> CacheChange? { try await changes.buffer.next() }
     }
 }

@@ -24,8 +24,8 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     private let max: Int
     private let lock = Lock()
-    /// The queue of pending changes, in the order of their numbers, starting at index `head`. If a key's change has
-    /// moved behind a purge, its old place remains in the queue and is skipped.
+    /// The queue of pending changes, in the order of their numbers, starting at index `head`. If a key changes again
+    /// after a purge, its change gets a new place after the purge; the old place stays in the queue and is skipped.
     private var places: [Place?] = []
     private var head = 0
     private var nextNumber = 0
@@ -35,7 +35,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var purgedTags = 0
     /// The number of the place of the last purge of tags; -1 if none is pending.
     private var lastTagPurge = -1
-    /// These three come before the queue, except that `loss` is thrown after it if no changes were lost.
+    /// `loss`, `hasFallenBehind` and `isPurged` are returned before the queue; `loss` after it if no changes were lost.
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false

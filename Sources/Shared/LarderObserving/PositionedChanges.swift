@@ -10,11 +10,11 @@
 /// }
 /// ```
 ///
-/// - A change is reported with the current entry, not the entry at the time of the change. If a key changes several
-///   times, the earlier changes may be left out.
+/// - A change is reported with the entry's current state, not its state at the time of the change. If a key changes
+///   several times, the earlier changes may be left out.
 /// - Evictions are not reported. Nor is expiry, because ``PositionedChange/deadline`` was reported with the entry.
 /// - Changes are read in batches. ``PositionedChange/position`` is the start of the batch, except for the last change
-///   of a batch. A reader that continues there gets some changes again, so applying a change twice must do no harm.
+///   of a batch. So a reader that continues may get some changes again: applying a change twice must do no harm.
 /// - From the first such sequence until the larder is closed, the larder remembers the latest changes in a limited
 ///   amount of memory. If the changes after a reader's position are no longer remembered, the reader gets
 ///   ``PositionedChange/Kind/passBegan``, all entries, and ``PositionedChange/Kind/passEnded``.
