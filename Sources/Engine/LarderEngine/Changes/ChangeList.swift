@@ -33,7 +33,8 @@ final class ChangeList: CommitNotes {
     /// Sorts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:
     ///   - first: the index of the unit's first change.
-    ///   - steps: for each change of the unit, in the order of adding, its place in the unit. The sort is stable.
+    ///   - steps: the place of each change in the unit, in the order of adding. Changes with equal places keep their
+    ///     order.
     func order(from first: Int, by steps: [Int]) {
         // The counts differ if observers were added or removed in the meantime.
         guard changes.count - first == steps.count else { return }

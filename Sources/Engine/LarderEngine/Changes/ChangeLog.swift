@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// The latest changes of the databases that have followers (clients and other larders that copy every change). The log
-/// contains the changed keys in the order of their changes, without values, and only the last change of each key.
+/// contains the changed keys, without values, in the order of their changes. It has only the last change of each key.
 ///
 /// A database has a log from its first follower on, until nobody has read the log for a week. If the logs reach the
 /// memory limit, the oldest changes of the largest log are dropped. A follower that has not read them does a full pass:
@@ -60,7 +60,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     /// Starts the log of a database, unless it has one.
     /// - Parameter sequence: a commit sequence number; everything up to it is committed.
-    /// - Returns: the ID of the log's feed, the place of its last change, and whether the log is new.
+    /// - Returns: the ID of the log's feed, the place of the log's last change, and whether the log is new.
     func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (
         feed: UInt64, end: ChangePlace, isNew: Bool
     ) {
@@ -79,7 +79,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Returns the ID of a database's feed and the place of its last change; nil if the database has no log.
+    /// Returns the ID of a database's feed, and the place of the feed's last change; nil if the database has no log.
     package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
         lock.withLock { log(of: database).map { ($0.feed, $0.last) } }
     }
@@ -105,9 +105,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// The most by which the time of a version from another larder may be ahead of the clock here, in milliseconds: a
-    /// day. Later versions here get higher times. A version further ahead comes from a wrong clock or is forged, and
-    /// counts as a day ahead.
+    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day.
+    /// Versions made here later get a higher time than this one. If a version is further ahead, its clock was wrong or
+    /// the version is forged, and it counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
     /// Records the version of a change that was made in another larder, so that later changes here get higher versions.
@@ -126,7 +126,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Returns the version of the last complete purge of all entries; nil if none is known.
+    /// Returns the version of the last purge of all entries that is complete; nil if none is known.
     func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock { log(of: database)?.finishedPurge }
     }
@@ -203,8 +203,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    /// True: followers also need changes that make no difference to readers yet. For example, an entry that does not
-    /// expire under the current policy becomes permanent, so that no later policy affects it.
+    /// True: followers also need changes that readers do not see yet. For example, an entry that does not expire under
+    /// the current policy is made permanent. Only a later policy shows the difference.
     package var wantsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
@@ -230,9 +230,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// Returns the version of a change. A change from another larder keeps its version, and so does a change whose
-    /// version has a sequence. Others get a new version, higher than all previous ones in the log. Called in the order
-    /// of the commits, with `lock` held.
+    /// Returns the version of a change. A version from another larder, or one that has a sequence already, is kept. All
+    /// other changes get a new version, higher than all previous ones in the log. Called in the order of the commits,
+    /// with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }
@@ -461,8 +461,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Handles a failed write to the files. The failure has removed them, so all logs must be written to new files.
-    /// Called with `lock` held.
+    /// Handles a failed write to the files: ``ChangeLogFiles`` has removed them, so all logs must be written to new
+    /// files. Called with `lock` held.
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,
@@ -511,7 +511,7 @@ struct KnownVersions {
     var change: ChangeVersion?
     /// The last purge of the whole database, which may still be removing entries.
     var purge: ChangeVersion?
-    /// The last complete purge of the whole database.
+    /// The last purge of the whole database that is complete.
     var finishedPurge: ChangeVersion?
 
     /// The later of ``change`` and ``purge``; nil if neither is known.

@@ -15,7 +15,7 @@ final class ChangeLogFiles: @unchecked Sendable {
     }
 
     private let directory: String
-    /// Returns the size limit of the files in bytes, which only the last segment may exceed.
+    /// Returns the limit of the files' total size, in bytes. When it is exceeded, the oldest segments are removed.
     private let bytesMax: @Sendable () -> Int
     private let files: JournalFiles
     private let lock = Lock()
@@ -53,7 +53,7 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Starts a new segment with `records`, and removes the oldest segments if all together exceed the size limit.
+    /// Starts a new segment with `records`. Then removes the oldest segments if the total size exceeds its limit.
     /// - Throws: if the segment cannot be written; all files are then removed, and no records can be appended.
     func begin(_ records: [UInt8]) throws(FileError) {
         try lock.withLock { () throws(FileError) in

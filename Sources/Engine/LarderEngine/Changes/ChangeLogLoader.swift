@@ -27,7 +27,7 @@ struct ChangeLogLoader {
     private var machine: [UInt8] = []
     private var isChanging = false
     private var isClosed = false
-    /// Whether a change was found that is not in the journal. Any frame after it makes the files invalid.
+    /// Whether a change was found that is not in the journal. Any frame after that change makes the files invalid.
     private var isCut = false
 
     /// - Parameters:

@@ -62,7 +62,7 @@ final class DatabaseChanges {
         FeedState(feed: feed, last: last, purge: purge, readAt: readAt, previousFeeds: previousFeeds)
     }
 
-    /// Takes over the state that a new segment of the files begins with.
+    /// Takes over the state at the start of a new segment of the files.
     /// - Returns: false if the state does not continue this log, because changes are missing in between.
     func resume(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }

@@ -1,5 +1,5 @@
 /// Finds records that lack their key in the expiry index, in bounded memory. The caller must first add all records, and
-/// then all index keys. LevelDB has them in the same order.
+/// then all index keys, because LevelDB stores them in this order.
 ///
 /// It keeps the hashes of the keys. If there are too many, it continues with only a part of the keys, ``part``. The
 /// caller must then repeat the comparison for each of the other parts.
@@ -46,7 +46,7 @@ struct IndexComparison {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// Adds a record that must have an index key of a certain kind, whose bucket time is at least `time`.
+    /// Adds a record that must have an index key of the given kind, with a bucket time of at least `time`.
     mutating func want(
         _ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false
     ) {

@@ -18,7 +18,7 @@ enum JournalCheck {
         /// The keys of the journal's operations.
         fileprivate(set) var keys = JournalKeys()
 
-        /// Whether the journal has certainly lost commit units up to `needed`, the last one that a LevelDB needs.
+        /// Whether it is certain that the journal lost units up to `needed`, the last unit that a LevelDB needs.
         func isLossProven(needed: UInt64) -> Bool {
             guard isKnown || origin == .unknown else { return false }
             return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
@@ -61,7 +61,7 @@ enum JournalCheck {
         return .unknown
     }
 
-    /// Returns the time of the newer mark; 0 if there is none.
+    /// Returns the time of the newer of the two marks in the file `TIME`; 0 if there is none.
     private static func time(_ directory: String, _ report: inout CheckReport) -> Int64 {
         do {
             guard let bytes = try FileSystem.read(directory + "/" + TimeKeeper.fileName) else { return 0 }

@@ -78,7 +78,7 @@ package struct LarderCheck {
 
     /// Reports, and returns, the databases that the larder had when it was last used and that have no files now.
     private mutating func addMissing(_ found: [String]) -> [String] {
-        // If this file cannot be read, the check of the journal reports it.
+        // If this file cannot be read, the check of the journal reports that.
         let previous = (try? SequencesFile.read(in: directory))?.databases ?? []
         let missing = previous.filter { name in
             guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
@@ -123,7 +123,7 @@ package struct LarderCheck {
         throw LarderError(.invalidArgument, "\(directory) is not a larder" + hint, operation: "check")
     }
 
-    /// Adds a note for each of these databases that has no directory. This is not a problem: the journal keeps the
+    /// Adds a note for each database in `names` that has no directory. This is not a problem: the journal keeps the
     /// operations of a deleted database for a while.
     private mutating func noteMissing(_ names: Set<String>) {
         for name in names.sorted() where !FileSystem.exists(directory + "/" + name) {

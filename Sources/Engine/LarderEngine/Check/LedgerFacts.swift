@@ -1,8 +1,8 @@
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Reads the ledger of a larder that no process has open. The ledger is the internal database that stores purges of
-/// tags, functions and origins as facts. Its tables are read at most once, for all databases.
+/// Reads the ledger of a larder that no process has open. The ledger is the internal database of facts: functions,
+/// origins, and purges of tags. Its tables are read at most once, for all databases.
 ///
 /// Not thread-safe.
 final class LedgerFacts {
@@ -18,8 +18,8 @@ final class LedgerFacts {
         isAbsent = if case .absent = DatabaseDirectory(path) { true } else { false }
     }
 
-    /// Whether the database may have purges of tags: the ledger has some, or notes that facts were lost, or cannot be
-    /// read. The last problem is reported separately.
+    /// Whether the database may have purges of tags: the ledger has some, or has a note that facts were lost, or cannot
+    /// be read. A ledger that cannot be read is reported separately.
     func mayHavePurges(of database: String) -> Bool {
         if isAbsent { return false }
         let wanted = [TagFacts.key(database), Ledger.Loss.key]

@@ -132,8 +132,9 @@ final class CheckpointPass: CheckpointWork {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB copies a batch to its memory, and makes two more copies when it writes that to a table. So before
-            // a second long batch, wait until LevelDB has written the first one to a table and freed its memory.
+            // LevelDB copies a batch to its memtable, and makes two more copies when it writes the memtable to a table.
+            // So before a second long batch, wait until LevelDB has written the first one to a table and freed its
+            // memory.
             if batch.byteCount >= EpochStore.versionMergeBytesMin {
                 if hasWrittenLong { store.flushMemtable() }
                 hasWrittenLong = true
@@ -178,8 +179,8 @@ private struct SortedRun {
         var keyCount: Int32
         /// The record's length in bytes; 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
-        /// The entry's key in the expiry index, as LevelDB has it now and as it should be, each as
-        /// ``ExpiryIndex/Slot``.
+        /// The entry's key in the expiry index: the one that LevelDB has now, and the one that it should have. Each is
+        /// an ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
         var newIndex: UInt64
         /// Whether LevelDB is known to have no record of the key.

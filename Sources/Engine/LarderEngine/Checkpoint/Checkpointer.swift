@@ -162,7 +162,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         metBusy = false
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
-        /// Why entries of at least one database cannot be written to LevelDB.
+        /// Why the entries of a database cannot be written to LevelDB; nil if all can be written.
         var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
@@ -172,7 +172,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // Pause: otherwise the next checkpoint would be due at once, and have the same result.
+        // Pause: otherwise the next checkpoint would be due at once, and meet the same obstacle.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
@@ -195,7 +195,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             context.report(.debug, "the journal could not be synced before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
-            // Return although the journal is not synced: LevelDB now needs the entries even more.
+            // Return without an error: the journal cannot be synced, so the entries are safer in LevelDB.
         }
     }
 
@@ -262,7 +262,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             // succeeded or failed.
             pipeline.drain()
             if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
-                // The new state of an entry must be as durable as the one that it replaced.
+                // An entry's new state must be as durable as its old state, whose segment is about to be removed.
                 try journal.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
@@ -283,9 +283,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records in each LevelDB that has all entries up to the cut that it no longer needs the journal. Otherwise the
-    /// journal would seem to have lost entries if a power failure, after the removal of the old segments, loses the
-    /// header of the next one. Synced by ``noteSynced()``.
+    /// Records in each LevelDB that has all entries up to the cut: it no longer needs the journal. After the old
+    /// segments are removed, a power failure may lose the header of the next segment. Without this record, the journal
+    /// would then seem to have lost entries. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {

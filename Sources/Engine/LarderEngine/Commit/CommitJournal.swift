@@ -56,7 +56,7 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: Whether the files are in place
 
-    /// Checks whether another program has removed or replaced the journal's files, and reports if that has changed.
+    /// Checks whether another program has removed or replaced the journal's files. Reports a change of the result.
     /// Called often.
     func checkFiles() {
         let isGone = segments.isGone
@@ -73,8 +73,8 @@ final class CommitJournal: @unchecked Sendable {
             + "until they are back; to use a new larder, restart the process"
     }
 
-    /// Returns the error for writes if they would be lost, or if the journal is full; otherwise nil. Usually two atomic
-    /// loads.
+    /// Returns the error for writes if the journal's files are gone or if the journal is full; otherwise nil. Usually
+    /// two atomic loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(
@@ -136,8 +136,8 @@ final class CommitJournal: @unchecked Sendable {
     }
 
     /// Appends a batch once, without retries.
-    /// - Returns: nil after success, otherwise the error. `doubt` explains why the batch may survive nevertheless; it
-    ///   is empty if the batch cannot survive.
+    /// - Returns: nil after success, otherwise the error. `doubt` explains why the batch may survive despite the error;
+    ///   it is empty if the batch cannot survive.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
@@ -262,8 +262,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no commit was rolled back since the cut. If none was, every entry that the checkpoint has read since
-    /// then is committed once its commit unit is decided.
+    /// Whether no commit was rolled back since the cut. Only then is every entry that the checkpoint has read since the
+    /// cut known to be committed once its commit unit is decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.

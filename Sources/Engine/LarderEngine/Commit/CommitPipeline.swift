@@ -158,9 +158,9 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Queues a change of a whole database that becomes durable together with operations in the journal. These are one
-    /// unit with a frame of its own, which is synced. Called with all shard locks of the database held, and those of
-    /// the operations' keys.
+    /// Queues a change of a whole database that becomes durable together with operations in the journal. The change and
+    /// the operations are one unit with a frame of its own, which is synced. Called with all shard locks of the
+    /// database held, and those of the operations' keys.
     /// - Returns: the unit's sequence.
     func enqueue(
         committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
@@ -205,8 +205,8 @@ package final class CommitPipeline: @unchecked Sendable {
         if let failure = failure(of: ticket) { throw failure }
     }
 
-    /// Why the last write failed; nil if it succeeded. Not nil while a rollback is pending, because until it is done,
-    /// every commit fails.
+    /// Why the last write failed; nil if it succeeded. Not nil while a rollback is pending, because every commit fails
+    /// until the rollback is done.
     var lastFailure: LarderError? {
         let last = lastDecided
         return failure(of: CommitTicket(sequence: last))
@@ -312,7 +312,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Leading
 
-    /// Commits the queue until `sequence` is decided, and leaves the rest to other threads. Called with `lock` held,
+    /// Commits the queue until `sequence` is decided, and leaves later units to other threads. Called with `lock` held,
     /// and returns with it held.
     /// - Parameter mayBlock: whether this thread may block to free space on a full file system. If not, batches that
     ///   need space stay in the queue.

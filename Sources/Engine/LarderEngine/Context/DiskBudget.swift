@@ -172,8 +172,8 @@ package final class DiskBudget: @unchecked Sendable {
     }
 
     /// After the file system has become full, ``reach`` is reduced by at most this many times
-    /// ``DiskThresholds/reserveBytes(of:)``. Otherwise an eviction that frees no space would remove everything: other
-    /// programs may take the space at once, or backups may have links to the files.
+    /// ``DiskThresholds/reserveBytes(of:)``. Without this bound, an eviction that frees no space would remove
+    /// everything: other programs may take the space at once, or backups may have links to the files.
     private static let reserveShareMax = 4
 
     /// The size of all files in bytes, as last measured.

@@ -1,7 +1,7 @@
 import LarderLevelDB
 
 /// The thresholds that follow from a disk limit: the usage at which eviction starts and stops, and the largest sizes of
-/// a checkpoint and of a merge. It contains only arithmetic, so that this can be tested alone.
+/// a checkpoint and of a merge. This type is only arithmetic, so that the thresholds can be tested alone.
 ///
 /// ```
 /// 0 ────────────── low ── high ────────── ceiling ── limit
@@ -19,8 +19,8 @@ package struct DiskThresholds: Hashable, Sendable {
     package let high: Int
     package let ceiling: Int
     /// The bytes of tables that one eviction step reads and merges: an eighth of the limit. A step removes about half
-    /// of them. Smaller steps make merges more expensive; larger steps take longer, and merge many tables to remove
-    /// little. At least 8 MiB, because LevelDB merges that much in one step anyway, and at most 64 MiB.
+    /// of them. Smaller steps merge more bytes per removed byte; larger steps take longer, and also merge tables with
+    /// little to remove. At least 8 MiB, because LevelDB merges that much in one step anyway, and at most 64 MiB.
     package let rangeBytes: Int
     /// The most bytes by which a merge may exceed the limit. For a merge that needs more, the additional space is kept
     /// free below the limit.

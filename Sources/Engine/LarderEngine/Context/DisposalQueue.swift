@@ -32,7 +32,7 @@ final class DisposalQueue: @unchecked Sendable {
     /// Whether anything is waiting.
     var hasWork: Bool { lock.withLock { !items.isEmpty } }
 
-    /// Closes and removes what is waiting. The next call retries what failed. May block while LevelDB compacts.
+    /// Closes and removes the queued items. The next call retries those that failed. May block while LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
             defer { items = [] }

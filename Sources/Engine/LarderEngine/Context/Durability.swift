@@ -1,6 +1,6 @@
 /// The failures that a write survives once it is acknowledged.
 public enum Durability: String, Sendable, CaseIterable {
-    /// Written to the operating system: survives the death of the process (SIGKILL), but not of the machine.
+    /// Written to the operating system: survives the death of the process (SIGKILL), but not a failure of the machine.
     case os
     /// Like ``os``, plus an fsync at least once a second. The default.
     case everysecond

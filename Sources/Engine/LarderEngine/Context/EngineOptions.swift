@@ -54,13 +54,13 @@ package struct EngineOptions: Sendable {
 
     /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16
     /// MiB; 0 for none. The size does not affect the results of commands. Dirty entries count too, and cannot be
-    /// evicted. A checkpoint is due when they take half of this (but at least 32 MiB), or when the journal reaches
-    /// ``checkpointBytes``.
+    /// evicted. A checkpoint is due when dirty entries take half of this size (but at least 32 MiB), or when the
+    /// journal reaches ``checkpointBytes``.
     package var memoryBytes = 16 << 20
     /// The size limit of a record or attachment that is kept in memory, as a fraction of ``memoryBytes``: 32 means a
-    /// 32nd. Longer ones would evict too many others.
+    /// 32nd. A longer one would evict too many others.
     package var largestMemoryPart = 32
-    /// A record in memory of at least this size is pinned while it is copied, instead of keeping its shard locked: 1
+    /// A record in memory of at least this size is pinned while it is copied, so that its shard need not stay locked: 1
     /// MiB.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
@@ -99,6 +99,6 @@ package struct EngineEvent: Sendable {
     }
     package let level: Level
     package let message: String
-    /// Whether the event is about damage of the larder's files, which is salvaged or set aside.
+    /// Whether the event is about damaged files of the larder, which are salvaged or set aside.
     package var isDamage = false
 }

@@ -10,7 +10,7 @@ final class LarderContext: Sendable {
     private let blockCache: BlockCache
     /// The last commit unit in the journal when the larder was opened; `max` if unknown.
     let journalEnd = Atomic<UInt64>(.max)
-    /// When the ledger lost facts (purges of tags, functions or origins), in milliseconds since 1970; 0 if it lost
+    /// When the ledger lost facts (functions, origins, or purges of tags), in milliseconds since 1970; 0 if it lost
     /// none; negative until the ledger was read.
     let factsLost = Atomic<Int64>(-1)
     let sequences: Sequences

@@ -148,8 +148,8 @@ final class Sequences: @unchecked Sendable {
         return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
     }
 
-    /// Reserves more sequences when few reserved ones are left. It then does two fsyncs, so a background thread calls
-    /// it in advance.
+    /// Reserves more sequences when few reserved ones are left. Reserving does two fsyncs, so a background thread calls
+    /// this in advance.
     /// - Parameter last: the last sequence that was taken.
     func extendIfNeeded(last: UInt64) {
         let reserved = unitsReserved.load(ordering: .relaxed)
@@ -161,9 +161,9 @@ final class Sequences: @unchecked Sendable {
     /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether the journal, which ends with the sequence `end`, has certainly lost a later part: a database needs the
-    /// journal up to `needed`. If `needed` is above the recorded bound, it proves nothing, because it was assigned
-    /// before the current numbering began: SEQUENCES may have been lost since.
+    /// Whether it is certain that the journal, which now ends with the sequence `end`, was longer: a database needs it
+    /// up to `needed`. If `needed` is above the recorded bound, it proves nothing. Such a number is from before the
+    /// current numbering, which may have begun because SEQUENCES was lost.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }

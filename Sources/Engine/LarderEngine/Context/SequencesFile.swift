@@ -10,7 +10,7 @@ import LarderPlatform
 /// databases LEDGER books
 /// crc32c 0a1b2c3d
 /// ```
-/// It is replaced by rename, so that a crash leaves the old one or the new one. Versions 1 and 2 have no line
+/// A new file replaces the old one by rename, so that a crash leaves one of them intact. Versions 1 and 2 have no line
 /// `databases`; since version 2 the larder may have a ``Ledger``.
 package struct SequencesFile: Hashable, Sendable {
     package static let name = "SEQUENCES"
@@ -21,7 +21,7 @@ package struct SequencesFile: Hashable, Sendable {
 
     /// An upper bound of the sequences of all commit units so far.
     package var commitUnits: UInt64
-    /// An upper bound of the numbers of all epochs so far, and of those in the names of other files.
+    /// An upper bound of the numbers of all epochs so far, and of the numbers in other files' names.
     package var epochs: UInt64
     /// The databases that have directories, including the ledger.
     package var databases: Set<String>

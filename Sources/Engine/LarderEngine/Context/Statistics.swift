@@ -19,7 +19,7 @@ package final class Statistics: Sendable {
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
     /// Expired entries, counted when a read finds them expired in memory, or else when they are removed. An entry is
-    /// counted twice only if memory evicts it after that read and before its removal.
+    /// counted twice only if it is evicted from memory between that read and its removal.
     package let expired = Atomic<Int>(0)
     package let expiryLag = ExpiryLag()
     package let indexSwept = Atomic<Int>(0)

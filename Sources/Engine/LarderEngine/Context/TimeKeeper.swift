@@ -132,8 +132,8 @@ final class TimeKeeper: @unchecked Sendable {
         let reached = time.reached
         // Write a mark also after the clock was set: a mark has both times, and the next process uses their difference.
         guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
-        // Also after a failed write: otherwise every later use of the time would retry at once, instead of after
-        // `EngineTime.unmarkedMilliseconds`.
+        // Record the mark even after a failed write: otherwise every later use of the time would retry at once, instead
+        // of after `EngineTime.unmarkedMilliseconds`.
         defer { time.noteMark(reached) }
         do throws(FileError) {
             try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))

@@ -35,8 +35,8 @@ extension Database {
     }
 
     /// Takes over the contents of POINTER before the files are opened, so that all callers see the policy, and the
-    /// valid operations of the journal are known. If POINTER cannot be read, the database keeps the journal's
-    /// operations until it can; opening reports the cause. Called before other threads can use the database.
+    /// valid operations of the journal are known. While POINTER cannot be read, the database keeps the journal's
+    /// operations; opening reports the cause. Called before other threads can use the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()
         if let pointer {
@@ -80,8 +80,8 @@ extension Database {
         }
     }
 
-    /// Records in POINTER that the epoch's files exist, as ``recordFilesInPointer()`` does, when the larder is closed.
-    /// Failures are ignored, because the next start can do without this.
+    /// Like ``recordFilesInPointer()``, for a larder that is being closed. Failures are ignored, because the next start
+    /// can do without this.
     private func noteThatFilesAreMade(_ state: DatabaseState) {
         guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
         var pointer = state.pointer

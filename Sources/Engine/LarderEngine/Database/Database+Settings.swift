@@ -76,9 +76,9 @@ extension Database {
     /// locks held.
     func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
-    /// Records that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
-    /// changed since ``DatabaseState/policyChanges`` had the value `policyChanges`. Waits until the record is on the
-    /// disk.
+    /// Records that every governed entry of `store` (one that follows the policy) has its key in the expiry index.
+    /// Waits until the record is on the disk. Does nothing if the policy was changed since
+    /// ``DatabaseState/policyChanges`` had the value `policyChanges`.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState

@@ -167,8 +167,8 @@ extension Database {
 
     // MARK: Operations of the journal while the epoch was unknown
 
-    /// Applies to memory those of the journal's operations, kept while the epoch was unknown, that are valid in the
-    /// epoch. Called with all shard locks held, after the state has the current epoch.
+    /// Applies to memory the operations in ``unresolved`` that are valid in the current epoch. Called with all shard
+    /// locks held, after the epoch became known.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
@@ -186,8 +186,8 @@ extension Database {
         unresolved = UnresolvedOperations()
     }
 
-    /// Commits these operations again, so that the segments of the journal that contain them can be removed.
-    /// - Returns: the last of the new commit units; 0 if no operations were kept.
+    /// Commits the operations in ``unresolved`` again, so that the journal's segments with them can be removed.
+    /// - Returns: the last of the new commit units; 0 if ``unresolved`` is empty.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0
         let kept = shards.withAllLocked { unresolved.epochs.sorted { $0.key < $1.key } }

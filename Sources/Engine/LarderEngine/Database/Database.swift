@@ -114,16 +114,16 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         applied = durable
     }
 
-    /// Whether memory has everything that LevelDB does not have. It does not if a change of the whole database, which
-    /// is not durable yet, has dropped entries. Called with all shard locks held.
+    /// Whether memory has everything that LevelDB does not have. False if entries were dropped by a change of the whole
+    /// database that is not durable yet. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if applied.isShut { return true }
         return isWithheld || applied.store === durable.store
     }
 
-    /// Like ``revertStateOnly()``, if the journal cannot be read. Until it can be read, uses of the database fail with
-    /// `error`, because memory still has entries of failed commits, and LevelDB has older ones. Called with all shard
-    /// locks held.
+    /// Like ``revertStateOnly()``, for a journal that cannot be read. Until it can be read, uses of the database fail
+    /// with `error`, because memory still has entries of failed commits, and LevelDB has older ones. Called with all
+    /// shard locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()

@@ -39,8 +39,8 @@ struct DatabaseOpening {
         }
     }
 
-    /// Reopens the files after a failed write. The write's data in LevelDB's log may become visible now, so nothing
-    /// read before may stay in memory.
+    /// Reopens the files after a failed write. That write's data in LevelDB's log may become visible now, so records
+    /// that were read earlier must not stay in memory.
     private func recover(_ store: EpochStore) throws(LarderError) {
         try store.recover()
         database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
@@ -52,7 +52,7 @@ struct DatabaseOpening {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            // The directory could not be read at the start. Now it can, and is not a database.
+            // The directory could not be read at the start. Now it can be read, but it is not that of a database.
             if database.durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
                     .io, "\(files.directory) is not a database of this larder; the journal keeps the database's writes",
@@ -87,9 +87,9 @@ struct DatabaseOpening {
         }
     }
 
-    /// Retries the rollback of a failed commit, if one is still to be done, and returns whether the database is open
-    /// then. Until that rollback, a database that has writes of the commit counts as failed, although its files are
-    /// open. Called before ``openCurrentEpoch()``.
+    /// Retries a pending rollback of a failed commit, and returns whether the database is open afterwards. Until the
+    /// rollback is done, a database that has writes of the commit counts as failed, although its files are open. Called
+    /// before ``openCurrentEpoch()``.
     /// - Throws: if the commit cannot be rolled back yet.
     func retryRollbackAndCheckOpen(_ operation: String) throws(LarderError) -> Bool {
         try database.pipeline.rollBackWhatFailed(operation)
@@ -185,7 +185,7 @@ struct DatabaseOpening {
             let store = try openStore(database.appliedState.pointer)
             database.set { $0.presence = .open(store) }
         } catch {
-            // The database exists anyway, and is empty.
+            // Despite the error, the database exists, and is empty.
             database.set { $0.presence = .failed(error) }
             throw error
         }
@@ -196,7 +196,7 @@ struct DatabaseOpening {
         do throws(LarderError) {
             try files.make(pointer)
         } catch {
-            // The database may exist anyway: empty, and not open yet.
+            // Despite the error, the database may exist: empty, and not open yet.
             if case .database = files.found { adoptCreated(pointer) }
             throw error
         }

@@ -21,7 +21,7 @@ struct DatabaseState {
     var presence: Presence
     var rules: FreshnessRules
     var generation: UInt32 = 0
-    /// Whether governed entries may lack their key in the expiry index. See ``ExpiryIndex``.
+    /// Whether governed entries (those that follow the policy) may lack their key in the ``ExpiryIndex``.
     var isUnindexed = false
     /// How often the policy was changed since the files were opened.
     var policyChanges = 0
@@ -29,8 +29,8 @@ struct DatabaseState {
     var epoch: UInt64 = 0
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``.
     var journalFrom: UInt64 = 0
-    /// Whether there are files but POINTER, which names the epoch, cannot be read. The journal's operations of the
-    /// database are kept until it can be read.
+    /// Whether there are files but POINTER, which names the epoch, cannot be read. As long as this is so, the database
+    /// keeps its operations in the journal.
     var isEpochUnknown = false
     /// Whether the epoch's directory may be absent according to POINTER.
     var isUnmade = false

@@ -94,8 +94,9 @@ package struct Ledger: Sendable {
         Record(RecordHeader(storedAt: now, rule: .ownNever), payload: value)
     }
 
-    /// Applies facts to memory and to a commit unit, which also makes a change of another database durable. Called with
-    /// all shard locks of the ledger held, and those of the other database, which come later in the lock order.
+    /// Applies facts to memory, and adds them to a commit unit that also makes a change of another database durable.
+    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the lock
+    /// order.
     /// - Parameter enqueue: queues a commit unit with the operations that its argument adds, and returns the unit's
     ///   sequence.
     func apply(

@@ -10,7 +10,7 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// Ranges of keys that may have lost entries, as text for people. Lost keys are absent until they are written
     /// again.
     package var lost: [String] = []
-    /// The number of such ranges; ``lost`` has the first ``rangesMax``.
+    /// The number of ranges that may have lost entries; ``lost`` has the first ``rangesMax``.
     package var lostCount = 0
     /// Whether it is known which files were current. Otherwise files that may be obsolete are skipped and listed in
     /// ``lost``.

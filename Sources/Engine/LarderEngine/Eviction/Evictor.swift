@@ -33,9 +33,9 @@ final class Evictor: @unchecked Sendable {
     private static let pauseMilliseconds: Int64 = 1
     /// The most eviction steps, each for one key range, that run for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The least size of the tables to remove (but not more than a quarter of the larder), so that LevelDB has space
-    /// for merges afterwards. Without merges level 0 grows, whose tables can seldom be removed because they overlap the
-    /// others.
+    /// The least size of the tables to remove, so that LevelDB has space for merges afterwards; but at most a quarter
+    /// of the larder. Without merges, level 0 grows. Its tables can seldom be removed, because they overlap other
+    /// tables.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {

@@ -5,12 +5,12 @@
 package struct DatabaseFeed {
     fileprivate let database: Database
 
-    /// Returns the next step of the feed after a position: the changes since then, in the order of commits, each
-    /// changed key with its current entry. If the change log no longer has these changes, a full pass begins. The steps
+    /// Returns the next step of the feed after a position: the changes since then, in the order of commits, and for
+    /// each changed key its current entry. If the change log no longer has these changes, a full pass begins. The steps
     /// of a full pass return all entries in the order of their keys, and the changes made since the pass began.
     ///
-    /// A follower keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``, it
-    /// must also remove its keys in this range that the step does not return. May block.
+    /// A follower keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``,
+    /// the follower must also remove from its copy the keys in this range that the step does not return. May block.
     package func step(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if database.isDeleted { throw database.deletedError("follow") }
@@ -141,7 +141,7 @@ private struct FeedReader {
 
     private mutating func beginPass(_ reason: FeedStep.Reason) throws(LarderError) {
         if reason != .asked { database.context.statistics.feedFallbacks.add() }
-        // The feed reports the changes applied from now on. The full pass reads the results of earlier ones.
+        // The feed reports the changes applied from now on. The full pass reads the results of earlier changes.
         let (feed, end) = beginFeed()
         step.position = FeedPosition(feed: feed, end, .notBegun)
         step.reason = reason

@@ -2,7 +2,7 @@ import LarderPlatform
 
 extension Journal {
     /// Replaces each segment whose fsync failed by a synced copy, which is read from the page cache. Call it before
-    /// anything relies on these frames, or on later ones, to survive a machine failure.
+    /// anything relies on the durability of these frames or of later ones.
     ///
     /// After a failed fsync, the system treats the pages as written, although they may not be on the disk. So another
     /// fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May take

@@ -1,8 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each directory's name is an increasing number and the
-/// database's name.
+/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each set of files has a directory there, named by an
+/// increasing number and the database's name.
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
     /// The prefix of directories that are not complete yet. If a crash leaves one, the next opening of the larder
@@ -97,8 +97,8 @@ enum DamagedFiles {
                     guard error.number == ENOENT else { throw error }
                 }
             }
-            // LevelDB removes a file only after the manifest no longer names it, so with the same manifests no file is
-            // missing.
+            // LevelDB removes a file only after the manifest no longer names it. So if the manifests have not changed,
+            // no file is missing.
             if try self.manifests(epoch) == manifests { return true }
         }
     }

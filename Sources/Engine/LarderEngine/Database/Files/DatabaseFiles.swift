@@ -56,8 +56,8 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Replaces POINTER at once, when no other thread can do so.
-    /// - Returns: nil, or the reason why a machine failure may restore the old one.
+    /// Replaces POINTER at once. Called while no other thread can replace it.
+    /// - Returns: nil, or the reason why a machine failure may restore the old POINTER.
     func replacePointer(by pointer: PointerFile) throws(FileError) -> FileError? {
         try FileSystem.replace(pointerPath, with: Array(pointer.text.utf8))
     }

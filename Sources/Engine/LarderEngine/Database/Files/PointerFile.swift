@@ -17,20 +17,20 @@
 /// - Version 4 adds one line, for purges of tags.
 /// - Version 5 adds one line, for a disk limit.
 ///
-/// The file is replaced by rename, so a crash leaves the old one or the new one.
+/// The file is replaced by rename, so a crash leaves the old file or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 5
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
-    /// Whether governed entries may lack their key in the expiry index, because the policy was "never", or a day or
-    /// longer, for a time.
+    /// Whether governed entries (those that follow the policy) may lack their key in the expiry index: at some time,
+    /// the policy was "never", or a day or longer.
     package var isUnindexed: Bool
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``. Less than ``epoch`` if the
-    /// epoch has taken over an earlier one's operations.
+    /// epoch has taken over the operations of an earlier epoch.
     package var journalFrom: UInt64
-    /// Whether the epoch's directory may be absent: then the epoch is empty.
+    /// Whether the epoch's directory may be absent. If it is, the epoch is empty.
     package var isUnmade: Bool
     /// Whether a tag was purged. The ledger must then have the purges.
     package var hasTagPurges: Bool
