@@ -15,7 +15,7 @@ struct PreviousBackup {
         case linked
         /// The table has different content.
         case differs
-        /// The table cannot be linked. If it is damaged, the text describes the damage; otherwise it is nil.
+        /// The table cannot be linked. The text describes the table's damage; nil if the table is undamaged.
         case useless(String?)
     }
 

@@ -360,7 +360,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     /// Waits for `milliseconds`, but at most a minute. Returns earlier after ``wake()`` or if there are new writes.
     /// Called by the delivering thread.
-    /// - Parameter isResting: whether new writes do not end the wait.
+    /// - Parameter isResting: whether the wait continues if there are new writes.
     package func wait(milliseconds: Int64, isResting: Bool) {
         lock.withLock {
             self.isResting = isResting

@@ -1,16 +1,16 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// A position in the sorted entries of a database, which can move forward and backward. The cursor sees the state of
-/// the database when it was created, or that of its snapshot. It retains its database, and keeps it from being closed.
+/// A position in the sorted entries of a database, which can move forward and backward. The cursor sees the database as
+/// of the cursor's creation, or as of its snapshot. It retains the database, which cannot be closed meanwhile.
 ///
 /// - Before the first seek, after moving beyond either end, and after an error, the cursor is at no entry: ``isValid``
 ///   is false, and only a seek can move to an entry.
 /// - Reaching the end is not an error. If LevelDB reports an error, the call throws; an error never looks like the end.
 /// - After an error, such as a damaged block, create a new cursor: LevelDB's iterator keeps the error as long as it
 ///   exists.
-/// - While a cursor is open, LevelDB can free neither the files nor the memory that it reads: limit its lifetime, and
-///   call ``close()`` early.
+/// - While a cursor is open, LevelDB can free neither the files nor the memory that the cursor reads. So do not keep a
+///   cursor for long, and call ``close()`` early.
 /// - If the `yields` closure of the database requests it, the cursor releases its files at the end of a merge. It then
 ///   continues over its snapshot, which must still be open. Without a snapshot it continues over the current entries.
 ///   The entry at the cursor's position stays readable.
@@ -114,7 +114,7 @@ package final class Cursor {
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-            // A recreated iterator is at the cursor's previous entry, or at the next one if that entry was removed.
+            // A new iterator is at the entry that the cursor leaves, or at the next one if that entry was removed.
             if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
                 leveldb_iter_next(handle)
             }
@@ -250,8 +250,8 @@ package final class Cursor {
         right.withUnsafeBytes { compare(left, $0) }
     }
 
-    /// Returns the smallest key that is greater than all keys that begin with `prefix`; nil if all its bytes are 0xFF.
-    /// Trailing 0xFF bytes cannot be incremented, so they are dropped, and the byte before them is incremented.
+    /// Returns the smallest key that is greater than all keys that begin with `prefix`; nil if `prefix` has only 0xFF
+    /// bytes. Trailing 0xFF bytes cannot be incremented, so they are dropped, and the byte before them is incremented.
     static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
         guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
         var end = Array(prefix[...last])

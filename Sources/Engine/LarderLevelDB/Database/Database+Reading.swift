@@ -4,9 +4,9 @@ import CLarderLevelDBFiles
 extension Database {
     /// Reads one value.
     ///
-    /// An empty value is returned as an empty array, and a missing value as nil. LevelDB's C function distinguishes
-    /// them by whether malloc(0) returns a pointer, as it does with glibc, musl and macOS. On other systems an empty
-    /// value might be read as missing, so do not store empty values there.
+    /// An empty value is returned as an empty array, and a missing value as nil. LevelDB's C function can distinguish
+    /// them only if malloc(0) returns a pointer, as with glibc, musl and macOS. On other systems an empty value may be
+    /// read as missing, so do not store empty values there.
     ///
     /// Damaged files make the call throw `.corruption`, with one exception: if a table file is deleted while the
     /// database is open, LevelDB behaves as if that table did not have the key. Opening the database again detects the
@@ -60,8 +60,8 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// Whether LevelDB's memory and the Bloom filters of its open tables prove that it does not have a key. Reads no
-    /// file: returns false if LevelDB has the key, or would have to read a file to find out. Takes a microsecond or
+    /// Whether LevelDB's memory and the Bloom filters of its open tables prove that LevelDB does not have a key. Reads
+    /// no file: returns false if LevelDB has the key, or would have to read a file to find out. Takes a microsecond or
     /// two; longer if LevelDB has the value in memory, because LevelDB then copies it.
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.

@@ -1,14 +1,14 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// The state of the database at one instant, for ``ReadOptions/snapshot``. It retains its database, and keeps it from
-/// being closed.
+/// The state of the database at one instant, for ``ReadOptions/snapshot``. It retains the database, which cannot be
+/// closed meanwhile.
 ///
 /// While a snapshot is open, LevelDB cannot free the space of data that was deleted or overwritten after the snapshot
 /// was created. Limit its lifetime, and call ``close()`` rather than wait for the last reference to be released.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
-/// writing; the database cannot be closed while it is not nil.
+/// writing. While `handle` is not nil, the database cannot be closed.
 package final class Snapshot: @unchecked Sendable {
     package let database: Database
     private let databaseHandle: OpaquePointer

@@ -11,8 +11,8 @@ import LarderPlatform
 /// 2. It closes the iterators of all cursors. Each cursor creates a new iterator when it moves.
 /// 3. When LevelDB has determined which files it no longer needs, the gate lets reads continue.
 ///
-/// This takes some microseconds longer than the longest read in progress. While code holds ``reads`` for reading, it
-/// must not wait for LevelDB's merges, and must not lock ``reads`` again.
+/// This takes some microseconds longer than the longest read in progress. Code that holds ``reads`` for reading must
+/// not wait for LevelDB's merges or lock ``reads`` again, because both could deadlock.
 ///
 /// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
 /// the rest is constant.

@@ -12,8 +12,9 @@ package final class WriteBatch {
     /// The number of puts and deletes.
     package private(set) var count = 0
 
-    /// The size in bytes of the batch in LevelDB's format, and so of its log record: a header of 12 bytes, and for each
-    /// put or delete one byte for its kind, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
+    /// The size in bytes of the batch in LevelDB's format, which is also that of its log record. Its header has 12
+    /// bytes. Each put or delete has a byte for its kind, then the key and, for a put, the value. Before the key and
+    /// the value there is the length of each, as a varint of 1 to 5 bytes.
     package private(set) var byteCount = WriteBatch.headerBytes
 
     /// The maximum total length of a key and its value in bytes: 1 GiB. LevelDB uses 32-bit lengths without checking
@@ -71,7 +72,7 @@ package final class WriteBatch {
     /// Appends all puts and deletes of `other`. Does not change `other`, which may be this batch itself.
     package func append(_ other: WriteBatch) {
         if other === self {
-            // Copy the batch first: LevelDB would otherwise append a string to itself while it changes the string's
+            // Append a copy, because LevelDB would otherwise append a string to itself while it changes the string's
             // header.
             let copy = WriteBatch()
             copy.append(other)

@@ -3,8 +3,8 @@ import LarderPlatform
 /// Removes tables from a database that is not open, by appending one edit to LevelDB's manifest. This takes only a few
 /// bytes per table. When LevelDB opens, it deletes the files that the manifest no longer names.
 ///
-/// The entries in these tables are then lost. If a lower level still has an older version of such an entry, this
-/// version becomes visible again. So only tables without older versions below may be removed: see
+/// The entries in these tables are then lost. If a lower level still has an older version of such an entry, that
+/// version becomes visible again. So first select the tables to remove with
 /// ``ManifestScan/removable(from:before:behind:start:where:)``.
 package enum ManifestRemoval {
     /// Appends the edit, and syncs the manifest. After an error the manifest is either unchanged, or ends with an
@@ -43,8 +43,8 @@ extension ManifestScan {
     /// lower tables that may have the key are selected too, so that no older version becomes visible. For keys outside
     /// of this range, entries may be lost, or older versions may become visible.
     ///
-    /// Begins with the lowest level, and in level 0, whose tables overlap, with the oldest table. Does not select
-    /// tables without keys in the range, or tables above a table that was not selected.
+    /// Begins with the lowest level. In level 0, whose tables overlap, begins with the oldest table. Does not select
+    /// tables without keys in the range, or tables that overlap an older table that was not selected.
     /// - Parameters:
     ///   - needed: a key that must not be removed. Only tables whose first key is greater are selected.
     ///   - start: receives the number of table groups in a level, and returns the index of the first group to try. The
@@ -75,8 +75,8 @@ extension ManifestScan {
     }
 
     /// Returns the tables of a level that have keys at or after `first` and before `end`, in groups. Adjacent tables
-    /// that may have versions of the same key form a group, because removing only one of them could make an older
-    /// version visible. In level 0 each table is a group, the oldest first.
+    /// that may have versions of the same key form a group: if only one of them were removed, an older version might
+    /// become visible. In level 0 each table is a group, the oldest first.
     private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
         let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
             .filter { Self.precedes($0.value.first, end) }

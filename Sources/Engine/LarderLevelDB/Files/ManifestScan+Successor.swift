@@ -1,13 +1,13 @@
-/// Finds the right manifest if a machine failed while LevelDB was changing from one manifest to the next.
+/// Finds the manifest that `CURRENT` should name, if the machine failed while LevelDB was changing to a new manifest.
 ///
 /// When LevelDB opens a database, it writes a new manifest, syncs the manifest and the directory, replaces `CURRENT` by
 /// a rename, and then removes the previous manifest and the logs whose content is now in tables. It does not sync the
 /// directory between the last two steps. So if the machine fails, some file systems may lose the rename but keep the
 /// removals. The new manifest is always complete at that time.
 extension ManifestScan {
-    /// Returns the manifest that `CURRENT` should name but does not. This is the manifest with the highest number, if
-    /// all files that it names exist and `CURRENT` is unusable: missing, truncated, or with the name of an older
-    /// manifest of which a file is missing.
+    /// Returns the manifest that `CURRENT` should name but does not: the manifest with the highest number. All files
+    /// that it names must exist, and `CURRENT` must be unusable: missing or truncated, or it names an older manifest,
+    /// of whose files one is missing.
     /// - Returns: the name and content of the manifest; nil unless it is certain that `CURRENT` is wrong.
     package static func successor(
         directory: String

@@ -21,7 +21,7 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// The number of the system's error that the text ends with, if that is a usual error of writes; otherwise nil.
+    /// The errno whose text the message ends with, if it is a usual errno of failed writes; otherwise nil.
     package var systemErrorNumber: Int32? {
         [ENOSPC, EDQUOT, EFBIG, EROFS, EIO, EACCES, ENOENT].first { message.hasSuffix(": " + SystemErrorText.of($0)) }
     }

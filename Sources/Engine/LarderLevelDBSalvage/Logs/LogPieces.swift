@@ -3,12 +3,12 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind in the header of the hole's fragment; nil if the hole may have more than one fragment. It is known if a
-    /// fragment has a wrong checksum, and a valid fragment or the end of the block follows. Several such fragments of
-    /// the kind `middle` that follow each other are one hole of this kind.
+    /// The kind of the hole's only fragment, from its header; nil if unknown. It is known if only the fragment's
+    /// checksum is wrong, and a valid fragment or the end of the block follows. Adjacent fragments of the kind `middle`
+    /// of which this is true are one hole of this kind.
     var claim: LogFragmentKind?
-    /// The number of bytes of a record in the hole, without the headers of fragments, provided that the hole is within
-    /// one record; nil if unknown.
+    /// The number of bytes of a record in the hole, without fragment headers; nil if unknown. Only correct if the hole
+    /// is within one record.
     var payloadCount: Int?
     /// Whether the hole looks like an interrupted write: the file ends within a fragment, or the rest of the block
     /// contains only zeros.

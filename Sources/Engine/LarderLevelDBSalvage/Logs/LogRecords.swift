@@ -137,8 +137,8 @@ struct LogAssembler {
         current = nil
     }
 
-    /// Completes the current record, whose end is missing, because another record begins. It is unknown where in the
-    /// file the missing end was.
+    /// Adds the current record without its end, because another record begins. It is unknown where in the file the
+    /// missing end was.
     private mutating func endUnfinished(_ offset: Int) {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {

@@ -39,10 +39,11 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether it is certain that the missing parts belong to this record only, so that no other record is lost. This
-    /// is so in two cases. In the first, each missing part consists only of fragments from the middle of a record; if
-    /// the record's end is missing, the last part is one fragment of the kind *last*. In the second, the length of the
-    /// cut entry shows that the missing part is within that entry.
+    /// Whether it is certain that the missing parts belong to this record only, so that no other record is lost. There
+    /// are two such cases:
+    /// - Each missing part has only fragments of the kind *middle*; if the end is missing, the last part is one *last*
+    ///   fragment.
+    /// - The length of the cut entry shows that the missing part is within that entry.
     var provesNoOtherRecordIsMissing: Bool {
         guard let last = record.holes.last else { return false }
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
@@ -100,8 +101,8 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// Checks the entries of the tail from `offset`, where an entry must begin. Returns their position; nil if any of
-    /// them is invalid.
+    /// Checks the entries of the tail from `offset`, where an entry must begin. Returns where they begin, and how many
+    /// they are; nil if any of them is invalid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
@@ -119,9 +120,9 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// Returns the first position in the tail from which valid entries follow each other exactly to the end. Their keys
-    /// ascend and are greater than `lower`, and there are at most as many entries as are missing. Searches from the end
-    /// to the beginning, so that it checks each offset only once.
+    /// Returns the first position in the tail at which a plausible series of entries begins: they are valid, follow
+    /// each other exactly to the end, and have ascending keys greater than `lower`. There must be at most as many as
+    /// are missing. Searches from the end to the beginning, so that it checks each offset only once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1

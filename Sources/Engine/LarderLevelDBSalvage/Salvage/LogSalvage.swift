@@ -161,8 +161,8 @@ struct LogSalvage {
         expected = max(header.next, isAlone ? 0 : next ?? 0)
     }
 
-    /// Reports a record without a readable beginning. Any key may be lost, unless the sequences of the records around
-    /// it show that no write is missing.
+    /// Reports a record without a readable beginning. The sequences of the records before and after it may show that no
+    /// write is missing; otherwise any key may be lost.
     private mutating func lose(
         _ hole: LogHole, at index: Int, part: SalvageDamage.Part = .logRecord, _ report: inout SalvageReport
     ) {
@@ -171,7 +171,7 @@ struct LogSalvage {
             note(hole, at: index, range: next == expected ? nil : .everything, upTo: next &- 1, part: part, &report)
             self.expected = next
         } else {
-            // It cannot be determined which sequences are missing: the next one is unknown or too low.
+            // It is unknown which sequences are missing: the sequence of the next record is unknown or too low.
             let isFirst = expected == nil
             let upTo = isFirst ? next.map { $0 &- 1 } ?? UInt64.max : UInt64.max
             note(hole, at: index, range: .everything, upTo: upTo, part: part, &report)

@@ -3,7 +3,7 @@ struct SalvagePlan {
     var tables: [TableReference] = []
     /// The numbers of the logs, oldest first.
     var logs: [UInt64] = []
-    /// The number of the log that must exist; nil if it may be missing. 0 means that some log must exist, because
+    /// The number of the log that must exist; nil if there need not be a log. 0 means that some log must exist, because
     /// LevelDB always has one, but its number is unknown.
     var requiredLog: UInt64?
     /// The gaps (key ranges with lost versions) that arise because the current tables are unknown.
@@ -153,15 +153,14 @@ struct SalvagePlan {
     /// Determines the current files if the manifest is lost or damaged: from the content that the caller has noted, or
     /// from the readable part of the manifest if that is newer.
     ///
-    /// - Tables with numbers below the next file number that are not in the noted content were obsolete: they are not
-    ///   read.
+    /// - Tables with numbers below the next file number are not read if they are not in the noted content, because they
+    ///   were obsolete.
     /// - Tables with higher numbers were created later. They are read in addition. At worst, they contain data that
     ///   other files have too.
     /// - A missing table was either merged into a later one, or is lost. Removals may have been lost with it, so the
     ///   result is marked as incomplete.
-    /// - If the log is missing although newer tables exist, the result is incomplete too, unless a file exists for
-    ///   every number from the next file number to that of the newest table: one of these files then has the log's
-    ///   content.
+    /// - If the log is missing, its content may be in a newer table. This is certain if a file exists for every number
+    ///   from the next file number to that of the newest table. If not, the result is incomplete too.
     ///
     /// - Parameter damaged: the name and the readable part of the damaged manifest; nil if there is none.
     /// - Returns: false if the caller has noted nothing.

@@ -33,8 +33,8 @@ struct SourceHeap {
         }
     }
 
-    /// Calls `body` with all sources at `key`, which must be the key of the top source. All their parents in the heap
-    /// are then at this key too, so the search stops at the first source with another key.
+    /// Calls `body` with all sources at `key`, which must be the key of the top source. The parents of such a source
+    /// are at this key too, so the search does not look below a source with another key.
     func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
         visit(0, key, body)
     }

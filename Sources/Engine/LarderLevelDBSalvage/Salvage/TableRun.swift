@@ -22,7 +22,7 @@ final class TableRun: MergeSource {
         let file: TableFile
         /// A cursor in the table's index, at the entry of the block that is being read or is read next.
         var index: BlockCursor
-        /// The key of the previous entry in the index, after which that block begins; nil for the first block.
+        /// The key of the previous index entry, after which the keys of that block come; nil for the first block.
         var previous: [UInt8]?
     }
 

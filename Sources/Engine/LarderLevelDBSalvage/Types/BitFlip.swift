@@ -21,8 +21,8 @@ enum BitFlip {
     static func place(stored: UInt32, _ bytes: UnsafeRawBufferPointer) -> Place? {
         let actual = larder_crc32c_extend(0, bytes.baseAddress, bytes.count)
         for bit in 0..<UInt32(32) where MaskedChecksum.unmask(stored ^ 1 << bit) == actual { return .checksum }
-        // A flipped bit changes the CRC by 1, advanced one CRC step for this bit and for each later bit. So step the
-        // difference back until it is 1: the number of steps is the position of the bit, counted from the end.
+        // The difference that a flipped bit makes to the CRC is 1, after one CRC step for this bit and for each later
+        // bit. So step the difference back until it is 1: the steps count the position of the bit from the end.
         var difference = MaskedChecksum.unmask(stored) ^ actual
         for offset in stride(from: bytes.count - 1, through: 0, by: -1) {
             for bit in stride(from: 7, through: 0, by: -1) {

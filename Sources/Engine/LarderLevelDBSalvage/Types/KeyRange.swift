@@ -50,8 +50,8 @@ package struct KeyRange: Hashable, Sendable {
             trimmed.lower = [first + 1]
         }
         while true {
-            // `last` is the first byte of the last keys in the range. It is the first byte of `upper`, unless `upper`
-            // is only this byte: then all keys with this byte are after the range.
+            // The first byte of the last keys in the range. If `upper` has only one byte, `last` is one less than that
+            // byte, because all keys that begin with that byte are after the range.
             let last: UInt8
             if let upper = trimmed.upper {
                 guard let first = upper.first else { return nil }

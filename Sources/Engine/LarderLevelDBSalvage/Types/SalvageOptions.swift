@@ -34,8 +34,8 @@ package struct SalvageOptions: Sendable {
     /// result may lack later writes, so the caller must have them from another source. The default is nil.
     package var noted: RecordedManifest?
 
-    /// Whether to return no entries of tables if it is unknown which tables are current, because obsolete tables have
-    /// outdated entries. The default is false: all tables are used, and ``SalvageReport/isComplete`` is false.
+    /// Whether to return no entries of tables if it is unknown which tables are current: obsolete tables have outdated
+    /// entries. The default is false: all tables are used, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}
