@@ -11,7 +11,7 @@ struct IncomingBytes: ~Copyable {
         case incomplete
         /// The line is longer than allowed. Its end may not have arrived yet.
         case tooLong
-        /// The line ends in CR or LF instead of CR LF.
+        /// The line does not end with CR LF, but with CR or LF alone.
         case malformed
         /// The line is complete. The value is its length in bytes without the line end.
         case complete(Int)

@@ -110,8 +110,8 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     /// Whether all received bytes are parsed and no reply is incomplete.
     package var isIdle: Bool { stack.isEmpty && string == nil && replyBytes == 0 && input.available == 0 }
 
-    /// Frees unused memory. Copies the buffered bytes. Does nothing while a string is being received, which would
-    /// otherwise be copied repeatedly.
+    /// Frees unused memory, and copies the buffered bytes for that. Does nothing while a string is being received,
+    /// because its bytes would be copied repeatedly.
     package mutating func reclaim() {
         if string == nil { input.shrink() }
     }

@@ -75,8 +75,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         input.borrow(bytes, expected: requestEnd)
     }
 
-    /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command, so pointers to
-    /// its arguments become invalid. Does nothing if no bytes are borrowed.
+    /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command. Pointers to its
+    /// arguments then become invalid. Does nothing if no bytes are borrowed.
     package mutating func endBorrowing() {
         input.endBorrowing(expected: requestEnd)
     }

@@ -28,7 +28,7 @@
             return
         }
         let count = bytes.count
-        // If no load has the length of the word, two overlapping loads read it, so that none reads beyond its end.
+        // Two overlapping loads read words of 4 to 7 and 9 to 15 bytes, so that no load reads beyond the end.
         var low: UInt64 = 0
         var high: UInt64 = 0
         if count >= 8 {

@@ -42,7 +42,7 @@ final class LogWriter: @unchecked Sendable {
     func write(_ line: [UInt8]) {
         lock.withLock {
             guard waiting.isEmpty || waitingBytes + line.count <= Self.bytesMax else {
-                // The line that will report the dropped lines counts as one submitted line.
+                // Count the line that will report the dropped lines, because the thread will write that line too.
                 if lost == 0 { submittedCount += 1 }
                 lost += 1
                 return

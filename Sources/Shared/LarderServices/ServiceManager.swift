@@ -88,8 +88,8 @@ package final class ServiceManager: @unchecked Sendable {
         if isDue { send("WATCHDOG=1", matters: false) }
     }
 
-    /// Runs `work` and meanwhile asks the manager, from another thread, to extend its timeout: opening and closing a
-    /// larder may take longer than the manager's usual timeout. Blocks until `work` returns.
+    /// Runs `work`, such as opening or closing a larder, which may take longer than the manager's usual timeout.
+    /// Meanwhile another thread asks the manager to extend the timeout. Blocks until `work` returns.
     package func during<Result, Failure: Error>(
         _ status: String, _ work: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

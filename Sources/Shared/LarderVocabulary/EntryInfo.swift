@@ -53,8 +53,8 @@ public struct EntryInfo: Hashable, Sendable {
     package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
     package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }
 
-    /// Whether the entry had expired when this metadata was read. Expired entries are visible during their grace, in an
-    /// enumeration that includes them, or if they expire during an enumeration.
+    /// Whether the entry had expired when this metadata was read. Such an entry is visible in three cases: it is within
+    /// its grace, an enumeration includes expired entries, or the entry has expired during an enumeration.
     public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
 }
 

@@ -92,9 +92,9 @@ public struct EntryPolicy: Hashable, Sendable {
 }
 
 extension EntryPolicy: CustomStringConvertible {
-    /// `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or `until:` and
-    /// milliseconds since 1970; then, if there are any, the grace and the jitter: `every:90 grace:10 jitter:5%`. An
-    /// invalid interval is printed unchanged.
+    /// The policy as text: `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or
+    /// `until:` and milliseconds since 1970. Then follow the grace and the jitter, if there are any: `every:90 grace:10
+    /// jitter:5%`. An invalid interval is printed unchanged.
     public var description: String {
         let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
         return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
@@ -127,7 +127,7 @@ extension EntryPolicy {
         package let lifetime: Lifetime
         /// The grace in milliseconds. Nil for the database's; with `keep`, nil for that of the replaced entry.
         package let grace: Int64?
-        /// The jitter in percent; nil for the database's, which applies only if its policy sets the lifetime.
+        /// The jitter in percent. Nil for the database's, which is used only if its policy sets the lifetime.
         package let jitter: Int?
 
         /// The checked form of ``EntryPolicy/database``.

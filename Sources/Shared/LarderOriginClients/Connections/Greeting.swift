@@ -8,7 +8,7 @@ struct RedisSetup: Sendable {
         /// The server sends an invalidation when a key changes that was read on this connection.
         case read
         /// The server sends an invalidation when a key with one of these prefixes changes; without prefixes, when any
-        /// does.
+        /// key changes.
         case broadcast([[UInt8]])
     }
 
@@ -70,8 +70,8 @@ final class Greeting: RedisExchange {
         switch setup.tracking {
         case .none: break
         case .read:
-            // Do not use NOLOOP: with it, Redis does not report keys that it evicts, or stops tracking, while it runs a
-            // command of this connection.
+            // Do not use NOLOOP. With NOLOOP, while Redis runs a command of this connection, it reports neither the
+            // keys that it evicts nor those that it stops tracking.
             add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }

@@ -77,7 +77,7 @@ final class OriginLoop: @unchecked Sendable {
             taken[nextMail]()
             nextMail += 1
         }
-        // If closures are left, wake the loop again. It then handles sockets and timers first.
+        // If closures are left, wake the loop again, so that it first handles sockets and timers.
         lock.withLock { if !isOver, nextMail < taken.count || !mail.isEmpty { uv_async_send(wakeUp) } }
         if nextMail == taken.count {
             taken = []

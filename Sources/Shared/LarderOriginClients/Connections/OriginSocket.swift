@@ -81,8 +81,8 @@ final class OriginSocket {
         switch result {
         case .failure(let failure):
             lastFailure = failure.description
-            // Do not try the next address within this call: the attempt may fail and close the socket, which the caller
-            // of ``open()`` does not expect before the call returns.
+            // Try the next address later: the attempt may close the socket, and the caller of ``open()`` does not
+            // expect that before the call returns.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor
@@ -150,7 +150,7 @@ final class OriginSocket {
 
     private func ready(_ status: Int32, _ events: UInt32) {
         guard isConnected else { return connectingEnded() }
-        // Ignore `status`: the call that reads from the socket gets the error too.
+        // Ignore `status`: if it is an error, reading from the socket reports the error too.
         receivedInTurn = 0
         if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
         if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }

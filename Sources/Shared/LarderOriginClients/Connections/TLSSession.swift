@@ -54,7 +54,7 @@ final class TLSContext {
     /// Creates a session for a connection. It verifies that the server's certificate is valid for the host.
     func session(host: String) -> TLSSession? {
         guard let session = SSL_new(context) else { return nil }
-        // Certificates contain IP addresses separately from names, so OpenSSL must know which of them the host is.
+        // Certificates contain names and IP addresses in separate fields, so OpenSSL must know which kind the host is.
         let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
         if isAddress {
             guard X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1 else {

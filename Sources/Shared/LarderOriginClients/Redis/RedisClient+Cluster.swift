@@ -14,7 +14,7 @@ final class ClusterState {
     /// Whether a request for a slot map is scheduled to be sent soon.
     var isWanted = false
     var askedAt: Int64 = 0
-    /// Selects the server for the next request, in turn.
+    /// A counter for sending requests to the servers in turn.
     var turn = 0
     var timer: LoopTimer?
     /// Nil if reads are not sent to replicas.
@@ -104,7 +104,7 @@ extension RedisClient {
         guard cluster.query == nil else { return }
         cluster.askedAt = MonotonicClock.nanoseconds()
         guard let server = serverToAsk() else {
-            // Connect to the configured addresses again: their servers may be available again.
+            // No server is connected. Connect to the configured addresses, whose servers may be available again.
             for endpoint in address.endpoints { _ = self.server(at: endpoint) }
             return
         }

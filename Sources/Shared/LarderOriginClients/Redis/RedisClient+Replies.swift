@@ -47,7 +47,7 @@ extension RedisClient: RedisServerOwner {
             }
             notifyWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
-        // If a transaction fails, the first error is the reason.
+        // If a command of a transaction is refused, its error comes first, and has the reason why EXEC fails.
         case .command(let call, _), .transaction(let call, _, _):
             guard let reply = task.replies.last else { return }
             let replies = task.isAsking ? task.replies.dropFirst() : task.replies[...]
@@ -77,7 +77,7 @@ extension RedisClient: RedisServerOwner {
         finishRead(task, call, index, nil, nil)
     }
 
-    /// Completes a failed task with an error. A read is sent to a replica instead, if there is one.
+    /// Completes a failed task with an error. If the task is a read, sends it to a replica instead, if there is one.
     private func giveUp(_ task: RedisTask, _ error: OriginError) {
         guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
             return task.answer(error)

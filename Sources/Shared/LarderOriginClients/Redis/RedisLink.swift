@@ -33,11 +33,11 @@ final class RedisLink: RedisConnectionUser {
     private var failures = 0
     private var refusals = 0
 
-    /// The shortest and the longest back-off, in milliseconds, except after the server has rejected the greeting.
+    /// The shortest and the longest back-off, in milliseconds, after a failed connection.
     private static let firstRest = 50
     private static let longestRest = 1_000
-    /// The same after a server has rejected the greeting. This back-off is longer, because some servers block clients
-    /// that retry too often.
+    /// The shortest and the longest back-off after the server has rejected the greeting. They are longer, because some
+    /// servers block clients that retry too often.
     private static let firstRefusedRest = 1_000
     private static let longestRefusedRest = 5_000
 

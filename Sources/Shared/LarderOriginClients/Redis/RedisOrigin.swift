@@ -25,9 +25,9 @@ public final class RedisOrigin: Origin {
     /// - Parameters:
     ///   - address: the address of the origin.
     ///   - secondReadAfter: the time, in milliseconds, after which a read without a reply is also sent to a replica. If
-    ///     the primary fails, this happens at once. A replica's reply may be older than the staleness limit, and has no
-    ///     stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies of
-    ///     replicas separately. Nil to read from primaries only. Only for clusters.
+    ///     the primary fails, the read is sent to a replica at once. A replica's reply may be older than the staleness
+    ///     limit, and has no stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)``
+    ///     returns replies of replicas separately. Only for clusters. With nil, replicas get no reads.
     ///   - listener: receives the origin's notifications. It is not retained.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,

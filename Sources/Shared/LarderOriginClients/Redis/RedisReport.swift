@@ -10,7 +10,7 @@ final class RedisReport: @unchecked Sendable {
 
     var all: OriginStatus { lock.withLock { status } }
 
-    /// One of the status values. Only one thread changes them, so reading and then writing a value need not be atomic.
+    /// One of the status values. Adding to a value need not be atomic, because only one thread changes the values.
     subscript<Value>(dynamicMember path: WritableKeyPath<OriginStatus, Value>) -> Value {
         get { lock.withLock { status[keyPath: path] } }
         set { lock.withLock { status[keyPath: path] = newValue } }

@@ -8,11 +8,11 @@ protocol RedisServerOwner: AnyObject {
     /// The connection is established, so requests can be sent.
     func serverIsUp(_ server: RedisServer)
     func serverIsDown(_ server: RedisServer, _ error: OriginError)
-    /// The connection of a server that was not trusted failed or was lost.
+    /// A connection attempt failed, or the connection was lost, while the server was not trusted.
     func serverFailed(_ server: RedisServer, _ error: OriginError)
-    /// The server is trusted now. `again` is true if it was trusted before, or if a connection has failed before.
+    /// The server is trusted now. `again` is true if it was trusted earlier, or a connection to it has failed earlier.
     func serverIsTrusted(_ server: RedisServer, again: Bool)
-    /// The server's epoch has ended: earlier readings from it are no longer trusted to be current.
+    /// The epoch of the server, or of some of its slots, has ended: earlier readings may not be current any more.
     func serverLost(_ server: RedisServer, _ reason: String)
     func server(_ server: RedisServer, invalidated keys: [[UInt8]])
     /// The slots that the server owns may have changed.
@@ -48,14 +48,14 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     /// The connection for reads and writes of entries, which also receives invalidations.
     private var reading: RedisLink?
-    /// The connection for other commands; nil before the first one. The server reports the changes by these commands on
-    /// `reading`, like those by other clients.
+    /// The connection for other commands; nil before the first such command. The server reports changes made by these
+    /// commands on `reading`, like changes made by other clients.
     private var commands: RedisLink?
 
     private var beatTimer: LoopTimer?
     private var limitTimer: LoopTimer?
     private var beat: Heartbeat?
-    /// The number of bytes received when the pending heartbeat was last checked.
+    /// The number of bytes received when the pending heartbeat was sent, or when it was last found to be late.
     private var bytesAtBeat = 0
     /// Whether the heartbeat's time limit has passed once, and the reply is awaited for one more millisecond.
     private var isLastCall = false
@@ -68,10 +68,10 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var lastError: OriginError?
     /// The reason why the server is suspended; nil if it is not.
     private(set) var held: OriginError?
-    /// How often the server became trusted.
+    /// How many times the server became trusted.
     private(set) var recoveries = 0
     private var questions: [ObjectIdentifier: SideRequest] = [:]
-    /// When the server lost its trust, in nanoseconds of the monotonic clock; nil while it is trusted.
+    /// Since when the server has not been trusted, in nanoseconds of the monotonic clock; nil while it is trusted.
     private(set) var downSince: Int64?
     /// Whether a connection has failed since the server was last trusted.
     private var hasFailed = false
@@ -265,7 +265,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
-        // Drop invalidations of a suspended server: if origins form a cycle, they would be passed on without end.
+        // Drop invalidations of a suspended server: in a cycle of origins, invalidations would be passed on forever.
         guard link === reading, held == nil else { return }
         if let keys {
             owner?.server(self, invalidated: keys)
@@ -286,7 +286,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverLost(self, reason)
     }
 
-    /// Starts a new epoch, while the server stays trusted: earlier readings may not be current, but later ones are.
+    /// Starts a new epoch while the server stays trusted: only readings from now on are known to be current.
     func endEpochKeepingBelief(_ reason: String) {
         guard isTrusted else { return }
         let until = parts.trustedUntil(part)
@@ -346,8 +346,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     private func trust(since sentAt: Int64) {
-        // After a failure, a server of a cluster needs two successful heartbeats: it may not know yet that another
-        // server has replaced it.
+        // After a failure, a server of a cluster must pass two heartbeats. At the first one, it may not know yet that
+        // another server has replaced it.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
         guard held == nil else {
             lastError = nil
@@ -386,7 +386,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // If no bytes have arrived, the connection may be dead. Otherwise the reply may still follow other replies.
+        // No bytes since the last check: the connection may be dead. Otherwise the reply may come after other replies.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return

@@ -11,7 +11,7 @@ protocol RedisTaskOwner: AnyObject {
     func taskFailed(_ task: RedisTask, _ error: OriginError)
 }
 
-/// A call's commands for one server. They can be sent again, also to another one. Used on the loop's thread only.
+/// A call's commands for one server. A task can be sent again, also to another server. Used on the loop's thread only.
 final class RedisTask: RedisExchange {
     enum Work {
         case read(RedisReadCall, index: Int)
@@ -28,10 +28,10 @@ final class RedisTask: RedisExchange {
     private(set) var attempts = 0
     var rests = 0
     var redirections = 0
-    /// Whether this is a second read, which is sent to a replica besides the primary. Its own error is ignored.
+    /// Whether this is a second read, sent to a replica in addition to the first read. Its own error is ignored.
     var isSecond = false
-    /// For a second read: the error of the read from the primary, which is reported if the second read fails too; nil
-    /// while the primary may still reply.
+    /// For a second read: the error of the read from the primary; nil while the primary may still reply. The call gets
+    /// this error if the second read fails too.
     var firstError: OriginError?
     /// Whether to send ASKING first, because the slot is migrating to the server.
     var isAsking = false
@@ -42,7 +42,7 @@ final class RedisTask: RedisExchange {
     private(set) var skippedBytes = 0
     /// The sequence number of the last invalidation when the value was received.
     private(set) var heard: UInt64 = 0
-    /// The receiver of the result, usually the server to which the task was sent, and that server's epoch at that time.
+    /// The receiver of the result, usually the server to which the task was sent, and that server's epoch then.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
     /// The epoch of the slot when the task was sent.
@@ -93,7 +93,7 @@ final class RedisTask: RedisExchange {
         return write.isKept && !isAsking && write.value.count <= Self.readBackBytesMax
     }
 
-    /// The maximum length, in bytes, of a value that is read again after a write. The next reader fetches longer ones.
+    /// The maximum length, in bytes, of a value to read again after a write. The next reader fetches longer values.
     private static let readBackBytesMax = 16 << 10
 
     /// Completes this task's part of the call with an error.
@@ -135,8 +135,8 @@ final class RedisTask: RedisExchange {
             add([Words.pttl, key ?? []])
         case .write(_, let write):
             add(Self.set(write))
-            // The server tracks the key because of this read, and returns its current value. While a slot is migrating,
-            // the server would not track the key.
+            // Because of this read, the server tracks the key. The reply is the key's current value. (`readsBack` is
+            // false while the slot is migrating, because the server would then not track the key.)
             if readsBack {
                 add([Words.get, write.key])
                 add([Words.pttl, write.key])

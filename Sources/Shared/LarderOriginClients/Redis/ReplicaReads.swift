@@ -59,7 +59,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Reads
 
-    /// Schedules sending a read to replicas. Ignores other calls.
+    /// Schedules a read to be sent to replicas too. Ignores calls that are not reads.
     func note(_ call: RedisCall) {
         guard call is RedisReadCall else { return }
         dropDone()
@@ -123,7 +123,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         endFirst(task)
     }
 
-    /// If the read from the primary has failed, reports its error, unless the replica's reply has completed the key.
+    /// If the primary's read has failed too, completes the key with that error, unless a reply has completed the key.
     private func endFirst(_ task: RedisTask) {
         guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
         call.answer(index, .failure(error))

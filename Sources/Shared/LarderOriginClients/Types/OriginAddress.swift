@@ -5,8 +5,8 @@ import LarderVocabulary
 ///
 /// The following forms are allowed:
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
-/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which report the
-///   others,
+/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster; the client finds the
+///   others through these servers,
 /// - `unix:///path[?db=n]` or `unix:/path[?db=n]`, one server at a socket; `n` may also be the name of a larder's
 ///   database, but not of a reserved one such as `NAME.outbox` or `_replication`,
 /// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the trusted certificates, and

@@ -6,7 +6,7 @@ public struct OriginStatus: Sendable {
         public var name = ""
         /// Whether the server is connected, and trusted to report changes.
         public var isUp = false
-        /// How often the server became trusted to report changes; 0 if it never was.
+        /// How many times the server became trusted to report changes.
         public var recoveries = 0
         /// The epoch of the server: see ``OriginStamp/epoch``.
         public var epoch: UInt32 = 0

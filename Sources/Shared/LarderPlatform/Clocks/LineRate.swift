@@ -20,7 +20,7 @@ package struct LineRate: Sendable {
     package mutating func line(at monotonic: Int64) -> Int? {
         let refill = max(0, monotonic - refilledAt) / milliseconds
         allowed = min(burst, allowed + min(refill, burst))
-        // When the full burst is allowed again, more waiting does not allow more lines.
+        // Once the full burst is allowed, waiting longer does not allow more lines.
         refilledAt = allowed == burst ? monotonic : refilledAt + refill * milliseconds
         guard allowed > 0 else {
             skipped += 1

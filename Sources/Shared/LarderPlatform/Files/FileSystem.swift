@@ -110,7 +110,7 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Reads a small file. Stops soon after `bytesMax` bytes (within 4 KiB) if it is longer.
+    /// Reads a small file. If the file is longer than `bytesMax`, stops within 4 KiB after that many bytes.
     /// - Returns: nil if the file does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
         // With O_NONBLOCK, because without it, opening a named pipe would wait for a writer.
@@ -283,9 +283,9 @@ package enum FileSystem {
         return Int(clamping: UInt64(status.f_blocks) &* UInt64(status.f_frsize))
     }
 
-    /// Returns the disk space of a directory and everything in it, in bytes. For each file it is the allocated blocks,
-    /// as `du` counts, or the file's length if that is larger. A file with several hard links is counted once. Files
-    /// that are removed during the call are ignored.
+    /// Returns the disk space of a directory and everything in it, in bytes. A file counts with its allocated blocks,
+    /// as in `du`, or with its length if that is larger. A file with several hard links is counted once. Files that are
+    /// removed during the call are ignored.
     package static func space(_ path: String) -> Int {
         var seen: Set<FileIdentity> = []
         return space(path, &seen) { _ in }

@@ -64,8 +64,8 @@ package struct ProcessStart {
         #endif
     }
 
-    /// Unblocks all signals and resets SIGPIPE in the new process, which would otherwise inherit the starting thread's
-    /// blocked signals and this process's ignored ones.
+    /// Makes the new process start without blocked signals, and with the default action of SIGPIPE. Otherwise it would
+    /// inherit the starting thread's blocked signals, and this process's ignored ones.
     private static func letSignalsThrough(_ attributes: inout Attributes) {
         var none = sigset_t()
         sigemptyset(&none)

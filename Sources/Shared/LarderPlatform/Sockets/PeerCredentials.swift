@@ -1,7 +1,7 @@
 /// The user, the groups and the process at the other end of a connected Unix-domain socket. The system reports them, so
 /// the peer cannot forge them.
 ///
-/// The values are those at the time of connecting: if the peer changes its user or groups later, that is not visible.
+/// The values are those at the time of connecting. Later changes of the peer's user or groups are not visible.
 package struct PeerCredentials: Sendable, Equatable {
     package var user: uid_t
     /// The peer's primary group, followed by its supplementary groups.
