@@ -11,9 +11,9 @@ struct DescriptorBudget: Equatable {
     /// The most databases for which the reserved descriptors are enough, both now and when the daemon starts again.
     let databasesPossible: Int
 
-    /// The descriptors that do not depend on loops and databases. 12 for standard input and output, locks, the
-    /// listening socket and the pipe for signals; 8 for the journal's segments and directory, and files that are being
-    /// removed; 8 for files that are open only briefly, such as POINTER and DAMAGED.
+    /// The descriptors that do not depend on loops and databases. 12 are for standard input and output, locks, the
+    /// listening socket and the pipe for signals. 8 are for the journal's segments and directory, and files that are
+    /// being removed. 8 are for files that are open only briefly, such as POINTER and DAMAGED.
     private static let processDescriptors = 28
     /// For each event loop: epoll, the descriptor that wakes it, and two in reserve.
     private static let loopDescriptors = 4

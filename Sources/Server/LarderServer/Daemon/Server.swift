@@ -242,8 +242,8 @@ package enum Server {
         }
     }
 
-    /// Opens the first databases in the background. So damage is reported at startup instead of at the first use, and
-    /// expired entries are removed even if no client uses these databases.
+    /// Opens the first databases in the background. So damage is reported at startup instead of at the first use.
+    /// Expired entries are removed even if no client uses these databases.
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }

@@ -1,10 +1,10 @@
 /// The payloads of DUMP, RESTORE and FUNCTION DUMP, in the format of Redis. A payload consists of a byte for the type,
-/// a string, the version of the format (two bytes), and a CRC-64 of all preceding bytes (eight bytes). The version and
-/// the CRC-64 are little-endian.
+/// a string, two bytes for the version of the format, and eight bytes for the CRC-64 of all preceding bytes. The
+/// version and the CRC-64 are little-endian.
 ///
-/// A string is stored as its length, followed by its bytes. The first two bits tell the size of the length: 00 for 6
-/// bits, 01 for 14, and 10 for 32 or 64, depending on the other six bits. 11 means another form, which the other six
-/// bits tell: an integer of one, two or four bytes, or a text compressed with LZF.
+/// A string is stored as its length, followed by its bytes. The first two bits of the length tell its size: 00 for 6
+/// bits, 01 for 14, and 10 for 32 or 64, depending on the other six bits. 11 means another form, which depends on the
+/// other six bits: an integer of one, two or four bytes, or a text compressed with LZF.
 package enum DumpPayload {
     /// The version of the format that Redis 7.0 uses.
     private static let version: UInt16 = 10

@@ -84,8 +84,8 @@ final class PubSub: @unchecked Sendable {
         }
     }
 
-    /// Sets a function that is called for each new subscription to changes, before the subscriber gets a message, and
-    /// when the last such subscription ends. The function is never called twice at the same time.
+    /// Sets a function that is called for each new subscription to changes, before the subscriber gets a message. The
+    /// function is also called when the last such subscription ends. It never runs twice at the same time.
     func onChangeTopics(
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }

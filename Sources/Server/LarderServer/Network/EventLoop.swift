@@ -58,8 +58,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var spareHolding: [Connection] = []
     /// Connections whose next command waits for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
-    /// Connections whose next command waits for a value, each with the time at which its wait ends; and the earliest of
-    /// these times. Times are in milliseconds of the engine's monotonic clock.
+    /// Connections whose next command waits for a value, each with the end of its wait. `waitingUntil` is the earliest
+    /// of these times. All times are in milliseconds of the engine's monotonic clock.
     private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
     private var waitingUntil = Int64.max
     private let waitTimer: UnsafeMutablePointer<uv_timer_t>
@@ -97,8 +97,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn, and also before
-    /// it runs newly received commands, so that earlier messages precede the replies.
+    /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn. It also does so
+    /// before it runs newly received commands, so that earlier messages precede the replies.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {

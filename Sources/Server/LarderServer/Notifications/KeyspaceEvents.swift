@@ -112,7 +112,7 @@ extension WriteTag {
         }
     }
 
-    /// Whether the stored entry is always reported as new: for these commands, Redis first removes an existing entry of
+    /// Whether the stored entry is always reported as new. In Redis, these commands first remove an existing entry of
     /// the key, without an event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 

@@ -242,10 +242,10 @@ final class Tracking: @unchecked Sendable {
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
     /// Records that a client is about to read a key.
-    /// - Parameter ownUnit: the sequence number of the client's latest commit: the client's read sees its own changes
+    /// - Parameter ownUnit: the sequence number of the client's latest commit; the read sees the client's own changes
     ///   up to this commit. 0 if the client cannot be notified before the reply.
-    /// - Returns: whether the client must be notified before it gets the reply, because it has changed the key since it
-    ///   last read the key. The client is not notified again when that change is committed.
+    /// - Returns: whether the client must be notified before it gets the reply, because it has changed the key since
+    ///   its last read. The client is not notified again when that change is committed.
     @discardableResult
     func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
@@ -375,8 +375,8 @@ final class Tracking: @unchecked Sendable {
     }
 
     /// Invalidates all keys of some databases for the clients that have used these databases. Other clients are not
-    /// notified: if one database of a larder is the origin of another one, the two would otherwise notify each other
-    /// endlessly.
+    /// notified. If one database of a larder is the origin of another database, the two would otherwise notify each
+    /// other endlessly.
     /// - Parameter databases: the names of the databases; nil for all.
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }

@@ -51,8 +51,8 @@ package struct DaemonCommandLine: Sendable {
 
     /// Parses the words after the program's name, and the configuration file that they name. Words take precedence over
     /// the file.
-    /// - Throws: a failure with all errors: those of the command line in the order of its words, then those of the file
-    ///   by line.
+    /// - Throws: a failure with all errors: first those of the command line, in the order of its words, then those of
+    ///   the file, by line.
     package init(_ words: [String]) throws(Failure) {
         self.init()
         self.words = words

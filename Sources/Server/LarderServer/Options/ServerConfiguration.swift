@@ -18,8 +18,8 @@ package struct ServerConfiguration: Sendable {
     package var keyspaceEvents = ""
     /// The number of event loops, 1 to 64. Connections are distributed over them.
     package var threads = 1
-    /// Whether the server handles signals: SIGTERM and SIGINT stop it; SIGHUP makes it reload the configuration file,
-    /// or stops it if there is none.
+    /// Whether the server handles signals. SIGTERM and SIGINT stop the server. SIGHUP reloads the configuration file;
+    /// if there is none, SIGHUP stops the server too.
     package var handlesSignals = true
     /// Commands that no user may run.
     package var disabledCommands = CommandSet()

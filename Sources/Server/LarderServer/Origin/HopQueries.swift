@@ -16,8 +16,8 @@ final class HopQueries: @unchecked Sendable {
     /// Requests the upstream chain of an origin. Does not block.
     /// - Parameters:
     ///   - nodes: the larders, with their databases, that have forwarded this request so far.
-    ///   - then: called once, on any thread, with the chain from the origin on; empty if the origin is not a larder,
-    ///     does not reply, or too many requests are running.
+    ///   - then: called once, on any thread, with the chain from the origin on. The chain is empty if the origin is not
+    ///     a larder or does not reply, or if too many requests are running.
     func ask(_ origin: any Origin, _ nodes: [String], then: @escaping @Sendable ([String]) -> Void) {
         let (isFirst, isTooMany) = lock.withLock {
             if waiting[nodes] != nil {

@@ -17,8 +17,8 @@ package struct OriginReads: Hashable, Sendable {
         case tracking
         /// The origin sends invalidations for all keys, or for all keys with one of these prefixes.
         case broadcast(prefixes: [String])
-        /// The origin sends no invalidations. A cached entry is fresh until the interval of the database's policy or
-        /// its lifetime at the origin is over, whichever ends first.
+        /// The origin sends no invalidations. A cached entry is fresh until the policy's interval or the entry's
+        /// lifetime at the origin ends, whichever is first.
         case lifetimes
     }
 
@@ -82,8 +82,8 @@ struct OriginSettings: Hashable, Sendable {
     let source: OriginSource
     let reads: OriginReads
     let writing: Writing
-    /// Whether reads such as GET serve stale entries while the origin is not available, for as long as the entries'
-    /// grace period lasts.
+    /// Whether reads such as GET serve stale entries while the origin is not available. Each entry is served until its
+    /// grace period ends.
     let servesStale: Bool
     /// Entries stored before this time do not come from this origin: see ``OriginTier/since``. 0 if all entries come
     /// from it.

@@ -146,8 +146,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Whether the key has a mark: an entry was current at some time since the start, and not invalidated after it.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
-    /// Whether a value may be returned to a command that started at `start`, because the value was requested after
-    /// `start`, or is still current.
+    /// Whether a value may be returned to a command that started at `start`: the value was requested after `start`, or
+    /// is still current.
     func isValid(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
         if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }

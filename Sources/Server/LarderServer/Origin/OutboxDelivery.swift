@@ -79,8 +79,8 @@ final class OutboxDelivery: @unchecked Sendable {
         defer { outbox.index.notifyWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             nextAttemptAt = min(nextAttemptAt, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // Forget the previous failures. The next attempt may still fail, because the connection for deliveries has
-            // its own back-off; the delay after that failure is then the shortest.
+            // Forget the previous failures, so that the next delay is the shortest. The next attempt may still fail,
+            // because the connection for deliveries has its own back-off.
             failures = 0
         }
         if nextAttemptAt > now { return max(1, min(nextAttemptAt, outbox.index.nextWaiter) - now) }

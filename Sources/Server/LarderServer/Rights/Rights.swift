@@ -136,8 +136,8 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Checks the channels of a call. Messages on event channels reveal changes of a database: subscribing needs the
-    /// right to read the database, and publishing needs the right to write the database.
+    /// Checks the channels of a call. Messages on event channels reveal changes of a database. So subscribing needs the
+    /// right to read the database, and publishing needs the right to write it.
     private func channelRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {

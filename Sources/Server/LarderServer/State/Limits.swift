@@ -66,8 +66,8 @@ package struct Limits: Sendable {
     package var originPatience: Int64 = 0
     /// Leases that one connection may have (`--max-leases`).
     package var leasesMax = 10_000
-    /// Bytes of the channel and pattern names that one connection subscribes to, and also of the prefixes that it
-    /// tracks (`--max-subscriptions`): 16 MiB each.
+    /// Bytes of the names of channels and patterns that one connection may subscribe to (`--max-subscriptions`): 16
+    /// MiB. The same limit applies to the prefixes that the connection tracks.
     package var subscriptionBytesMax = 16 << 20
     /// How long a connection may send no request before it is closed, in seconds (`--timeout`); 0 for no limit.
     package var idleSeconds = 0

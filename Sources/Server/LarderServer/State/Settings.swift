@@ -49,8 +49,7 @@ final class Settings: @unchecked Sendable {
         subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
     }
 
-    /// The text of a setting that has no effect, and is stored only so that CONFIG GET returns it; nil if it was never
-    /// set.
+    /// The text of a setting without effect, which is stored only for CONFIG GET; nil if it was never set.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
     func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
 }

@@ -14,8 +14,8 @@ final class Execution {
     var next = 0
     /// Whether the first part of the reply, which contains the number of its elements, was written.
     var isBegun = false
-    /// Whether the transaction is committed in several parts, because some of its commands must run on the event loop,
-    /// and others must read the disk.
+    /// Whether the transaction is committed in several parts. This is necessary if some commands must run on the event
+    /// loop, and others must read the disk.
     var isSplit = false
     /// The position at which the reply starts, counted from the first byte of the connection's output.
     var start = 0
