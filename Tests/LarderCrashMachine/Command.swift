@@ -168,7 +168,7 @@ struct CommandDice {
         return random.oneIn(3) && one != other ? [one, other] : [one]
     }
 
-    /// Returns a unique value, so that it identifies its write.
+    /// Returns a unique value, which identifies the write that stores it.
     mutating func value() -> [UInt8] {
         counter += 1
         let lengths = [0, 0, 10, 30, 100, 100, 700, 5000]

@@ -112,8 +112,8 @@ final class Driver {
         daemon = try? DaemonProcess(plan.options(&dice.random), in: place, faults: faults)
         note(daemon == nil ? "did not start, \(faults.lastHit)" : "started, \(faults.hits(slot: 0)) calls failed")
         faults.disarm()
-        // A daemon that was started under faults may reply with errors for a while, so it is stopped or killed instead
-        // of used.
+        // Do not use a daemon that was started under faults, because it may reply with errors for a while. Stop or kill
+        // it.
         if let daemon, oneIn(2) { try daemon.stop() }
         try bury()
     }

@@ -38,7 +38,7 @@ final class Unit {
     fileprivate(set) var answeredMoment = Int.max
     fileprivate(set) var answeredAt = Int.max
     fileprivate(set) var outcome = Outcome.open
-    /// The length of the trace when an unknown outcome became known; `.max` while it is unknown, nil if the outcome was
+    /// The length of the trace when an unknown outcome became known. `.max` while the outcome is unknown; nil if it was
     /// never unknown.
     fileprivate(set) var doubtfulUntil: Int?
     /// The changes of keys if the unit happens.

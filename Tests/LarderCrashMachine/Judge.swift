@@ -142,8 +142,8 @@ private struct Trial {
             return entry.tags.contains { event.unit.order <= tags[$0] ?? 0 } ? nil : entry
         }
     }
-    /// For each connection, and for each number of its units that may have happened: whether the keys of the connection
-    /// would then be as they were found.
+    /// For each connection, and for each possible number of its units that have happened: whether the keys of the
+    /// connection would be as they were found.
     private let fits: [[Bool]]
 
     init(
@@ -200,8 +200,8 @@ private struct Trial {
                 continue
             }
             guard unit.index < count else { continue }
-            // If a unit's failure was reported only after the accident, the unit may have happened, but only as the
-            // last one of its connection.
+            // If a unit's failure was reported only after the accident, the unit may have happened. In that case, it is
+            // the last unit of its connection.
             if isRefused, unit.index != count - 1 { continue }
             return changed.left(of: event)
         }
@@ -265,8 +265,8 @@ private struct Trial {
         return nil
     }
 
-    /// Returns the maximum number of a connection's units that agrees with the found state, if no unit sent after
-    /// `moment` has happened; nil if no number agrees.
+    /// Returns the largest number of a connection's units that agrees with the found state; nil if no number agrees.
+    /// Assumes that no unit sent after `moment` has happened.
     private func count(_ connection: Int, last moment: Int) -> Int? {
         let units = history.units[connection]
         let window = windows[connection]
@@ -323,7 +323,7 @@ private struct Trial {
 
 extension Array {
     /// Returns the first index whose element satisfies the predicate, by binary search; `count` if there is none. All
-    /// later elements must satisfy it too.
+    /// elements after that one must satisfy the predicate too.
     func partitioningIndex(where isSecond: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

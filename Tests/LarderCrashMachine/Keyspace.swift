@@ -51,7 +51,7 @@ struct Keyspace {
     mutating func apply(_ changes: Changes) { for (place, entry) in changes { entries[place] = entry } }
 
     /// Returns the changes by a list of commands as one unit. Commands that must fail change nothing.
-    /// - Parameter now: when they run.
+    /// - Parameter now: when the commands run.
     func changes(by commands: [Command], now: Instant) -> Changes {
         var after = self
         var changes: Changes = [:]

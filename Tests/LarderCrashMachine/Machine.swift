@@ -21,7 +21,7 @@ package struct Machine {
     /// Judges only this point of each run, to repeat a finding: an index as shown in messages.
     package var onlyPoint: Int?
     package var isVerbose = false
-    /// Whether calls fail in every run, or in none; nil for every second run.
+    /// Whether file calls fail: true for every run, false for no run, nil for every second run.
     package var hasFaults: Bool?
     /// The durability of every run; nil for a random one.
     package var durability: Durability?

@@ -143,7 +143,7 @@ package struct RecordedDisk {
         }
     }
 
-    /// Returns the beginning of the next write, or nil: SIGKILL may interrupt a write after a part of its data.
+    /// Returns the beginning of the next write, because SIGKILL may interrupt a write; or nil, for no part of it.
     private func tornWrite(using random: inout SeededGenerator) -> (file: RecordedFile, offset: Int, data: Range<Int>)?
     {
         guard done < records.count, case .write(let inode, let offset, let data) = records[done].event,

@@ -85,8 +85,8 @@ final class RecordedFile {
         }
     }
 
-    /// Puts lost fragments of these pages on disk: the system writes whole pages, so a new write to a page also writes
-    /// its other data.
+    /// Puts lost fragments of these pages on disk. The system writes whole pages, so a new write to a page also writes
+    /// the other data of that page.
     private func restore(_ pages: ClosedRange<Int>) {
         guard !lost.isEmpty else { return }
         for fragment in lost where pages.contains(fragment.offset / Self.pageBytes) {

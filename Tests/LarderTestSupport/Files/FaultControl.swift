@@ -1,7 +1,7 @@
 import CLarderFaultLibrary
 import LarderPlatform
 
-/// The kinds of calls on files of the C library that a ``FaultControl/Rule`` can select.
+/// The kinds of the C library's file calls that a ``FaultControl/Rule`` can select.
 package struct FileCalls: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -43,8 +43,8 @@ package struct FileCalls: OptionSet, Hashable, Sendable {
     package static let looking: FileCalls = [.open, .read, .list, .listNext, .stat, .access, .map, .statistics]
 }
 
-/// Injects faults, kills, delays and clock changes into the file calls of a preloaded program below one directory, and
-/// records a trace of the calls.
+/// Injects faults, kills, delays and clock changes into a program with a preloaded library. Affects only calls on files
+/// below one directory, and records a trace of these calls.
 ///
 /// ```swift
 /// let faults = try FaultControl(in: place)
@@ -114,7 +114,7 @@ package final class FaultControl: @unchecked Sendable {
             return rule
         }
 
-        /// Kills the process with SIGKILL at the n-th call, before or after the call is made.
+        /// Kills the process with SIGKILL before or after a matching call, given by its number, counted from 1.
         package static func killing(_ calls: FileCalls, at number: UInt64, after: Bool = false) -> Rule {
             var rule = Rule(calls, after ? .killAfter : .killBefore)
             (rule.first, rule.count) = (number, 1)
@@ -187,8 +187,8 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: Rules
 
-    /// Puts a rule into a slot, in place of the previous one, and counts its calls from now on. If several rules match
-    /// a call, the first one that hits it applies, in the order of the slots.
+    /// Replaces the rule in a slot, and counts the calls that match the new rule from now on. If rules in several slots
+    /// hit a call, the rule in the lowest slot applies.
     package func arm(_ rule: Rule, slot: Int = 0) {
         precondition((0..<Self.slots).contains(slot), "there are \(Self.slots) slots")
         var raw = lf_rule()
@@ -268,8 +268,8 @@ package final class FaultControl: @unchecked Sendable {
         set { lf_store_signed(&control.pointee.wall_offset, newValue) }
     }
 
-    /// Nanoseconds to add to the monotonic clock as read by the program. Waits in the system, such as a condition's
-    /// time limit, follow the real clock.
+    /// Nanoseconds to add to the monotonic clock as the program reads it. Time limits that the system checks, such as
+    /// that of a condition variable, follow the real clock.
     package var monotonicOffset: Int64 {
         get { lf_load_signed(&control.pointee.monotonic_offset) }
         set { lf_store_signed(&control.pointee.monotonic_offset, newValue) }

@@ -183,7 +183,7 @@ package final class ChildProcess: @unchecked Sendable {
 
     // MARK: Start
 
-    /// A limit above all descriptors that the tests have open, and at most the limit of the system.
+    /// A number above all descriptors that the tests have open, but at most the limit of the system.
     private static let descriptorsMax = Int32(
         min(ResourceLimit.openFiles.read()?.rlim_cur ?? 256, 4096))
 }

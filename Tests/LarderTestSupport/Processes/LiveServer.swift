@@ -1,5 +1,5 @@
-/// A server process for tests that run with several servers: redis-server, which proves that a test requires only the
-/// behaviour of Redis, and larderd, with one event loop and with several.
+/// A server process for tests that run with several servers: redis-server, and larderd with one event loop and with
+/// several. redis-server proves that a test requires only the behaviour of Redis.
 // swift-format-ignore: AmbiguousTrailingClosureOverload
 package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable {
     case redis, larderd

@@ -27,7 +27,7 @@ extension RedisCluster {
 
     // MARK: Waiting
 
-    /// Waits until all running nodes agree on the owners of the slots, none of which has failed, and replicas are in
+    /// Waits until all running nodes agree on the owners of the slots, no owner has failed, and all replicas are in
     /// sync.
     package func waitUntilReady() throws {
         try wait("the cluster is ready") {
@@ -86,7 +86,7 @@ extension RedisCluster {
     package enum MoveStage: Sendable {
         /// Both nodes know of the move, and all keys are still at the old node.
         case begun
-        /// Half of the keys are at the new node: requests for these get ASK, requests for keys of both halves TRYAGAIN.
+        /// Half of the keys are at the new node. Requests for these get ASK, requests for keys of both halves TRYAGAIN.
         case halfway
         /// All keys are at the new node, but the old one still owns the slot.
         case emptied
@@ -105,7 +105,7 @@ extension RedisCluster {
         try pause(.halfway)
         try migrate(slot, from: source, to: target, count: .max)
         try pause(.emptied)
-        // Notify the new owner first: otherwise the old one would redirect to a node that does not know of the move.
+        // Notify the new owner first. Otherwise the old owner redirects to a node that does not know of the move.
         for node in [target, source] { try ok(node, ["CLUSTER", "SETSLOT", "\(slot)", "NODE", ids[target]]) }
         for node in upNodes where node != target && node != source {
             guard try view(node).own?.isPrimary == true else { continue }

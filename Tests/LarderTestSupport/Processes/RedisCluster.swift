@@ -83,7 +83,7 @@ package final class RedisCluster: Sendable {
         }
         for number in nodes.dropFirst(primaries) {
             let primary = (number - primaries) % primaries
-            // The node does not know its primary until both have met.
+            // The node does not know its primary until the two nodes have met.
             try wait("node \(number) becomes a replica") {
                 try call(number, ["CLUSTER", "REPLICATE", ids[primary]]).starts(with: "+OK".utf8)
             }

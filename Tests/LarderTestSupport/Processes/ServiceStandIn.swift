@@ -30,8 +30,8 @@ package final class ServiceStandIn {
         close(notifications)
     }
 
-    /// Returns the beginning of a command line. It runs the rest of the line with these variables, and with the pid of
-    /// that process as `LISTEN_PID`.
+    /// Returns the beginning of a command line, which runs the rest of the line with these environment variables. The
+    /// value `$$` stands for the pid of the started process, as needed for `LISTEN_PID`.
     package static func environment(_ variables: [String]) -> [String] {
         let names = variables.map { "export \($0.replacing("PID=$$", with: "PID=\"$$\"")); " }.joined()
         return ["sh", "-c", names + "exec \"$0\" \"$@\""]

@@ -87,8 +87,8 @@ package final class FakeServer: Sendable {
             return state.isStopped
         }
         guard !wasStopped else { return }
-        // Writes a byte, because closing alone has no effect while a process that another test has just started has a
-        // copy of this end.
+        // Write a byte. Closing alone has no effect while a process that another test has just started has a copy of
+        // this end.
         var byte: UInt8 = 1
         _ = write(stopPipe.write, &byte, 1)
         close(stopPipe.write)
@@ -109,8 +109,8 @@ package final class FakeServer: Sendable {
             }
             let thread = WorkThread(name: "fake-serve") { [self] in
                 serve(descriptor, number)
-                // Closing alone would not end the connection if another test has just started a process, which briefly
-                // has a copy of the descriptor.
+                // Closing alone would not end the connection: a process that another test has just started may still
+                // have a copy of the descriptor.
                 shutdown(descriptor, CInt(SHUT_RDWR))
                 close(descriptor)
                 lock.withLock { _ = state.ended.insert(number) }

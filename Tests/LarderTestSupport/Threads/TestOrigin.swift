@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// An origin for tests of fetching. Each call returns its number, waits after ``hold()`` until ``letGo()`` is called,
-/// and fails while ``fails`` is true.
+/// An origin for tests of fetching. Each call returns its number. After ``hold()``, calls wait until ``letGo()`` is
+/// called. While ``fails`` is true, calls fail.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class TestOrigin: @unchecked Sendable {
@@ -49,8 +49,8 @@ package final class TestOrigin: @unchecked Sendable {
     }
 }
 
-/// Waits until a condition holds, such as an effect of another task, or until the task is cancelled, as it is when the
-/// test's time limit is reached. If the wait takes long, the caller's location is printed.
+/// Waits until a condition holds, such as an effect of another task. Returns early if the task is cancelled, as it is
+/// when the test's time limit is reached. If the wait takes long, the caller's location is printed.
 package func eventually(
     _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
 ) async rethrows {
