@@ -1,7 +1,7 @@
 // Fuzzing of the reply parser with libFuzzer. Not a part of the package: `make fuzz` builds and runs it.
 //
-// The first two bytes of an input select limits and the sizes of pieces; the rest is the stream. Any stream must have
-// the same result as a whole and in pieces, at a cost proportional to its length.
+// The first two bytes of an input select limits and the sizes of pieces. The rest is the stream. A stream must have the
+// same result as a whole and in pieces, at a cost in proportion to the stream's length.
 
 private struct Outcome {
     var replies: [RESPValue] = []
@@ -35,7 +35,7 @@ private func parse(_ stream: UnsafeRawBufferPointer, pieces: Int, limits: RESPLi
     return outcome
 }
 
-/// As ==, except that NaN is NaN.
+/// Like ==, except that NaN equals NaN.
 private func same(_ left: RESPValue, _ right: RESPValue) -> Bool {
     switch (left, right) {
     case (.double(let left), .double(let right)):

@@ -1,12 +1,12 @@
 // Fuzzing of the request parser with libFuzzer. Not a part of the package: `make fuzz` builds and runs it.
 //
-// The first two bytes of an input select limits and the sizes of pieces; the rest is the stream. Any stream must have
-// the same result as a whole and in pieces, stay within the limits, and use time and memory proportional to its length.
+// The first two bytes of an input select limits and the sizes of pieces. The rest is the stream. A stream must have the
+// same result as a whole and in pieces, within the limits, with time and memory in proportion to its length.
 
 private struct Outcome: Equatable {
     var commands: [[[UInt8]]] = []
     var error: ProtocolError?
-    /// Bytes that no command consumed. Zero after an error, when it is meaningless.
+    /// The number of bytes that no command has consumed; 0 after an error.
     var left = 0
 }
 

@@ -21,7 +21,7 @@ private func store(_ name: String, _ bytes: UnsafeRawBufferPointer) {
     close(file)
 }
 
-/// Corrects the checksum of every fragment with no other defect, so that the code behind the checksums is reached too.
+/// Corrects the checksum of every fragment without another defect, so that the code after the checks is reached too.
 private func sign(_ bytes: inout [UInt8]) {
     var offset = 0
     while offset + 7 <= bytes.count {

@@ -33,7 +33,7 @@ import Testing
 
     @Test func s3FIFOKeepsHotKeysDuringAScan() {
         var simulator = S3FIFOSimulator(capacity: 100, universe: 10_000)
-        // Ninety hot keys get enough hits to move to the main queue when they leave the small one.
+        // Ninety hot keys get enough hits to move to the main queue when they leave the small queue.
         for _ in 0..<4 { for key in 0..<90 { _ = simulator.access(key) } }
         for key in 1000..<5000 { _ = simulator.access(key) }
         let kept = (0..<90).filter { simulator.access($0) }.count
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func beladysOptimumAgreesWithATraceComputedByHand() {
-        // Two keys fit. At position 2, key 2 itself is the one whose next request is farthest away, so it is not
+        // Two keys fit. At position 2, the key whose next request is farthest away is key 2 itself, so it is not
         // stored.
         let trace: [Int32] = [0, 1, 2, 0, 1, 2]
         let simulator = BeladySimulator(capacity: 2, universe: 3, trace: trace)

@@ -119,7 +119,7 @@ import class LarderTestSupport.TemporaryDirectory
         }
         let path = try #require(socket, "\(process.output)")
         process.crash()
-        // The kernel terminates the server with its parent. If it did not, this loop would time out.
+        // The kernel terminates the server with its parent process. Otherwise, this loop would time out.
         let end = Clocks.monotonic() + 60
         while (try? SocketClient(path: path)) != nil, Clocks.monotonic() < end { Clocks.sleep(0.01) }
         #expect((try? SocketClient(path: path)) == nil)

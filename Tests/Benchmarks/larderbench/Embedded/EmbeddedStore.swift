@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A store in this process that is measured. Each has its own directory, and `close()` closes it.
+/// A store in this process whose speed is measured. Each store has its own directory. `close()` closes the store.
 protocol EmbeddedStore: AnyObject {
     /// Stores one entry. When the call returns, the operating system has its bytes.
     func put(_ index: Int) throws
@@ -9,7 +9,7 @@ protocol EmbeddedStore: AnyObject {
     /// - Returns: whether the entry was found; its value was copied for the caller.
     func get(_ index: Int) throws -> Bool
     /// Looks up a key that was never stored.
-    /// - Returns: whether it was found, which is an error.
+    /// - Returns: whether the key was found, which is an error.
     func getAbsent(_ index: Int) throws -> Bool
     /// Does the work that the store's writes have deferred.
     func writeOut() throws

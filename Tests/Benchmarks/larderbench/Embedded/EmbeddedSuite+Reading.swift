@@ -1,7 +1,7 @@
-/// Reading inside one process.
+/// Measures reads inside one process.
 ///
-/// The stores take turns: a slice of the keys is read from one, then the same slice from the next. Other work of the
-/// machine affects all equally, and each slice is a sample.
+/// The stores take turns: a slice of the keys is read from one store, then the same slice from the next. So other work
+/// of the machine affects all stores equally. Each slice is a sample.
 ///
 /// Before that, the tables of all LevelDB stores are merged by the same call. Otherwise the number of levels to search
 /// would depend on the state of the compactions after writing.
@@ -66,7 +66,7 @@ extension EmbeddedSuite {
 }
 
 extension RawStore {
-    /// Merges the tables of every LevelDB database in a directory and its subdirectories. All must be closed.
+    /// Merges the tables of every LevelDB database in a directory and its subdirectories. All databases must be closed.
     static func mergeTables(below directory: String) throws(BenchError) {
         let names = TemporaryTree.names(in: directory)
         if names.contains("CURRENT") {

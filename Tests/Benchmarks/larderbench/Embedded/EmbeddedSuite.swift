@@ -1,8 +1,8 @@
-/// Put and get inside one process: LevelDB's C functions, the layers of Larder above them one by one, SQLite, and
-/// diskcache in its own Python process.
+/// Measures put and get inside one process: with LevelDB's C functions, with each layer of Larder above them, with
+/// SQLite, and with diskcache in a Python process.
 ///
-/// Stores are closed and reopened between writing and reading: the first pass reads everything from tables, the second
-/// from the data that the store keeps in memory. See `EmbeddedSuite+Reading`.
+/// Stores are closed and reopened between writing and reading. So the first pass reads everything from tables, and the
+/// second pass reads from the data that the store keeps in memory. See `EmbeddedSuite+Reading`.
 final class EmbeddedSuite: Suite {
     enum Operation: String, CaseIterable {
         case put = "put one by one"

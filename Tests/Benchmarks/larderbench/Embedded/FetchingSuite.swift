@@ -8,8 +8,8 @@ import Synchronization
     import Foundation
 #endif
 
-/// The costs of fetching in one process: hot reads, many tasks that request one key, and a thousand keys that were
-/// stored together while their origin is slow.
+/// The costs of fetching in one process, in three cases: hot reads; many tasks that request one key; a thousand keys
+/// that were stored together and whose origin is slow.
 final class FetchingSuite: Suite {
     static let hotTable = "Embedded: a task reads 1000 hot models, about 100 B of JSON"
     static let value = "value(forKey:)"

@@ -6,7 +6,7 @@ import Larder
     import Foundation
 #endif
 
-/// Codable models, stored and read: the JSON coders alone, with LevelDB's C functions, and Larder's typed cache.
+/// Stores and reads Codable models: with the JSON coders alone, with these and LevelDB's C functions, and with Larder.
 final class ModelSuite: Suite {
     /// About 100 bytes of JSON.
     struct Package: Codable, Equatable {

@@ -3,8 +3,8 @@ import LarderEngine
 /// The costs and benefits of LevelDB's settings when it is used with the journal. Each run changes one setting from
 /// larderd's value.
 ///
-/// Entries of 100 B are stored in random order in groups of 100, then all are stored again. They are read in random
-/// order after the larder was reopened, without memory for hot entries.
+/// Entries of 100 B are stored in random order in groups of 100, then all are stored a second time. After the larder
+/// was reopened, they are read in random order, without memory for hot entries.
 final class SettingsSuite: Suite {
     static let writes = "Settings: put in groups of 100, deferred work included"
     static let reads = "Settings: get, cold"

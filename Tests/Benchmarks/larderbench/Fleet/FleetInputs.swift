@@ -6,7 +6,7 @@ struct FleetInputs: Equatable {
     var keys = 1_000_000
     /// The exponent for reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
     var readExponent = 1.0
-    /// The same for writes; with 0, all keys are written equally often. The ranks are those of the reads.
+    /// The exponent for writes, with the ranks of the reads. With 0, all keys are written equally often.
     var writeExponent = 1.0
     /// The number of operations of one machine per second.
     var rate = 100.0
@@ -32,8 +32,8 @@ struct FleetInputs: Equatable {
 
     /// The number of primaries.
     var nodes = 16
-    /// Microseconds of a node's CPU time for one GET or SET, for tracking a GET in addition, for one invalidation that
-    /// is sent, and for one PING.
+    /// A node's CPU time in microseconds: for a GET or a SET; for tracking the key of a GET; for sending an
+    /// invalidation; for a PING.
     var getCost = 9.0
     var trackCost = 1.4
     var pushCost = 4.0
@@ -53,6 +53,6 @@ struct FleetInputs: Equatable {
 
     var memoryEntries: Double { Double(memoryMiB << 20) / Double(valueBytes + entryBytes) }
     var diskEntries: Double { Double(diskGiB << 30) / Double(valueBytes + entryBytes) }
-    /// The maximum age of a read after a write's acknowledgement, in milliseconds, over one connection.
+    /// How long after a write's acknowledgement a read may return the old value, in milliseconds, over one connection.
     var bound: Double { heartbeat + heartbeatLimit }
 }

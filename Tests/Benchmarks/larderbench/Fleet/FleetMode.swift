@@ -49,7 +49,7 @@ struct FleetFigures: Equatable {
     var connections = 0.0
     var trackingMiB = 0.0
     var cores = 0.0
-    /// The maximum age of a read in milliseconds; infinite if there is none.
+    /// The maximum age of a read in milliseconds; infinite if there is no maximum.
     var bound = 0.0
 
     /// The first limit of a node that is exceeded; nil if there is none.

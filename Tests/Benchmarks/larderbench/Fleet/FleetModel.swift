@@ -20,7 +20,7 @@ import LarderPlatform
 /// - A node's CPU time: (GETs · (9 + 1.4) + writes · 9 + invalidations · 4) / nodes + 4 PINGs per second · connections
 ///   · 9, in µs.
 ///
-/// Ranks after the first ones are summed in groups whose members differ by less than one percent.
+/// The first ranks are summed one by one. Later ranks are in groups whose members differ by less than one percent.
 struct FleetModel {
     let inputs: FleetInputs
     private let popularity: Popularity
@@ -116,8 +116,8 @@ struct FleetModel {
         return figures
     }
 
-    /// The share of time in which a state holds. While it does not hold, it begins at the rate `begins`; while it
-    /// holds, it ends at the rate `ends`.
+    /// The share of time in which a state holds. While the state does not hold, it begins at the rate `begins`. While
+    /// the state holds, it ends at the rate `ends`.
     private static func share(_ begins: Double, _ ends: Double) -> Double {
         begins > 0 ? begins / (begins + ends) : 0
     }
@@ -182,7 +182,7 @@ struct FleetModel {
     // MARK: How far a mode goes
 
     /// Returns the largest fleet that the origin can serve, up to a hundred million machines, and the limit that a
-    /// larger one would exceed.
+    /// larger fleet would exceed.
     func reach(_ mode: FleetMode, withDisk: Bool) -> (machines: Int, broken: String?) {
         let broken = { figures(mode, machines: $0, withDisk: withDisk).broken(inputs) }
         var (low, high) = (0, 1)

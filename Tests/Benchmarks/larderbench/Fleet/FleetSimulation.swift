@@ -28,7 +28,7 @@ struct FleetSimulation {
     private var queues: [KeyQueue]
     /// Whether a client of the origin is notified of the next write, by client and key.
     private var tracked: [Bool]
-    /// The same for clients of relays, by rack and key.
+    /// Whether a relay has the key, by rack and key.
     private var relayed: [Bool]
     /// The stored entries in the order of their times, for lifetimes.
     private var ending: [(place: Int, time: Double)] = []

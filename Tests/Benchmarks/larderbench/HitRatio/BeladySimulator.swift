@@ -1,6 +1,6 @@
 /// The optimum (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966). It knows the trace,
 /// and keeps the keys whose next requests are nearest. It does not store a new key whose next request is later than
-/// those of all stored keys, so no policy can do better, even one that does not store every key.
+/// those of all stored keys. So no policy can do better, not even one that may refuse to store a key.
 struct BeladySimulator: CacheSimulator {
     private let capacity: Int
     /// For each position of the trace, the position of the next request for the same key.
@@ -55,7 +55,7 @@ struct BeladySimulator: CacheSimulator {
     /// The key requested at a position.
     private func owner(_ place: Int) -> Int { place < trace.count ? Int(trace[place]) : place - trace.count }
 
-    /// Removes outdated positions from the heap: those whose key was requested since.
+    /// Removes outdated positions from the heap. Their keys have been requested in the meantime.
     private mutating func dropStale() {
         while let last = farthest.first, due[owner(last)] != last { farthest.removeFirst() }
     }

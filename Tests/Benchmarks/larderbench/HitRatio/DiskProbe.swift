@@ -1,8 +1,8 @@
 import LarderEngine
 import LarderPlatform
 
-/// Runs a trace on a larder with a disk limit, like an application that uses a cache: it reads a key, and stores it if
-/// it is absent. Only this type knows how to limit the disk.
+/// Runs a trace on a larder with a disk limit, like an application that uses a cache: reads each key, and stores the
+/// key if it is absent. Only this type knows how to limit the disk.
 final class DiskProbe {
     /// The results of a run.
     struct Outcome {
@@ -21,7 +21,7 @@ final class DiskProbe {
 
     init(_ directory: String) { self.directory = directory }
 
-    /// - Parameter start: the position of the first counted request; earlier ones only fill the larder.
+    /// - Parameter start: the position of the first counted request. The requests before it only fill the larder.
     func run(_ trace: Trace, diskBytes: Int, memoryBytes: Int, from start: Int) throws -> Outcome {
         var options = StoreOptions.engine(memoryBytes: memoryBytes)
         options.diskBytesMax = diskBytes

@@ -1,6 +1,5 @@
-/// The share of requests served by the memory tier, compared with policies from the literature with the same capacity
-/// in entries; and the share served by a larder with a disk limit, compared with FIFO and LRU with the same number of
-/// bytes.
+/// Measures hit ratios. The memory tier is compared with policies from the literature, with the same capacity in
+/// entries. A larder with a disk limit is compared with FIFO and LRU, with the same number of bytes.
 final class HitRatioSuite: Suite {
     static let tier = "Larder's memory tier"
     static let sieve = "SIEVE"

@@ -1,7 +1,7 @@
 /// S3-FIFO, algorithm 1 (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction", SOSP
-/// 2023). It has a small queue of a tenth, a main queue, a ghost queue of keys that left the small one, and a count of
-/// hits up to 3. A key that leaves the small queue with more than one hit moves to the main queue; a key that leaves
-/// the main queue with hits is queued again with one hit less.
+/// 2023). It has a small queue of a tenth of the capacity, a main queue, a ghost queue of keys evicted from the small
+/// queue, and a count of up to 3 hits per key. A key that leaves the small queue with more than one hit moves to the
+/// main queue. A key that leaves the main queue with hits returns to it with one hit less.
 struct S3FIFOSimulator: CacheSimulator {
     private let capacity: Int
     private let smallTarget: Int
@@ -61,7 +61,7 @@ struct S3FIFOSimulator: CacheSimulator {
             hits[key] -= 1
             main.push(key)
         }
-        // The main queue is empty, so all keys are in the small one.
+        // The main queue is empty, so all keys are in the small queue.
         if small.count > 0 { evictFromSmall() }
     }
 }

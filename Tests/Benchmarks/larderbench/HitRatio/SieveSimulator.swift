@@ -6,7 +6,7 @@ struct SieveSimulator: CacheSimulator {
     private let capacity: Int
     private var queue: KeyQueue
     private var isVisited: [Bool]
-    /// Where the search for the next victim continues; -1 for the oldest.
+    /// The key with which the search for the next victim continues; -1 for the oldest key.
     private var hand = -1
 
     init(capacity: Int, universe: Int) {

@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// Runs a trace through the engine's memory tier: a larder with all entries in LevelDB, opened with a small tier, and
-/// read like by the daemon. Only this type knows how to access the tier.
+/// Runs a trace through the engine's memory tier. All entries are in LevelDB; the larder is opened with a small tier,
+/// and read as by the daemon. Only this type knows how to access the tier.
 final class TierProbe {
     private let directory: String
 
@@ -33,7 +33,7 @@ final class TierProbe {
             if try isHit(keys[Int(key)], database) {
                 if position >= start { hits += 1 }
             } else {
-                // Like the daemon's worker with a cold key: the entry is added to the tier.
+                // As in the daemon's worker for cold keys, the entry is added to the tier.
                 guard try database.get(Key(keys[Int(key)])) != nil else { throw BenchError("an entry is not there") }
             }
         }

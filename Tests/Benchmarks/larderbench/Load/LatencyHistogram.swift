@@ -4,12 +4,12 @@
 struct LatencyHistogram {
     private static let linear = 128
     private static let perDoubling = 64
-    /// The greatest latency that can be recorded, in nanoseconds; longer ones are recorded as this.
+    /// The greatest latency that can be recorded, in nanoseconds. Longer latencies are recorded as this one.
     private static let longest: UInt64 = (1 << 42) - 1
 
     private var counts = [UInt64](repeating: 0, count: Self.bucket(Self.longest) + 1)
     private(set) var count: UInt64 = 0
-    /// The greatest latency measured, in nanoseconds; 0 before the first.
+    /// The greatest latency measured, in nanoseconds; 0 if there is none.
     private(set) var maximum: UInt64 = 0
 
     /// Adds one latency, in nanoseconds.

@@ -36,8 +36,9 @@ struct Load: Hashable {
     var order = KeyOrder.uniform
     /// Words added to each SET, such as `PXAT` and a time. For RESP only.
     var setWords: [String] = []
-    /// The number of requests per second, of all clients together. They are sent at their times even if earlier ones
-    /// are unanswered. With nil, a client sends its next requests as soon as it has the replies to the previous ones.
+    /// The number of requests per second, of all clients together. Each request is sent at its time, even if earlier
+    /// requests are unanswered. With nil, a client sends its next requests when it has the replies to the previous
+    /// ones.
     var pacePerSecond: Double?
     var limit = Limit.none
     var seed: UInt64 = 1
@@ -65,14 +66,14 @@ struct Load: Hashable {
         return load
     }
 
-    /// Every key stored once.
+    /// A load that stores every key once.
     static func fill(_ count: Int, valueBytes: Int, firstKey: Int = 0) -> Load {
         Load(
             setPercent: 100, valueBytes: valueBytes, clients: 4, pipeline: 64, keys: count, firstKey: firstKey,
             order: .sequential, limit: .requests(count))
     }
 
-    /// The same reads with FETCH.
+    /// This load with FETCH instead of GET.
     var withFetch: Load {
         var load = self
         load.readsWithFetch = true
@@ -86,7 +87,7 @@ struct Load: Hashable {
         return load
     }
 
-    /// The title of its table. FETCH is shown in the same table as GET.
+    /// The title of the load's table. FETCH is shown in the same table as GET.
     var title: String {
         let what = script.map { "\($0.rawValue) by EVALSHA" + ($0.setPercent > 0 ? ", and SET" : "") } ?? verb
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "

@@ -4,8 +4,8 @@ import Synchronization
 /// Sends a ``Load`` to a server over its Unix socket and measures the replies. Many connections share one thread and
 /// never block. This is cheap enough that the server is the bottleneck.
 ///
-/// Latency is the time from sending a batch until its reply was read. With a pace, requests are sent when they are due,
-/// even if earlier ones are unanswered. So a pause of the server increases the latency of every request sent during it.
+/// Latency is the time from sending a batch until its reply was read. With a pace, each request is sent when it is due,
+/// even if earlier requests are unanswered. So a pause of the server increases the latency of all requests during it.
 ///
 /// Used by one thread, for one run.
 final class LoadGenerator {

@@ -23,7 +23,7 @@ final class LoadTask: @unchecked Sendable {
     }
 
     /// Waits until the load has ended.
-    /// - Parameter now: whether to stop it now.
+    /// - Parameter now: whether to stop the load at once.
     func finish(now: Bool) throws(BenchError) -> LoadReport {
         if now { flag.set() }
         thread?.join()

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Runs redis-benchmark, to validate this program's load generator: its arguments and its output.
+/// Runs redis-benchmark, to validate this program's load generator. Creates the arguments, and parses the output.
 struct RedisBenchmark {
     struct Figures {
         let rate: Double

@@ -11,10 +11,10 @@ struct ReplyScanner {
     }
 
     let dialect: Dialect
-    /// The most frequent reply: to a GET, with a value of the expected size.
+    /// The start of the most frequent reply: to a GET, with a value of the expected size.
     private let usual: [UInt8]
     private let usualByteCount: Int
-    /// The start of a reply to FETCH, and its length up to the two numbers at its end.
+    /// The start of a reply to FETCH, and the reply's length without the two numbers at its end.
     private let fresh: [UInt8]
     private let freshByteCount: Int
 
@@ -62,7 +62,7 @@ struct ReplyScanner {
         case UInt8(ascii: "-"): return Reply(kind: .error, byteCount: line)
         case UInt8(ascii: "$"):
             if bytes[1] == UInt8(ascii: "-") { return Reply(kind: .missing, byteCount: line) }
-            // The usual reply was checked before, so this one is incomplete, or has another size.
+            // The usual reply was checked before. So this reply is incomplete, or its value has another size.
             guard line == usual.count, startsAsUsual(bytes) else { throw Self.unexpected(bytes, line) }
             return nil
         case UInt8(ascii: "*"): return try nextFetched(bytes, line)

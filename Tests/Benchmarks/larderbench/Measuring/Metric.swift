@@ -24,7 +24,7 @@ enum Metric: String, CaseIterable {
     case resident = "residentMiB"
     case disk = "diskMiB"
 
-    /// The title of its column.
+    /// The title of the metric's column.
     var title: String {
         switch self {
         case .processor: "CPU µs/op"
@@ -53,7 +53,7 @@ enum Metric: String, CaseIterable {
         }
     }
 
-    /// Its text in a column.
+    /// The text of a value in the metric's column.
     func text(_ value: Double) -> String {
         switch self {
         case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)

@@ -49,7 +49,7 @@ final class Results {
         }
     }
 
-    /// Runs one measurement. If it fails, records that and returns, so that other measurements continue.
+    /// Runs one measurement. If it fails, records the failure and returns, so that other measurements continue.
     /// - Throws: if the user interrupts.
     func attempt(_ what: String, _ body: () throws(BenchError) -> Void) throws(BenchError) {
         try Interruption.check()

@@ -1,5 +1,5 @@
-/// Measures work in this process: the elapsed time, and the CPU time of all threads, including that of later
-/// compactions and of deferred work.
+/// Measures work in this process: the elapsed time, and the CPU time of all threads. The CPU time includes later
+/// compactions and deferred work.
 enum Stopwatch {
     /// - Parameter writeOut: does the deferred work of `body`. Like LevelDB's compactions, it counts as CPU time, not
     ///   as elapsed time.
@@ -13,8 +13,8 @@ enum Stopwatch {
         }
     }
 
-    /// Like ``measure(operations:writeOut:_:)``, for work that defers nothing. It does not wait until the process is
-    /// idle, so it can be called often.
+    /// Like ``measure(operations:writeOut:_:)``, for work that defers nothing. Does not wait until the process is idle,
+    /// so it can be called often.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
         try take(operations, body) {}
     }

@@ -5,7 +5,7 @@ extension BenchOptions {
             hits,
             settings, origin
 
-        /// Whether --quick runs it without --only.
+        /// Whether `--quick` runs the suite if `--only` is not given.
         var isInQuickRuns: Bool {
             switch self {
             case .crosscheck, .expiry, .large, .settings, .origin: false

@@ -76,8 +76,8 @@ final class RunningServer {
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    /// Returns the CPU seconds that the server uses while `body` runs and until it is idle again, including work that
-    /// the load causes later.
+    /// Returns the CPU seconds that the server uses from the start of `body` until the server is idle again. So they
+    /// include work that the load causes later.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         try [self].processorSeconds(of: body)
     }
@@ -88,7 +88,7 @@ final class RunningServer {
     var putsOff: Bool { contender.program == .larderd }
 
     /// Makes the server do its deferred work. larderd writes entries from journal and memory to LevelDB when there are
-    /// enough, after half a minute, or for a snapshot; this requests a snapshot. The other servers defer nothing.
+    /// enough, after half a minute, or for a snapshot. So this requests a snapshot. Other servers defer nothing.
     func writeOut() throws(BenchError) {
         guard putsOff else { return }
         let client = try SocketClient(path: socket)
@@ -108,8 +108,8 @@ final class RunningServer {
 }
 
 extension [RunningServer] {
-    /// Returns the CPU seconds that all servers use while `body` runs and until they are idle again, including work
-    /// that the load causes later.
+    /// Returns the CPU seconds that all servers use from the start of `body` until they are idle again. So they include
+    /// work that the load causes later.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         // The servers became idle after their previous work, so a short check is enough.
         Clocks.settle(quiet: 0.1) { try? processorSeconds() }

@@ -1,4 +1,4 @@
-/// Runs the same loads with redis-benchmark and with this program's load generator, to validate the latter.
+/// Runs the same loads with this program's load generator and with redis-benchmark, to validate the generator.
 final class CrossCheckSuite: Suite {
     private let options: BenchOptions
     private let tree: TemporaryTree

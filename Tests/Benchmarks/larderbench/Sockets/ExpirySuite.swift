@@ -1,5 +1,5 @@
-/// A million entries that all expire at the same time: the latency of reads of other entries during that time, and the
-/// time until the expired entries are removed.
+/// Lets a million entries expire at the same time. Measures the latency of reads of other entries during that time, and
+/// the time until the expired entries are removed.
 final class ExpirySuite: Suite {
     static let table = "1,000,000 entries of 100 B expire at once; GET of others, 20 clients, 5000 a second"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]

@@ -1,4 +1,4 @@
-/// Far more entries than fit in the memory tier: all are stored once, then read evenly, then with a skewed
+/// Stores far more entries than fit in the memory tier. Then reads them, first all equally often, then with a skewed
 /// distribution.
 final class LargeSuite: Suite {
     private static let larder = Contender.larder(memory: "128M")

@@ -118,9 +118,9 @@ final class OriginSuite: Suite {
         try measure([server], [other]) { () throws(BenchError) in try LoadGenerator.run(load, server) }
     }
 
-    /// Returns the figures of a load. They include the CPU time of the other servers, in addition to that of the
-    /// servers that get the requests.
-    /// - Parameter servers: empty if the load goes to the other servers directly.
+    /// Returns the figures of a load, with two CPU times: that of `servers`, which get the requests, and that of
+    /// `others`.
+    /// - Parameter servers: empty if the load goes to `others` directly.
     private func measure(
         _ servers: [RunningServer], _ others: [RunningServer], _ load: () throws(BenchError) -> LoadReport
     ) throws(BenchError) -> [Metric: Double] {

@@ -1,5 +1,5 @@
-/// The time from the start of a server with a million entries to its first PONG and to the first value: after a normal
-/// stop, and after a kill just after the last writes.
+/// Measures how long a server with a million entries takes from its start to its first PONG and to the first value.
+/// Before that, it was stopped normally, or killed just after the last writes.
 final class StartSuite: Suite {
     enum Ending: String, CaseIterable {
         case crash = "after kill -9"

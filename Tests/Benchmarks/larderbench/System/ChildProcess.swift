@@ -9,8 +9,8 @@ final class ChildProcess {
     /// Starts a program.
     /// - Parameter words: its path, or a name to find in PATH, and its arguments.
     ///
-    /// If the system supports it, the program is killed when this process terminates in any way: `setpriv`, part of
-    /// every Debian, requests that from the kernel and then executes the program.
+    /// If the system supports it, the program is killed when this process terminates in any way. `setpriv`, part of
+    /// every Debian, requests that from the kernel, and then executes the program.
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
         let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
@@ -46,7 +46,7 @@ final class ChildProcess {
         return end != nil
     }
 
-    /// Waits for the end.
+    /// Waits until the process has ended.
     @discardableResult
     func wait() -> ProcessEnd? {
         if end == nil { end = try? ProcessEnd.wait(for: pid) }
@@ -71,15 +71,15 @@ final class ChildProcess {
         wait()
     }
 
-    /// Its output.
+    /// The output of the process.
     var output: String { TextFile.read(outputPath) ?? "" }
 
-    /// The last lines of its output, for messages.
+    /// The last lines of the process's output, for messages.
     var lastLines: String { lastLines(output) }
 
     func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
-    /// Its resident memory, in MiB.
+    /// The resident memory of the process, in MiB.
     var residentMiB: Double? {
         guard let status = TextFile.read("/proc/\(pid)/status") else { return nil }
         for line in status.split(separator: "\n") where line.hasPrefix("VmRSS:") {

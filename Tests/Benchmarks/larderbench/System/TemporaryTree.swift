@@ -13,7 +13,7 @@ final class TemporaryTree {
         }
     }
 
-    /// Makes an empty directory below.
+    /// Creates an empty directory in this one.
     func makeDirectory(_ name: String) throws(BenchError) -> String {
         let directory = path + "/" + name
         Self.remove(directory)
