@@ -219,8 +219,8 @@ import Testing
         #expect(try BackupWriter.write(image: image, to: backups, time: 3).warnings == [])
     }
 
-    /// A hard-linked table that changed in the larder and in the previous backup is damage of the larder, not a table
-    /// of another larder.
+    /// If a hard-linked table has changed both in the larder and in the previous backup, the larder is damaged. The
+    /// table is not one of another larder.
     @Test(arguments: [Harm.changed, .shorter]) func aBackupOfADamagedTableFails(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
@@ -236,7 +236,7 @@ import Testing
         #expect(try FileSystem.list(backups).count == 1)
     }
 
-    /// A previous backup with a damaged list is reported; an older one is used instead.
+    /// A previous backup with a damaged list is reported; an older backup is used instead.
     @Test func aDamagedListOfThePreviousBackupIsReported() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)

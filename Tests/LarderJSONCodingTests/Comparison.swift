@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// The configuration of Foundation's coders to which Larder's are compared.
+/// The configuration of Foundation's coders with which Larder's coders are compared.
 enum Reference {
     static func encode(_ value: some Encodable, userInfo: [CodingUserInfoKey: any Sendable] = [:]) throws -> [UInt8] {
         let encoder = JSONEncoder()
@@ -16,8 +16,8 @@ enum Reference {
     }
 }
 
-/// Sorts the fields of each object in a JSON text by the bytes of their names, because Foundation writes them in random
-/// order. Everything else stays unchanged. Does not use the coder under test.
+/// Sorts the fields of each object in a JSON text by the bytes of their names, because Foundation's order is random.
+/// Everything else stays unchanged. Does not use the coder under test.
 struct SortedJSON {
     private let text: [UInt8]
     private var index = 0
@@ -118,8 +118,8 @@ func expectSameReading<Value: Decodable>(
     expectSameReading(type, Array(text.utf8), sourceLocation: sourceLocation)
 }
 
-/// Encodes a value with both coders and expects the same bytes except for the order of fields, and that each decoder
-/// reads the other's output.
+/// Encodes a value with both coders. Expects the same bytes, except for the order of fields. Also expects that each
+/// decoder reads the output of the other encoder.
 func expectSameWriting<Value: Codable>(
     _ value: Value, userInfo: [CodingUserInfoKey: any Sendable] = [:],
     sourceLocation: SourceLocation = #_sourceLocation

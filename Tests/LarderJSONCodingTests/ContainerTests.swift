@@ -229,7 +229,7 @@ import Testing
 
     struct Refusal: Error {}
 
-    /// A failure has no effect if the model continues. Foundation's encoder traps in some of these cases.
+    /// A value that fails to encode is omitted if the model continues. Foundation's encoder traps in some cases.
     @Test func valuesWhoseEncodingErrorsAreCaughtAreOmitted() throws {
         let failing = Encoding { encoder in
             var fields = encoder.container(keyedBy: Name.self)

@@ -74,7 +74,7 @@ private struct Asking: Decodable {
         #expect(comparisons <= 3 * Self.count, "\(comparisons)")
     }
 
-    /// Small objects are searched, but never from end to end more than a few times for each field.
+    /// A small object may be searched from end to end for a field, but only a few times for each field.
     @Test(arguments: [1, 2, 31, 32, 33, 34, 64, 65, 100])
     func fieldsOfObjectsOfAnySizeAreFoundInAnyOrder(_ count: Int) throws {
         let names = (0..<count).map { "n\($0)" }

@@ -1,7 +1,7 @@
 import Foundation
 import LarderTestSupport
 
-/// A model with one of everything, filled at random.
+/// A model with fields of all kinds, filled at random.
 struct Everything: Codable, Equatable {
     enum Form: Codable, Equatable {
         case none

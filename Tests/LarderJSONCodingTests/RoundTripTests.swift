@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// Decimal numbers around the limits up to which one operation rounds correctly.
+    /// Decimal numbers below and above the limits up to which one floating-point operation rounds correctly.
     @Test func shortDecimalNumbersAreRoundedCorrectly() {
         var random = SeededGenerator(seed: 8)
         for _ in 0..<3000 {
@@ -106,7 +106,7 @@ import Testing
         expectSameRoundTrip(Array(0..<20_000))
         expectSameRoundTrip(Dictionary(uniqueKeysWithValues: (0..<5000).map { ("key é \($0)", [$0]) }))
         expectSameRoundTrip(Dictionary(uniqueKeysWithValues: (0..<500).map { ($0, "\($0)") }))
-        // A buffer that has grown is not kept for the next document, which must be correct nevertheless.
+        // A buffer that has grown this long is not reused for the next document, which must be correct nevertheless.
         expectSameRoundTrip(String(repeating: "x", count: 3 << 20))
         expectSameRoundTrip(["a": 1])
     }

@@ -14,8 +14,8 @@ import Testing
         return front
     }
 
-    /// Reads a key until its value is `expected` and cached. The first read may not cache the value, because the
-    /// server's report of the change that stored it may arrive during the read.
+    /// Reads a key until its value is `expected` and cached. The first read may not cache the value: the server's
+    /// report of the change that stored the value may arrive during the read.
     private func eventuallyCaches(_ key: String, _ expected: String, _ cache: OriginCache) async {
         await eventually {
             guard (try? await cache.value(String.self, forKey: key)) == expected else { return false }
@@ -150,7 +150,7 @@ import Testing
         try change(redis, "SET a 1")
         await eventuallyCaches("a", "1", cache)
         redis.kill()
-        // No longer fresh, and served as a stale one.
+        // The entry is no longer fresh, and is served as a stale entry.
         await eventually {
             guard (try? await cache.value(String.self, forKey: "a")) == "1" else { return false }
             return (try? await cache.cache.contains("a")) == false

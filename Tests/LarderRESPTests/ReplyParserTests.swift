@@ -1,5 +1,5 @@
-// Tests that the reply parser uses linear time and limited memory, that it parses what the writer writes, and that the
-// accessors of ``RESPValue`` convert correctly.
+// Tests that the reply parser uses linear time and limited memory, and parses what the writer writes. Also tests the
+// conversions by the accessors of ``RESPValue``.
 
 import LarderTestSupport
 import Testing

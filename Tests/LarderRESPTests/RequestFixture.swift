@@ -40,7 +40,7 @@ func currentCommand(_ parser: borrowing RequestParser) -> [[UInt8]] {
 }
 
 /// Feeds `pieces` one after the other and reads every command as soon as it is complete. Continues after an error, to
-/// check that it persists. Does all of this twice, copying the bytes and lending them, and expects the same outcome.
+/// check that the error persists. Does this with copied bytes and with lent bytes, and expects the same outcome.
 func parse(_ pieces: [some Collection<UInt8>], limits: RESPLimits = RESPLimits()) -> RequestOutcome {
     var outcome = parse(pieces, limits) { (parser, piece, isOdd, outcome) throws(ProtocolError) in
         if isOdd {

@@ -95,14 +95,14 @@ import Testing
         #expect(parser.argument(1).count == length)
         #expect(parser.capacity < length + 70_000)
         #expect(allocations < 10)
-        // The next read after a very big command starts small again.
+        // After a very big command, the buffer for the next read is small again.
         #expect(try !parser.next())
         _ = parser.writableSpace(atLeast: 65_536)
         #expect(parser.capacity < 70_000)
     }
 
-    /// Moving the received part repeatedly would delay others; allocating the full length at the first byte would let
-    /// any client use all memory.
+    /// Moving the received part repeatedly would delay other clients. Allocating the full length at the first byte
+    /// would let any client use all memory.
     @Test func receivingAVeryLongBulkStringMovesFewBytes() throws {
         let length = 64 << 20
         var parser = RequestParser()

@@ -140,7 +140,7 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
     }
 
-    /// A limit that is the smallest possible one cannot be lowered.
+    /// The smallest possible limit cannot be lowered.
     @Test func doctorDoesNotAdviseToLowerTheSmallestLimit() throws {
         var facts = DoctorFacts()
         facts.disk = (4, 100)
@@ -156,7 +156,7 @@ import Testing
         #expect(try larderctl("CONFIG", "SET", "max-disk", "\(least - 1)").exitCode == 4)
     }
 
-    /// A check finds nothing to repair if writes fail because of another error than damage.
+    /// If writes fail because of an error other than damage, a check finds nothing to repair.
     @Test(arguments: [
         (ENOSPC, "max-disk"), (EDQUOT, "quota"), (EFBIG, "ulimit -f"), (EROFS, "remount"), (EIO, "dmesg"),
         (EACCES, "chown"), (ENOENT, "put the missing directory back"),

@@ -31,10 +31,10 @@ struct Larderctl {
         try run(words.map { Array($0.utf8) }, input: input)
     }
 
-    /// Runs larderctl and waits for its end.
+    /// Runs larderctl and waits until it exits.
     /// - Parameters:
     ///   - outputPath: the file for standard output; nil returns the output in the result.
-    ///   - joinsErrors: whether standard error goes to the same place.
+    ///   - joinsErrors: whether standard error goes to the same place as standard output.
     func run(
         _ words: [[UInt8]], input: [UInt8] = [], outputPath: String? = nil, joinsErrors: Bool = false
     ) throws -> Result {
@@ -70,8 +70,8 @@ struct Larderctl {
             return bytes
         }
 
-        /// Opens the other side of a terminal. Glibc's module lacks the POSIX functions for that; this makes the same
-        /// calls.
+        /// Opens the other side of a terminal. Swift's module Glibc lacks the POSIX functions for that, so this makes
+        /// the same system calls.
         static func otherSide(of terminal: CInt) throws -> String {
             let (unlock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
             var locked: CInt = 0

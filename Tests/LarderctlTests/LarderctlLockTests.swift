@@ -96,7 +96,7 @@ import Testing
         holder.send(signal: signal)
         #expect(try holder.waitForExit() == .exited(7))
         #expect(holder.output == "trapped\n")
-        // If the signal terminates the command, larderctl is terminated by it, too.
+        // If the signal terminates the command, larderctl is terminated by the same signal.
         let second = try hold([], "exec cat '\(gate)'")
         second.send(signal: signal)
         #expect(try second.waitForExit() == .killed(signal: signal))

@@ -57,8 +57,8 @@ import Testing
         #expect(result.exitCode == 0 && result.text.contains(" 1 stored"), "\(result)")
     }
 
-    /// A prefix purge also removes entries that only the target has: the source may have evicted them, and does not
-    /// remember which entries it has evicted.
+    /// A prefix purge also removes entries that only the target has. The source may have evicted these entries, and
+    /// does not remember which entries it has evicted.
     @Test(arguments: [[], ["--prefix", "a:1"], ["--prefix", "a"]])
     func prefixPurgesAreReplicated(_ filter: [String]) throws {
         let (client, other) = (try source.connect(), try target.connect())

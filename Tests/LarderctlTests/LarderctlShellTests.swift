@@ -76,14 +76,14 @@ import Testing
         #expect(refused.exitCode == 4 && refused.errors.contains("--password-file PATH"), "\(refused)")
         #expect(refused.errors.contains("NOAUTH") && refused.errors.contains("REDISCLI_AUTH"), "\(refused)")
         #expect(try run(larderctl, ["--password-file", path], "PING\n").text == "PONG\n")
-        // As with redis-cli, an explicit option takes precedence.
+        // REDISCLI_AUTH contains the password. As with redis-cli, an explicit option takes precedence over it.
         let knowing = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=secret"])
         #expect(try knowing("ping").exitCode == 0)
         let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=other"])
         let denied = try wrong("get", "k")
         #expect(denied.exitCode == 4 && denied.errors.contains("WRONGPASS"), "\(denied)")
         #expect(try wrong("--password-file", path, "ping").exitCode == 0)
-        // A daemon without a password accepts any.
+        // A daemon without a password accepts any password.
         let open = try DaemonProcess()
         #expect(try Larderctl(socketPath: open.socketPath, variables: ["REDISCLI_AUTH=other"])("ping").exitCode == 0)
     }

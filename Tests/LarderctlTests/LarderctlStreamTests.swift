@@ -2,8 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of commands that run until they are stopped, which print the messages of channels and changes of entries; and
-/// of listings of any length.
+/// Tests of commands that run until they are stopped, and print the messages of channels and the changes of entries.
+/// Also tests listings of any length.
 @Suite struct LarderctlStreamTests {
     private func daemon() throws -> (DaemonProcess, Larderctl) {
         let daemon = try DaemonProcess()

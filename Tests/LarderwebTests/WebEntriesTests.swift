@@ -158,8 +158,8 @@ import Testing
         }
     }
 
-    /// There are a few long keys with a common prefix, which expire after days and are on the disk, and many different
-    /// keys, which expire within minutes and are in memory.
+    /// There are two kinds of keys: a few long ones with a common prefix, which expire after days and are on the disk;
+    /// and many different ones, which expire within minutes and are in memory.
     @Test("the estimated number of entries that expire within an hour is right for any keys")
     func entriesThatSoonExpireAreEstimated() throws {
         struct Report: Decodable {

@@ -58,8 +58,8 @@ import Testing
         #expect(reply.body.contains("\n# TYPE larder_hits_total counter\n") && !reply.body.contains("# EOF"))
     }
 
-    /// Checks that each family appears once, with its help, followed by its samples; that counters have the suffix of
-    /// counters, and that names contain units.
+    /// Checks that each family appears once, with its help, followed by its samples. Also checks that counters have the
+    /// suffix of counters, and that names contain units.
     private func expectFamilies(_ text: String) throws {
         var families: Set<Substring> = []
         var family: Substring = ""

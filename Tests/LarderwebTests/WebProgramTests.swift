@@ -58,7 +58,7 @@ import Testing
         #expect(slow.contains("\r\nMETA\r\n") && slow.contains("\r\nSET\r\n"), "\(slow)")
     }
 
-    /// larderweb reports this with the same message as larderd.
+    /// larderweb reports such a file with the same message as larderd.
     @Test func aPasswordFileThatOthersCanAccessIsReported() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/secret"

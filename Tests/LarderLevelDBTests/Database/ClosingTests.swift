@@ -47,7 +47,7 @@ import Testing
         try first.close()
         try first.close()
         try workspace.reopen()
-        // A second close does not affect the database that was opened since.
+        // A second close of `first` does not affect the database that was opened after the first close.
         try first.close()
         #expect(try database.get(bytes("a")) == bytes("1"))
     }

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Tests of guarantees for any number of threads that use one database:
-/// - a call that runs while another thread closes either succeeds or throws `.closed`;
+/// - a call that runs while another thread closes the database either succeeds or throws `.closed`;
 /// - close either closes or throws `.busy`, and never leaves a snapshot or cursor of a closed database;
 /// - no reader sees a part of a batch.
 @Suite struct ConcurrencyTests {

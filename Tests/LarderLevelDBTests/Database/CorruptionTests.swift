@@ -45,8 +45,8 @@ import Testing
         #expect(value?[9] == 0x21)
     }
 
-    /// LevelDB's iterator skips a damaged block and is valid after it. Only callers that ask for its error learn of the
-    /// gap.
+    /// LevelDB's iterator skips a damaged block and is valid after it. Only callers that ask the iterator for its error
+    /// detect the gap.
     @Test func aCursorStopsAtADamagedBlockInsteadOfSkippingIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()

@@ -146,8 +146,8 @@ import Testing
         }
     }
 
-    /// The keys with a prefix end before the prefix with its last byte incremented, except if the prefix ends with
-    /// 0xFF. If it has only 0xFF bytes, there is no later key.
+    /// The keys with a prefix end before the prefix with its last byte incremented. This does not work for the byte
+    /// 0xFF. If all bytes of the prefix are 0xFF, no later key exists.
     @Test(
         arguments: [
             [0xff], [0xff, 0xff], [0x61, 0xff], [0x61, 0xff, 0xff], [0xfe], [0xfe, 0xff], [0x00], [0x00, 0xff], [0x61],

@@ -65,8 +65,8 @@ import Testing
         #expect(Set(codes.map { $0.description }).count == codes.count)
     }
 
-    /// After a failed append, only that write throws. Later writes succeed once there is space, but their records
-    /// follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
+    /// After a failed append, only that write throws. Later writes succeed once there is space. But their records
+    /// follow an incomplete record, and may not be found in the log. A writer must therefore close and reopen.
     ///
     /// The test runs in a separate process, because the limit applies to the whole process.
     @Test func aFailedWriteThrowsAndLaterWritesCanSucceed() async {

@@ -2,8 +2,8 @@ import LarderLevelDB
 import LarderTestSupport
 import Testing
 
-/// Makes random calls on the database and on a dictionary, with snapshots, cursors, compactions and reopens in between,
-/// and compares the results, with several sets of options. The seed is in the message of a failure.
+/// Makes random calls on the database and on a dictionary, and compares the results. In between, uses snapshots and
+/// cursors, compacts and reopens. Repeats this with several sets of options. A failure's message contains the seed.
 @Suite struct ModelTests {
     let workspace: Workspace
 

@@ -52,7 +52,7 @@ final class SalvageHistory {
         return history
     }
 
-    /// Waits until LevelDB writes and merges no tables. Closing it earlier would leave an unfinished table.
+    /// Waits until LevelDB writes and merges no tables. Closing the database earlier would leave an unfinished table.
     private func waitForMerges() throws {
         while true {
             let counts = try (0..<7).map { level in
@@ -72,7 +72,7 @@ final class SalvageHistory {
         try write(Set(numbers).sorted(), removing: removing, valueBytes: valueBytes)
     }
 
-    /// Writes one batch. One of `removing` entries is a removal, at random; none if `removing` is 0.
+    /// Writes one batch. On average, one of `removing` entries is a removal; none if `removing` is 0.
     func write(_ numbers: [Int], removing: Int, valueBytes: ClosedRange<Int>) throws {
         let batch = WriteBatch()
         for number in numbers {

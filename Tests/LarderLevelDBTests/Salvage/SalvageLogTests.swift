@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of damage in the log. A table has a thousand keys with the value "old". The log has one batch of several
-/// hundred KiB that sets all of them to "new", and a few small batches before and after it.
+/// Tests of damage in the log. A table has a thousand keys with the value "old". In the log, one batch of several
+/// hundred KiB sets all these keys to "new". A few small batches are before and after that batch.
 @Suite struct SalvageLogTests {
     let workspace: Workspace
     let name: String
@@ -169,7 +169,7 @@ import Testing
         #expect(!outcome.report.isUndamaged)
     }
 
-    /// If a part of a long value is missing, only its key is lost: the value's length tells where the next entry
+    /// If a part of a long value is missing, only its key is lost. The value's length shows where the next entry
     /// begins.
     @Test func damageInALongValueLosesOnlyItsKey() throws {
         try workspace.database.close()

@@ -5,8 +5,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of damage in tables. Two hundred keys have the value "old" in a table of a deep level and "new" in a table of
-/// level 0; a few have "newest" in the log.
+/// Tests of damage in tables. Two hundred keys have the value "old" in a table of a deep level, and "new" in a table of
+/// level 0. A few of them also have "newest" in the log.
 @Suite struct SalvageTableTests {
     let workspace: Workspace
     let deep: String
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    /// Returns the length of the first block without its type and checksum, by searching for the position at which the
+    /// Returns the length of the first block without its type and checksum. Searches for the position at which the
     /// checksum is right.
     private static func firstBlockBytes(_ bytes: [UInt8]) -> Int? {
         var checksum: UInt32 = 0

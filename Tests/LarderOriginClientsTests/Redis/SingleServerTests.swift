@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    /// The server tracks ten keys, and must report those that it stops tracking.
+    /// The server tracks at most ten keys, and must report a key when it stops tracking that key.
     @Test(.timeLimit(.minutes(10))) func keysThatAreNoLongerTrackedAreReported() async throws {
         try await Self.live(settings: ["--tracking-table-max-keys", "10"]) { origin, ears, other in
             let keys = (0..<50).map { "k\($0)" }
