@@ -7,7 +7,7 @@ enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
-        // Take the passed socket before any file is opened: a wrong number could otherwise refer to that file.
+        // Take the passed socket before any file is opened: a wrong descriptor number could then refer to that file.
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
@@ -67,7 +67,7 @@ enum Daemon {
     /// Writes to standard error, each line prefixed with the program's name.
     static func complain(_ text: String, hint: String? = nil) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            // The contents of a file must not control the terminal.
+            // Escape control characters: the text may contain parts of a file, which must not control the terminal.
             "larderd: " + LogFormat.clean(String(line))
         }
         let bytes = Array(((lines + [hint].compactMap { $0 }).joined(separator: "\n") + "\n").utf8)

@@ -3,10 +3,10 @@
 #include <jemalloc/jemalloc.h>
 #include <stddef.h>
 
-// jemalloc reads this name when it starts (jemalloc(3), "Tuning"). A few arenas, because entries are freed by other
-// threads than those that allocated them. Unused memory is returned to the system after two seconds, by a separate
-// thread (larder_allocator_start_thread). One thread for all arenas: if the system allows no more threads, jemalloc
-// tries to start further ones again and again, and writes a line each time.
+// jemalloc reads this variable when it starts (jemalloc(3), "Tuning"). There are few arenas, because entries are freed
+// by other threads than those that allocated them. Unused memory is returned to the system after two seconds, by a
+// separate thread (larder_allocator_start_thread). Only one such thread: if the system allows no more threads, jemalloc
+// retries to start further ones continuously, and writes a line each time.
 const char *malloc_conf = "narenas:4,max_background_threads:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
 
 bool larder_allocator_start_thread(void) {

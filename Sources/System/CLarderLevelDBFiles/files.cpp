@@ -32,8 +32,8 @@ thread_local Probe probe;
 /// The error for a probe that would have to read a file. Not `NotFound`, which LevelDB treats as an absent key.
 Status Refusal() { return Status::IOError("a probe reads no file"); }
 
-/// Reads `count` bytes with a function that may return fewer, until all are read or the file ends. A memory map returns
-/// all of its own bytes at once; then nothing is copied.
+/// Reads `count` bytes with a function that may return fewer, until all are read or the file ends. If the first call
+/// returns all bytes, as with a memory map, nothing is copied.
 template <typename Read>
 Status ReadAll(size_t count, Slice *result, char *scratch, Read read) {
   Status status = read(0, count, result, scratch);
@@ -107,9 +107,9 @@ void EndInstalling() {
 
 /// A manifest. When one of its edits is synced, the tables of a merge replace those that were merged.
 ///
-/// An edit must not be in the file before the names of its tables are durable. LevelDB's own file syncs the directory in
-/// Sync() for that, but has already written the edit in the Flush() that ends each record. The edit may reach the disk
-/// first, and a power failure then leaves a manifest with missing tables. So this file keeps edits until Sync().
+/// An edit must not be in the file before the names of its tables are durable. LevelDB's own class syncs the directory
+/// in Sync(), but has already written the edit in Flush(). So the edit may reach the disk first, and a power failure
+/// then leaves a manifest with missing tables. This class keeps edits in memory until Sync().
 class ManifestFile final : public leveldb::WritableFile {
 public:
   ManifestFile(leveldb::WritableFile *file, std::string directory) : file_(file), directory_(std::move(directory)) {}

@@ -161,7 +161,7 @@ static void check_moves(lua_State *lua, double moves) {
     if (moves > MOVES_HEAVY) larder_script_check(lua);
 }
 
-/// Lua moves elements down to any position, even one far below the first element.
+/// Lua moves an element for each position after the given one, which may be far below the first element.
 static int insert(lua_State *lua) {
     if (lua_istable(lua, 1) && lua_gettop(lua) == 3) {
         int position = luaL_checkint(lua, 2);
@@ -185,8 +185,8 @@ void larder_script_bound_tables(lua_State *lua) {
 
 // MARK: Bits
 
-/// bit.tohex limits the number of digits to eight, but not if that number is the smallest integer, which has no
-/// positive counterpart (CVE-2024-31449). So this limits the number first.
+/// bit.tohex limits the number of digits to eight, but fails to do so for the smallest integer, which has no positive
+/// counterpart (CVE-2024-31449). So this function limits the number first.
 static int to_hexadecimal(lua_State *lua) {
     if (lua_gettop(lua) >= 2) {
         lua_Number digits = luaL_checknumber(lua, 2);

@@ -1,4 +1,4 @@
-// cjson. Its buffers are not allocated by Lua, so the size of its output is computed before it writes.
+// cjson. Lua's memory limit does not include its buffers, so the size of the output is computed before it is written.
 #include "state.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static int encode(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// Sets when an array with gaps is written as an array. From then on the gaps are counted.
+/// Sets when an array with gaps is written as an array. After a script has done so, the gaps are counted.
 static int set_sparse_arrays(lua_State *lua) {
     if (lua_gettop(lua) > 0) larder_script_of(lua)->writes_sparse_arrays = true;
     return larder_script_forward(lua);

@@ -1,8 +1,8 @@
 // Libraries of functions: FUNCTION LOAD and FCALL.
 //
 // A library registers its functions with redis.register_function while its main chunk runs. It runs once when it is
-// loaded, so that its functions are known, and again before each call of one of them. Its local variables therefore
-// always have the values from after loading, whatever previous calls did.
+// loaded, so that its functions are known, and again before each call of one of them. So its local variables always
+// have the values that they had after loading, whatever previous calls did.
 #include "state.h"
 
 #include <string.h>

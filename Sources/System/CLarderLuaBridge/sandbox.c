@@ -2,7 +2,7 @@
 //
 // - The table of globals is empty. Its metatable looks names up in the real table, and refuses assignments. The same
 //   holds for the libraries.
-// - Functions that write to tables without metamethods, as rawset does, refuse such tables.
+// - Functions that bypass metamethods when they write to a table, such as rawset, refuse these tables.
 // - Functions that would change the interpreter for other scripts are replaced, or mark the state as spoilt.
 #include "state.h"
 
@@ -22,7 +22,7 @@
 /// has the name and the position of the direct caller, but the script is one level above.
 static void complete_error(lua_State *lua) {
     const char *text = lua_tostring(lua, -1);
-    // These texts have a position already, or would have none in a script either.
+    // These texts already have a position, or would not have one in a script either.
     if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "user_function:", 14) == 0
         || strncmp(text, "attempt to ", 11) == 0) return;
     lua_Debug where;
@@ -48,7 +48,7 @@ int larder_script_forward(lua_State *lua) {
 
 // MARK: Tables that cannot be changed
 
-/// Without a position, like the errors of Redis's own functions.
+/// Raises an error without a position, like Redis's own functions.
 static int refuse_change_by_function(lua_State *lua) {
     lua_pushliteral(lua, "Attempt to modify a readonly table");
     return lua_error(lua);
@@ -61,7 +61,7 @@ static int refuse_unknown(lua_State *lua) {
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
 }
 
-/// Replaces the table on top by an empty one that gives read access to it and refuses changes.
+/// Replaces the table on top by an empty one that gives read access to the original table and refuses changes.
 static void protect(lua_State *lua) {
     lua_newtable(lua);
     lua_createtable(lua, 0, 4);
@@ -97,8 +97,8 @@ static int call_with_shown(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// Returns an iterator over the first argument. For a protected table it iterates over the table behind it, without
-/// exposing that one. The upvalues are the original function, and the function next that scripts see.
+/// Returns an iterator over the first argument. A protected table is iterated without giving the script access to the
+/// table behind it. The upvalues are the original function pairs, and the function next that scripts see.
 static int pairs(lua_State *lua) {
     if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) {
         lua_pushvalue(lua, lua_upvalueindex(2));
@@ -180,8 +180,8 @@ static int compile(lua_State *lua) {
         return 2;
     }
     if (count > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
-    // The parser keeps no reference to the name. This string keeps the name alive, because the parser finds the same
-    // string.
+    // The parser keeps no reference to the name. This string keeps the name alive, because Lua stores equal strings
+    // only once.
     const char *name = lua_tostring(lua, 2);
     lua_pushstring(lua, name);
     if (luaL_loadbuffer(lua, text, count, name) == 0) return 1;
@@ -209,7 +209,7 @@ static int load_function(lua_State *lua) {
     lua_pushstring(lua, name);
     lua_replace(lua, 2);
     lua_newtable(lua);
-    // Read all pieces first, because the beginning of the text decides what it is.
+    // Read all pieces first, because the beginning of the text decides whether it is bytecode.
     int pieces = 0;
     for (;;) {
         lua_pushvalue(lua, 1);

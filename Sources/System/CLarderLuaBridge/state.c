@@ -323,7 +323,7 @@ typedef struct {
 static int compile_source(lua_State *lua) {
     source *source = lua_touserdata(lua, 1);
     larder_script_state *state = larder_script_of(lua);
-    // Keeps the name of the chunk alive while the parser runs, which has no reference to it.
+    // The parser has no reference to the name of the chunk. This string keeps the name alive while the parser runs.
     const char *name = source->is_library ? "@user_function" : "@user_script";
     lua_pushstring(lua, name);
     if (luaL_loadbuffer(lua, (const char *)source->bytes, source->count, name) != 0) {

@@ -16,22 +16,22 @@ struct larder_script_state {
     const larder_script_job *job;
     /// The protocol version of the replies to commands: redis.setresp.
     int protocol;
-    /// Not 0 if the script is being ended, which it cannot prevent.
+    /// The number with which the host ends the run; 0 if the run is not ended. The script cannot prevent its end.
     int ending;
     bool is_spoilt;
     bool is_out_of_memory;
-    /// Whether the hook must ask the host the next time, because an instruction has processed a long text.
+    /// Whether the next call of the hook must ask the host, because an instruction has processed a long text.
     bool is_hurried;
     /// Whether a script may have set cjson to write arrays with gaps of any length.
     bool writes_sparse_arrays;
     int hooks;
-    /// The 48-bit state of math.random; and the state for all runs, which math.randomseed does not change.
+    /// `random` is the 48-bit state of math.random in a run, and `shared_random` that for the start of the next run.
     uint64_t random, shared_random;
     bool is_seeded;
     uint8_t *output;
     size_t output_count, output_capacity;
-    /// References into the registry: the globals of scripts, of functions of libraries, and of libraries while they
-    /// register these; the metatable that shows one of them; functions.
+    /// References into Lua's registry: tables of globals for scripts, for functions of libraries, and for libraries
+    /// that register functions; the metatable that selects one of these tables; the text "__index"; and functions.
     int globals, function_globals, library_globals, shown, index_name;
     int runner, compiler, handler, registrar;
     /// Whether a library is registering its functions.

@@ -1,5 +1,5 @@
-// libmicrohttpd as the system installs it. Inline wrappers only where Swift cannot call C: the start has variable
-// arguments.
+// libmicrohttpd as the system installs it. Inline wrappers only where Swift cannot call C: MHD_start_daemon has a
+// variable number of arguments.
 #ifndef LARDER_CMICROHTTPD_SHIM_H
 #define LARDER_CMICROHTTPD_SHIM_H
 
@@ -15,8 +15,8 @@ struct larder_http_limits {
   size_t stack_bytes;
 };
 
-// Strict mode is off, because in it libmicrohttpd answers a request that it refuses, such as one without Host, with a
-// head within a body. So the caller must check the heads of requests itself.
+// Strict mode is off: in strict mode libmicrohttpd refuses some requests, such as those without Host, with a malformed
+// response that has a head within its body. So the caller must check the heads of requests itself.
 //
 // Serves the connections of a listening socket, each on its own thread, and closes the socket when it is stopped.
 // Returns NULL on failure.

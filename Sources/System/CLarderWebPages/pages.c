@@ -1,4 +1,4 @@
-// Embedded by the compiler, so that the program needs no other files.
+// The web pages, embedded by the compiler, so that the program needs no other files.
 #include "cwebpages.h"
 
 #pragma clang diagnostic ignored "-Wc23-extensions"

@@ -12,7 +12,7 @@ struct Context {
     }
 
     /// Connects to the daemon given by the options.
-    /// - Parameter waitingMilliseconds: the time, in addition to the timeout, for replies that take long.
+    /// - Parameter waitingMilliseconds: how much longer than the timeout to wait for replies.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         try options.connect(waitingMilliseconds: waitingMilliseconds)
     }

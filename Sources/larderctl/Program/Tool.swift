@@ -8,7 +8,7 @@ import LarderPlatform
 enum Tool {
     /// Runs one command line. Writes errors to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
-        // If the command line cannot be parsed, write errors as JSON if `--json` is one of its words.
+        // If the command line cannot be parsed, the word `--json` in it decides whether errors are written as JSON.
         var asJSON = words.prefix { $0 != Array("--".utf8) }.contains(Array("--json".utf8))
         do {
             let output = Output()

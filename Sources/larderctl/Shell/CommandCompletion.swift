@@ -3,7 +3,7 @@ import LarderCommandCatalog
 import LarderPlatform
 
 /// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon on a separate connection.
-/// Without a daemon, it offers none.
+/// If the daemon is not available, no databases and keys are offered.
 struct CommandCompletion {
     typealias Word = (word: String, note: String)
 

@@ -31,7 +31,7 @@ final class InteractiveShell {
         signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
         session = client.map { ShellSession($0) }
-        // Start collecting push messages: the first call does that.
+        // The first call only starts the collection of push messages.
         _ = client?.takePushes()
     }
 

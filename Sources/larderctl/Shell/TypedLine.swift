@@ -5,7 +5,7 @@ struct TypedLine {
     /// The complete words, without quotes.
     private(set) var words: [[UInt8]] = []
     /// The typed part of the current word, without quotes; empty after a space. Nil if it cannot be parsed, for example
-    /// after text that follows a closing quote.
+    /// because text follows a closing quote.
     private(set) var current: [UInt8]? = []
     /// The number of typed characters of the current word, including quotes.
     private(set) var currentLength = 0

@@ -24,7 +24,7 @@ final class LoaderProcess: Sendable {
     private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
-    /// Held while a signal is sent, and while the command is reaped: after that, the process ID may be reused.
+    /// Held while a signal is sent, and while the command is reaped, because its process ID may be reused afterwards.
     private let lock = Lock()
     private let isRunning = Atomic<Bool>(true)
     /// The signal that this program has received; 0 if there was none.
@@ -141,7 +141,7 @@ final class LoaderProcess: Sendable {
         }
     }
 
-    /// Whether to stop reading the output. If the command was killed, its output is not used, so need not be complete.
+    /// Whether to stop reading the output. If the command was killed, the output is not used, so need not be complete.
     /// - Parameter isComplete: whether the end of the pipe was reached. Until then, background processes of the command
     ///   may write to the pipe.
     private func isOver(isComplete: Bool) -> Bool {

@@ -4,8 +4,8 @@ import LarderPlatform
 
 /// Runs a command while a lock is held. The command inherits standard input, output and error.
 ///
-/// While the command runs, SIGUSR1, SIGUSR2 and the signals to terminate are passed on to the command. Before that,
-/// these signals end the wait for the lock.
+/// While the command runs, SIGUSR1, SIGUSR2 and the signals to terminate are passed on to the command. Before the
+/// command is started, these signals end the wait for the lock.
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {

@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// Checks that enough descriptors are free for what the program needs later.
 enum ReservedDescriptors {
-    /// The number of free descriptors needed. If Swift's task runtime cannot open descriptors for its timers, it
-    /// terminates the process.
+    /// The number of free descriptors needed. Swift's task runtime terminates the process if it cannot open descriptors
+    /// for its timers.
     private static let needed = 12
 
     /// - Throws: ``InputOutputError`` if fewer descriptors are free.

@@ -38,7 +38,7 @@ struct Failure {
     /// The command that shows the suggested help.
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }
 
-    /// Prints the failure to standard error, as text or as a line of JSON: as a warning if the exit code is `done`.
+    /// Prints the failure to standard error, as text or as a line of JSON. With the exit code `done` it is a warning.
     func show(asJSON: Bool) {
         guard asJSON else {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""

@@ -10,7 +10,7 @@ struct CarriedEntry {
     var rule: DeadlineRule
     /// When the entry expires in the larder it was read from, in milliseconds since 1970; nil for never.
     var deadline: Int64?
-    /// The grace in milliseconds; nil for the database's.
+    /// The grace in milliseconds; nil to use the database's grace.
     var grace: Int64?
     /// The name of the codec; for a codec without a name, its number.
     var codec = Codec.raw.description

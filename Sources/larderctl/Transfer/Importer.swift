@@ -66,7 +66,7 @@ struct Importer {
     /// Whether the last line of the export (`end`) was read.
     private var isComplete = false
 
-    // The identity of the import, and the end of the entries acknowledged by the daemon; nil if no position is stored.
+    // The identity of the import, and the position after the entries that the daemon has acknowledged; nil if none.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
     /// The acknowledged position to store next, after ``durabilityDelayMilliseconds``, when its entries are durable.

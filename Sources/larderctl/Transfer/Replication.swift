@@ -218,7 +218,7 @@ final class ReplicationWatch: @unchecked Sendable {
     private var reportedAt: [String: Int64] = [:]
     private var isStopping = false
 
-    /// The minimum time between two reports about the same database without a change of its state, in milliseconds.
+    /// Two reports about a database whose state is unchanged are at least this many milliseconds apart.
     private static let pauseMilliseconds: Int64 = 1_000
 
     init(_ context: Context, _ signals: EndingSignals) {

@@ -66,7 +66,7 @@ extension Verb {
         return .done
     }
 
-    /// Waits for at most a second until a new origin is available. Returns why it is not; nil if it is.
+    /// Waits for at most a second until a new origin is available. Returns why it is not available; nil if it is.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
         let end = MonotonicClock.milliseconds() + 1000
         while true {

@@ -42,12 +42,12 @@ struct DoctorFacts {
     var writeErrorNumber: Int32 { Int32(clamping: info.number("last_write_errno")) }
     /// The smallest limit of the larder's files, in bytes.
     static let diskLimitMin: Int64 = 16 << 20
-    /// Advice for a full disk if the larder's limit cannot be lowered; nil if it can.
+    /// Advice for a full disk if the larder's limit cannot be lowered; nil if it can be lowered.
     var remedyAtLeastLimit: String? {
         (1...Self.diskLimitMin).contains(info.number("disk_limit"))
             ? "remove other files; the larder's limit (max-disk) is already the smallest one" : nil
     }
-    /// What to do about this error; nil if there is none, or the error is unusual.
+    /// What to do if writes fail with this error; nil if writes do not fail, or the error is unusual.
     var writeRemedy: String? {
         switch writeErrorNumber {
         case ENOSPC:

@@ -26,7 +26,7 @@ struct TopScreen {
     var databases: [DatabaseInfo] = []
     var order = Order.calls
     var table = Table.commands
-    /// Why there are no current figures; nil if there are.
+    /// Why there are no current figures; nil if there are current figures.
     var problem: String?
 
     static let bold = "\u{1B}[1m"

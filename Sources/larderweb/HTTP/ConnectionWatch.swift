@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Closes connections that take too long to send a request or to read its response, even if they transfer a byte now
-/// and then. If there are too many, closes the one that has been without a complete request for the longest time.
+/// and then. If there are too many, closes the connection that has been without a complete request for the longest.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class ConnectionWatch: @unchecked Sendable {

@@ -14,15 +14,15 @@ final class HTTPServer: @unchecked Sendable {
         /// The size of a request's head, including its first line.
         var headBytes = 16_384
         var bodyBytes = 65_536
-        /// A body without a length may exceed its limit by this many bytes, which are read and dropped: a response can
-        /// be sent only after the whole body was read.
+        /// A body without a stated length may exceed its limit by this many bytes, which are read and dropped: a
+        /// response can be sent only after the whole body was read.
         var droppedBytes = 1 << 20
         var requestMilliseconds: Int64 = 30_000
         var answerMilliseconds: Int64 = 60_000
     }
 
-    /// The memory for a head, as a multiple of its limit: a head that is too long is still read, so that it gets a
-    /// response.
+    /// The memory for a head, as a multiple of its limit. A head that is longer than the limit is still read, so that
+    /// it gets a response.
     private static let memoryShare = 8
 
     private let limits: Limits

@@ -3,8 +3,8 @@ import LarderClient
 import LarderPlatform
 import LarderServices
 
-/// The figures for the charts: those of the last minutes in memory, and those of the last day as expiring entries in
-/// larderweb's own larder. If that larder is not available, both are in memory.
+/// The figures for the charts. Those of the last minutes are in memory. Those of the last day are expiring entries in
+/// larderweb's own larder; if the larder is not available, they are in memory too.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class History: @unchecked Sendable {
@@ -162,7 +162,7 @@ final class History: @unchecked Sendable {
         let text = "the larder of the last day's figures: \(event.message)"
         let now = MonotonicClock.milliseconds()
         let skipped = lock.withLock { () -> Int? in
-            // Damage is no lasting problem, because it is salvaged at once.
+            // An error about damage is soon over, because the damage is salvaged at once.
             if event.level == .error, !event.isDamage { complaint = (text, now) }
             return event.isDamage ? 0 : complaintLines.line(at: now)
         }

@@ -31,7 +31,7 @@ enum OriginMetrics {
         .counter("superseded", "superseded", "Queued writes dropped because the origin had a newer value."),
     ]
 
-    /// - Parameter databasesMax: metrics are written for at most this many databases, the first ones that INFO lists.
+    /// - Parameter databasesMax: metrics are written for at most this many databases, in the order of the list in INFO.
     static func add(_ info: InfoText, databasesMax: Int, to text: inout MetricsText) {
         let origins = info.lists("origin_").prefix(databasesMax)
         for row in rows {

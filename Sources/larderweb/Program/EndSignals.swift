@@ -11,7 +11,8 @@ struct EndSignals {
         sigemptyset(&signals)
         let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
         for number in all {
-            // The parent process may have set the signal to be ignored. `wait` would then not receive it, so undo that.
+            // If the parent process has set the signal to be ignored, `wait` would not receive the signal. So undo
+            // that.
             signal(number, SIG_DFL)
             sigaddset(&signals, number)
         }

@@ -10,8 +10,8 @@ struct WebOption: Sendable {
     let value: String?
     /// The lines of the help, of at most 90 characters each.
     let help: [String]
-    /// Stores the value in the options. Throws ``UsageError`` only. The type is not declared, because then each closure
-    /// would have to repeat it.
+    /// Stores the value in the options. Throws ``UsageError`` only. This is not declared as a typed error, because then
+    /// each closure would have to repeat the type.
     let take: @Sendable (inout WebOptions, String) throws -> Void
 
     static let all: [WebOption] = [

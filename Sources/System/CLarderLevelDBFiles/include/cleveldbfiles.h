@@ -13,8 +13,8 @@ struct leveldb_t;
 struct leveldb_filterpolicy_t;
 struct leveldb_readoptions_t;
 
-/// LevelDB's default environment, except that short reads, which POSIX allows, are continued until everything has been
-/// read. LevelDB itself takes the first short read of a log or a manifest for its end, and deletes the file.
+/// LevelDB's default environment, except that short reads, which POSIX allows, are continued until everything is read.
+/// LevelDB itself takes the first short read of a log or a manifest for the file's end, and deletes the file.
 ///
 /// One object for the whole process, which is never destroyed. Null if the C environment of this LevelDB has an unknown
 /// structure; use LevelDB's own environment then. Thread-safe.

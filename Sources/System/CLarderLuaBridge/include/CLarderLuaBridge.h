@@ -75,7 +75,7 @@ typedef enum {
 typedef struct {
     /// From larder_script_compile.
     int function;
-    /// Its name in error texts.
+    /// The name of the script or library in error texts.
     const char *name;
     /// For a library: the function to call, by its registered name. Its parameters are the keys and the arguments, each
     /// as one table.

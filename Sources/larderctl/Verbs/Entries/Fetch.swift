@@ -119,7 +119,7 @@ private struct FetchCall {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
         case "absent":
-            // The remaining time is 0 only if the database has an origin.
+            // A remaining time of 0 means that the daemon reads the value from an origin itself.
             if answer.ttl == 0 {
                 complain(
                     "the daemon reads this database's origin, which has no value: COMMAND did not run",

@@ -64,7 +64,7 @@ struct LongListing {
         context.output.oneLine(Array(line.utf8) + entry.key)
     }
 
-    /// Formats a line. Columns have fixed widths, because the next lines are unknown. Longer fields move the rest.
+    /// Formats a line. Columns have fixed widths, because later lines are unknown. A longer field moves those after it.
     private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
         func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
             let space = String(repeating: " ", count: max(0, width - text.count))
