@@ -2,10 +2,10 @@ import LarderPlatform
 
 /// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process restores the log.
 ///
-/// Each change is written to the files before it is written to the journal, so the files contain every change that the
-/// journal has. They are synced only when the larder is closed; if the machine fails before that, they are ignored. If
-/// a write fails, all files are removed: followers would not notice a gap in the log, but without the files they read
-/// all entries again.
+/// Each change is written to these files first, and then to the journal, so the files contain every change that the
+/// journal has. The files are synced only when the larder is closed; if the machine fails before that, they are
+/// ignored. If a write fails, all files are removed, because followers would not notice a gap in the log. Without the
+/// files, followers read all entries again.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ChangeLogFiles: @unchecked Sendable {

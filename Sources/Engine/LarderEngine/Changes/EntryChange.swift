@@ -56,9 +56,9 @@ package struct EntryChange: Sendable {
     package var sequence: UInt64 = 0
 }
 
-/// An observer of commits. Its functions are called in the order of the commits, before the writers get their results,
-/// on any thread, possibly with locks of the database held. They must return quickly, must not block, and must not call
-/// the engine.
+/// An observer of commits. Its functions are called in the order of the commits, before the writers get their results.
+/// Any thread may call them, possibly with locks of the database held. They must return quickly, must not block, and
+/// must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
     /// Whether the observer is notified of changes that make no difference to readers.
     var wantsUnseen: Bool { get }
@@ -71,8 +71,8 @@ package protocol ChangeObserver: AnyObject, Sendable {
     func replaced(_ database: any DatabaseIdentity)
     /// Called when a database was deleted, after ``emptied(_:)``. No more notifications about the database follow.
     func deleted(_ database: any DatabaseIdentity)
-    /// Called when the fetch of a key has ended without a stored value, so that one of the callers waiting for the key
-    /// may fetch it.
+    /// Called when the fetch of a key has ended without a stored value. One of the callers that wait for the key may
+    /// then fetch it.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
     /// Called when a database's policy has changed, and with it the deadlines of the entries that follow the policy.
     func policyChanged(_ database: any DatabaseIdentity)

@@ -56,7 +56,7 @@ struct FeedState: Hashable {
 /// The result of reading a feed after a place.
 package enum FoundChanges: Sendable {
     /// The next changes (empty at the end of the feed), the feed's ID, the place from which to continue, and whether
-    /// there are more.
+    /// there are more changes.
     case changes([LoggedChange], feed: UInt64, upTo: ChangePlace, hasMore: Bool)
     /// The place belongs to another feed: that of another database or larder, or one whose changes are lost.
     case otherFeed

@@ -44,8 +44,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger.onDue = { [loop] in loop.wake() }
     }
 
-    /// - Parameter onDemand: whether to start the thread only when the journal is long enough for a checkpoint, or when
-    ///   ``startIfOld()`` finds that the last checkpoint was long ago.
+    /// - Parameter onDemand: whether the thread starts only when it is needed: the journal is long enough for a
+    ///   checkpoint, or ``startIfOld()`` finds that the last checkpoint was long ago.
     func start(onDemand: Bool) {
         let pause = context.options.maintenanceMilliseconds
         loop.start("larder-checkpoint", onDemand: onDemand) { [self] in
@@ -180,8 +180,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if trigger.isFull(), let obstacle { throw obstacle }
     }
 
-    /// Tries to sync the journal before LevelDB is written, so that LevelDB has no commits that the journal loses if
-    /// the machine fails. If only the journal's files cannot be synced, logs that and returns.
+    /// Tries to sync the journal before LevelDB is written: LevelDB must not have commits that the journal loses if the
+    /// machine fails. If only the journal's files cannot be synced, logs that and returns.
     /// - Throws: if the journal's directory cannot be synced either. Then LevelDB's files could not be synced: writing
     ///   to them would not shorten the journal, and a machine failure could destroy the database.
     private func syncJournal() throws(LarderError) {
@@ -391,8 +391,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return try flushInTurn(database, upTo: try syncForFlush())
     }
 
-    /// Determines which entries to write, and then syncs the journal, because LevelDB must not contain commits that the
-    /// journal loses if the machine fails. The order matters: a sync does not cover frames that are appended later.
+    /// Determines which entries to write, and then syncs the journal: LevelDB must not contain commits that the journal
+    /// loses if the machine fails. The order matters: a sync does not cover frames that are appended later.
     /// - Returns: the last sequence to write.
     private func syncForFlush() throws(LarderError) -> UInt64 {
         pipeline.drain()

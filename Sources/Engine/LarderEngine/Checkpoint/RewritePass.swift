@@ -2,8 +2,8 @@
 /// segments can be removed without writing to LevelDB.
 ///
 /// Log-structured stores call this cleaning (Rosenblum and Ousterhout, "The Design and Implementation of a
-/// Log-Structured File System", 1991): if the same keys are written over and over, most of the journal is superseded,
-/// and copying the rest costs a tenth of writing it to LevelDB.
+/// Log-Structured File System", 1991). If the same keys are written over and over, most of the journal is superseded.
+/// Copying the remaining part costs a tenth of writing it to LevelDB.
 ///
 /// An entry is committed again with its shard's lock held, so that no write comes in between. It stays dirty and keeps
 /// its version. An entry that was changed since the rewrite began is already in a newer segment, and is skipped.

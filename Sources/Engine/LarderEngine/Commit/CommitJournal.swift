@@ -22,8 +22,8 @@ final class CommitJournal: @unchecked Sendable {
     let trigger: CheckpointTrigger
     private let segments: Journal
     private let marks: JournalMarkFile
-    /// Held while a group is appended, and synced if necessary. The syncing thread, threads that stage long values, and
-    /// the counters take the journal's own lock instead, which guards its list of segments.
+    /// Held while a group is appended, and synced if necessary. The journal has a lock of its own for its list of
+    /// segments: the syncing thread, threads that stage long values, and the counters take only that one.
     private let lock = Lock()
     /// The number of rollbacks of failed commits. If it has changed during a checkpoint, no segments are removed: a
     /// rollback may have removed entries that the checkpoint has read.
@@ -262,8 +262,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no commit was rolled back since the cut. Only then is every entry that the checkpoint has read since the
-    /// cut known to be committed once its commit unit is decided.
+    /// Whether no commit was rolled back since the cut. If so, every entry that the checkpoint has read since the cut
+    /// is committed as soon as its commit unit is decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.

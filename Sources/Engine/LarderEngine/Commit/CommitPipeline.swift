@@ -37,11 +37,11 @@ protocol CommitOwner: AnyObject, Sendable {
 
 /// Takes applied units in order and makes them durable in groups.
 ///
-/// - A unit is queued while the locks of all shards that it changes are held, so units are applied in the order of
+/// - A unit is queued while the locks of all shards that it changes are held. So units are applied in the order of
 ///   their sequences.
 /// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
-///   the journal. A waiting caller becomes the leader if there is none. For callers that do not wait, ``wake()`` starts
-///   the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
+///   the journal. A waiting caller becomes the leader if there is none. A caller that does not wait calls ``wake()``,
+///   which starts the pipeline's own thread, or ``commitNow()``, which commits on the caller's thread if that is quick.
 /// - If a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the applied
 ///   state is reset to the durable one.
 ///

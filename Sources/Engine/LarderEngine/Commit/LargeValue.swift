@@ -1,5 +1,5 @@
 /// A long value before its commit. Its bytes are written to the journal's directory and to the memory of an entry
-/// before any lock is taken, so that the commit does not delay other commits.
+/// before any lock is taken. So its commit does not delay other commits.
 ///
 /// Used for one update. If it is not committed, its file is removed and its memory is freed. `@unchecked Sendable`: it
 /// belongs to the thread that stores it, until the entry is taken.

@@ -57,8 +57,8 @@ package final class DiskBudget: @unchecked Sendable {
     /// Sets the callback that frees space on a full file system.
     func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { lock.withLock { onShort = body } }
 
-    /// Frees space on a full file system by evicting entries. May take long. Must not be called while a lock of a
-    /// store, a shard or the journal is held, and not on an event loop.
+    /// Frees space on a full file system by evicting entries. May take long. Must not be called on an event loop, nor
+    /// while a lock of a store, a shard or the journal is held.
     /// - Parameters:
     ///   - bytes: the size in bytes of the write that needs space.
     ///   - takesReserve: whether the write may use the reserve. True for writes that free space later, and for writes
@@ -88,7 +88,7 @@ package final class DiskBudget: @unchecked Sendable {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
         // Even without a limit, the journal is kept so small that there is space to write all its entries to LevelDB.
         let room = boundBytes ?? max(DiskThresholds.larderBytesMin, reach.load(ordering: .relaxed))
-        // All entries of a checkpoint may belong to one database, so a checkpoint is at most a quarter of the lowest
+        // All entries of a checkpoint may belong to one database. So a checkpoint is at most a quarter of the lowest
         // database limit.
         checkpoint.store(
             min(DiskThresholds.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)),

@@ -40,7 +40,7 @@ package struct EngineOptions: Sendable {
     var machineStart = MachineStart.identifier
     /// The interval of the sweep, of syncs and retries, and of the check for a due checkpoint, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
-    /// When the sweep has deleted this many bytes from a database, and at least half of its size on the disk, its
+    /// After the sweep has deleted this many bytes from a database, and at least half of its size on the disk, its
     /// tables are merged to free the space: 16 MiB. With more than two databases, proportionally fewer bytes.
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.

@@ -23,8 +23,8 @@ enum JournalFault: Hashable, Sendable {
     case shorten(Int)
 }
 
-/// For tests: makes system calls of the journal fail. `answer` is called before each system call, with the path of its
-/// file, and returns the fault, or nil to let the call proceed. It is called by every thread that uses the journal.
+/// For tests: makes system calls of the journal fail. Before each call, `answer` is called with the path of the call's
+/// file. It returns the fault, or nil to let the call proceed. Every thread that uses the journal calls it.
 struct JournalFaults: Sendable {
     let answer: @Sendable (_ call: JournalCall, _ path: String) -> JournalFault?
 }

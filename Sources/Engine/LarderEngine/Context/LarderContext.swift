@@ -38,7 +38,7 @@ final class LarderContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message, isDamage: isDamage))
     }
 
-    /// Returns a new number for an epoch. Numbers are never reused, so that a LevelDB that is still being closed never
+    /// Returns a new number for an epoch. Numbers are never reused. So a LevelDB that is still being closed never
     /// writes into its successor's directory, and the journal's operations never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 

@@ -4,8 +4,8 @@ import Synchronization
 /// The numbers that a larder never reuses: the sequences of its commit units, and the numbers of epochs and of files
 /// that are named like epochs. They are not derived from the clock, which may be set back.
 ///
-/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
-/// the numbers that a killed process has used, and taking a number needs no system call.
+/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So taking a number needs no system call, and
+/// if a process is killed, the next one knows an upper bound of the used numbers.
 ///
 /// The file also has the names of the existing databases, so that the removal of a directory is detected at the next
 /// start.
@@ -140,8 +140,8 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// Returns an error if a commit unit must not be written, because its sequence is not reserved and the next process
-    /// might use it again. Nil if the unit may be written. One atomic load.
+    /// Returns an error if a commit unit must not be written: its sequence is not reserved, so the next process might
+    /// use it again. Nil if the unit may be written. One atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
         raise(wanted, to: sequence)

@@ -33,8 +33,8 @@ final class TimeKeeper: @unchecked Sendable {
     private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
-    /// When the clocks were last read: how far the time was ahead of the wall clock, and the highest difference so far
-    /// between the wall clock and the monotonic clock. Changes of these numbers show that the wall clock was set.
+    /// From the last reading of the clocks: how far the time was ahead of the wall clock, and the highest difference so
+    /// far between wall clock and monotonic clock. If one of them changes, the wall clock was set.
     private var seen: (offset: Int64, lead: Int64)?
     /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
     /// ``end()``.

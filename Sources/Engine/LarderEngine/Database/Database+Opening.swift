@@ -34,8 +34,8 @@ extension Database {
         }
     }
 
-    /// Takes over the contents of POINTER before the files are opened, so that all callers see the policy, and the
-    /// valid operations of the journal are known. While POINTER cannot be read, the database keeps the journal's
+    /// Takes over the contents of POINTER before the files are opened. So all callers see the policy, and it is known
+    /// which operations of the journal are valid. While POINTER cannot be read, the database keeps the journal's
     /// operations; opening reports the cause. Called before other threads can use the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()

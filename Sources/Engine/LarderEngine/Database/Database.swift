@@ -122,8 +122,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     /// Like ``revertStateOnly()``, for a journal that cannot be read. Until it can be read, uses of the database fail
-    /// with `error`, because memory still has entries of failed commits, and LevelDB has older ones. Called with all
-    /// shard locks held.
+    /// with `error`: memory still has entries of failed commits, and LevelDB has older ones. Called with all shard
+    /// locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()

@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The databases of a larder by name.
 ///
-/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. The lock is never taken by a thread that holds a
-/// shard's lock, so that shards may be locked while it is held.
+/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. No thread takes `lock` while it holds a shard's
+/// lock. So shards may be locked while `lock` is held.
 final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]

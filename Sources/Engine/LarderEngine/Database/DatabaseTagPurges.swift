@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The purges of a database's tags. A purge stores only the tag and the purge's own sequence. However many records with
-/// the tag were stored before the purge, all of them then count as removed or, after a soft purge, as stale. The sweep
-/// reclaims their space later.
+/// The purges of a database's tags. A purge stores only the tag and the purge's own sequence. All records with the tag
+/// that were stored before the purge, whatever their number, then count as removed or, after a soft purge, as stale.
+/// The sweep reclaims their space later.
 struct DatabaseTagPurges {
     fileprivate let database: Database
 
@@ -37,7 +37,7 @@ struct DatabaseTagPurges {
         return ledger
     }
 
-    /// Before the first purge, stores the database's ``TagPurges/Floors`` in the ledger, and records in POINTER that
+    /// Before the first purge, stores the database's ``TagPurges/Floors`` in the ledger. Also records in POINTER that
     /// the ledger must have them, so that a loss of the ledger is detected. Called with `openLock` held.
     private func expect(_ ledger: Ledger) throws(LarderError) {
         try ledger.prepare()

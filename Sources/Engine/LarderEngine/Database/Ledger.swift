@@ -5,8 +5,8 @@ import LarderPlatform
 /// program (the daemon's functions and origins).
 ///
 /// Each fact is an entry of an internal database, `LEDGER`, and never expires. So the journal, checkpoints, salvage,
-/// checks and backups treat a fact like every other entry, and no fact has a file of its own that could be torn, or
-/// whose loss would go undetected.
+/// checks and backups treat a fact like every other entry. No fact has a file of its own, which could be torn or be
+/// lost undetected.
 ///
 /// | key | value; integers have 8 bytes, big-endian |
 /// |---|---|

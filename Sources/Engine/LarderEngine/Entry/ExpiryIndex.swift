@@ -10,8 +10,8 @@
 /// - The index may have keys of entries that were overwritten or removed; the sweep deletes them. A checkpoint writes
 ///   index keys together with the records.
 ///
-/// If a new policy indexes governed entries that were not indexed before, ``DatabaseState/isUnindexed`` records that
-/// the sweep has to read all entries once. All other entries in LevelDB that should have an index key always have it.
+/// A new policy may index governed entries that were not indexed before. ``DatabaseState/isUnindexed`` then records
+/// that the sweep has to read all entries once. Every other entry in LevelDB that should have an index key has it.
 package enum ExpiryIndex {
     /// The value of an index record. It is one byte long, because values in LevelDB must not be empty.
     static let value: [UInt8] = [0]

@@ -12,8 +12,8 @@ package enum Freshness: Hashable, Sendable {
 /// policies and purges.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// Governed entries (those whose deadline follows from the policy) that were stored at or before this time, in
-    /// milliseconds since 1970, stay expired under every later policy.
+    /// In milliseconds since 1970. Governed entries (those whose deadline follows from the policy) that were stored at
+    /// or before this time stay expired under every later policy.
     package var deadBefore: Int64
     /// See ``DatabasePolicy/grace``.
     package var grace: Int64

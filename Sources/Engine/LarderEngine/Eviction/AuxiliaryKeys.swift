@@ -3,8 +3,8 @@ import LarderLevelDB
 /// The keys in removed tables that are not keys of entries, and may have to be written again: the keys of the expiry
 /// index, and the metadata key that records which part of the journal is still needed. A value.
 ///
-/// Entries in the remaining tables may still need their index keys, because an index key is written only once, not with
-/// each version of its entry.
+/// Entries in the remaining tables may still need their index keys: an index key is written only once, not with each
+/// version of its entry.
 struct AuxiliaryKeys {
     private var index: [[UInt8]] = []
     private var journal: [UInt8]?

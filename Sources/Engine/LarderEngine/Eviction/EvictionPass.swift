@@ -1,16 +1,16 @@
 import LarderLevelDB
 
-/// One step of the eviction. It reads the entries of a key range from LevelDB, removes the expired and purged ones and
-/// those of least worth (``EvictionEstimate``), and makes LevelDB merge the tables of the range, which frees the space
-/// of the removed entries.
+/// One step of the eviction. It reads the entries of a key range from LevelDB, and removes those that are expired,
+/// purged, or of least worth (``EvictionEstimate``). Then it makes LevelDB merge the tables of the range, which frees
+/// the space of the removed entries.
 ///
 /// Each step continues after the range of the previous one, because LevelDB frees space only by merging the tables of a
 /// range. If the same number of removals were spread over all keys, LevelDB would have to rewrite all tables.
 ///
 /// - The step writes to LevelDB directly, not through the journal, and syncs each batch. No checkpoint writes to the
-///   store at the same time, and entries that are dirty in memory are skipped, so no newer version is removed.
+///   store at the same time, and entries that are dirty in memory are skipped. So no newer version is removed.
 /// - After a crash, each entry is either removed or unchanged. A replay of the journal may restore a removed entry, but
-///   only with its newest value, because the replay repeats later writes and removals too.
+///   only with its newest value: the replay repeats later writes and removals too.
 ///
 /// Confined to one thread.
 struct EvictionPass {

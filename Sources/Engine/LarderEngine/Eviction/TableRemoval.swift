@@ -4,9 +4,9 @@ import LarderPlatform
 /// Evicts entries on a full file system by removing whole tables from a LevelDB. This only appends a few bytes to
 /// LevelDB's manifest.
 ///
-/// Tables of the lowest level are removed first, because below them there is no older version of an entry that could
-/// become visible. They are chosen at random, regardless of the worth of their entries. Tables of higher levels follow;
-/// in level 0, the oldest table comes first.
+/// Tables of the lowest level are removed first: below them, there is no older version of an entry that could become
+/// visible. They are chosen at random, regardless of the worth of their entries. Tables of higher levels follow; in
+/// level 0, the oldest table comes first.
 ///
 /// Tables also have keys that do not belong to entries. Those that are still needed are written again afterwards
 /// (``AuxiliaryKeys``).

@@ -9,8 +9,8 @@ package struct DatabaseFeed {
     /// each changed key its current entry. If the change log no longer has these changes, a full pass begins. The steps
     /// of a full pass return all entries in the order of their keys, and the changes made since the pass began.
     ///
-    /// A follower keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``,
-    /// the follower must also remove from its copy the keys in this range that the step does not return. May block.
+    /// A follower keeps a copy of the database by applying the steps in order. If a step has a ``FeedStep/range``, the
+    /// follower must also remove from its copy all keys in the range that are not in the step. May block.
     package func step(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if database.isDeleted { throw database.deletedError("follow") }

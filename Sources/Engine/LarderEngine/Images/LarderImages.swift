@@ -57,8 +57,8 @@ final class LarderImages: Sendable {
             try pipeline.rollBackWhatFailed("backup")
             do {
                 try FileSystem.makeDirectory(place)
-                // Copy this file before the journal is cut, because the image must contain the part of the journal that
-                // the file records as synced.
+                // Copy this file before the journal is cut: the image must contain the part of the journal that the
+                // file records as synced.
                 try copy(JournalMarkFile.fileName, to: place)
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }

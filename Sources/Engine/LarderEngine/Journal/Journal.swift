@@ -32,8 +32,8 @@ final class Journal: @unchecked Sendable {
     /// Held while segments are read or removed, so that no segment is removed while it is read. A removal takes some
     /// fsyncs.
     let removing = Lock()
-    /// Held while files are synced. The system may report a lost page only once, so if two threads synced the same file
-    /// at the same time, perhaps only one would get the error.
+    /// Held while files are synced. The system may report a lost page only once. If two threads synced the same file at
+    /// the same time, perhaps only one of them would get the error.
     private let syncing = Lock()
     let lock = Lock()
 
@@ -202,7 +202,7 @@ final class Journal: @unchecked Sendable {
         lock.withLock { for segment in present { segment.isNameSynced = true } }
     }
 
-    /// Begins a segment. Its file gets its final name after the header is written, so if the process is terminated,
+    /// Begins a segment. Its file gets its final name after the header is written. So if the process is terminated,
     /// there is either no such file, or one with a valid header. Does not sync the directory; ``sync(above:)`` does.
     func makeSegment() throws(FileError) -> JournalSegment {
         try syncNameOfOldest()
@@ -330,8 +330,8 @@ final class Journal: @unchecked Sendable {
 
     /// Removes the complete segments up to `number`. Their entries must be in LevelDB.
     ///
-    /// Removes the oldest segment first and syncs the directory after each removal, so a machine failure never restores
-    /// a segment without the ones that follow it. Stops at the first error; a later call removes the rest.
+    /// Removes the oldest segment first and syncs the directory after each removal. So a machine failure never restores
+    /// a segment without the ones that follow it. Stops at the first error; a later call removes the remaining ones.
     /// - Parameter condition: called while no other thread reads segments. None can begin to read them before the
     ///   removal ends.
     /// - Returns: false, without removing any segment, if the condition returns false.

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The file `SYNCED`. It records up to which commit unit the journal was synced, so that the next process detects
-/// whether the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without
-/// this file.
+/// The file `SYNCED`. It records up to which commit unit the journal was synced. With it, the next process detects that
+/// the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without this file.
 ///
-/// A mark never records more than the journal contains. It is written after the fsync that it records. It needs no
-/// fsync itself: if a machine failure loses it, an earlier mark is valid, which records less. But the removal of
-/// segments is recorded first, at both offsets and with an fsync: otherwise the segments would seem lost.
+/// A mark never records more than the journal contains: it is written after the fsync that it records. Marks are not
+/// synced: if a machine failure loses one, an earlier mark is valid, which records less. The exception is a removal of
+/// segments. It is recorded before it happens, at both offsets and with an fsync: otherwise the segments would seem
+/// lost.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The payload of one long record, written to a file in the journal's directory before its commit, so that other
+/// The payload of one long record. It is written to a file in the journal's directory before the commit, so that other
 /// commits do not wait for this write.
 ///
 /// The commit writes the bytes before the payload (two headers and the key) and renames the file, which becomes an

@@ -39,8 +39,8 @@ extension Engine {
         return update ?? TransactionUpdate([], [])
     }
 
-    /// Reads the entries of keys of several databases, as of one instant, and calls `body` with them and with the locks
-    /// of the keys held.
+    /// Reads the entries of keys of several databases, as of one instant. Calls `body` with these entries, while the
+    /// locks of the keys are held.
     /// - Parameter body: also receives the sequence of the last commit that the reply to the client has to wait for.
     /// - Returns: nil if an entry is only on the disk and `access` does not allow reading it.
     private func withEntries<Result>(

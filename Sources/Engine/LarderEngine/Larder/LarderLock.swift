@@ -68,8 +68,8 @@ struct LarderLock: ~Copyable {
         close(descriptor)
     }
 
-    /// Returns the error if this process must not open the larder, because it runs as root and the larder belongs to
-    /// another user; otherwise nil. If root created files in the larder, that user could no longer open it.
+    /// Returns an error if this process runs as root and the larder belongs to another user; otherwise nil. If root
+    /// created files in the larder, that user could no longer open it.
     private static func refusal(of directory: String) -> LarderError? {
         var status = stat()
         guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }

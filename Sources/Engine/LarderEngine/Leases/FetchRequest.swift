@@ -56,8 +56,8 @@ package struct FetchAnswer: Sendable {
         /// The value is stale, or too old for the caller, but may be served: another caller is refreshing it, or the
         /// origin backs off after a failure.
         case stale
-        /// The caller must refresh the value, with this token. A stored value, if there is one, may be served until
-        /// then.
+        /// The caller must refresh the value, with this token. A stored value, if there is one, may be served
+        /// meanwhile.
         case lead(token: UInt64)
         /// There is no acceptable value, and another caller is refreshing it, at most until this instant of the
         /// monotonic clock.
@@ -180,8 +180,8 @@ extension LeaseTable {
         return .lead(token: token)
     }
 
-    /// Ends the wait of a caller that gets its answer. If the caller was granted a lease while it waited, and does not
-    /// need it any more, the lease goes to the next waiter.
+    /// Ends the wait of a caller that gets its answer. If the caller was granted a lease while it waited, and no longer
+    /// needs the lease, the next waiter gets it.
     mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
         remove(request)
         guard let token = request.waiter?.token else { return }

@@ -138,7 +138,7 @@ struct LeaseTable {
     }
 
     /// Returns whether the holder of a lease may report that the origin has no value. If any tag was purged since the
-    /// lease was granted, returns false and releases the lease, because the origin may have got the value since.
+    /// lease was granted, the origin may have got the value since: releases the lease and returns false.
     mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isValid(key, token, purgedAt: tagsPurgedAt)
     }
@@ -191,7 +191,7 @@ struct LeaseTable {
         context.givenUp(owner, key)
     }
 
-    /// Wakes the remaining waiters whose timers end after the new lease, so that they set earlier ones.
+    /// Wakes the remaining waiters whose timers end after the new lease, so that they set earlier timers.
     private func wakeWaitersWithLateTimers(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }

@@ -10,16 +10,16 @@ import Synchronization
 /// - Each step continues where the last one stopped. From the start, LevelDB would have to skip all deleted records.
 /// - The sweep writes to LevelDB directly, not through the journal. A crash does no harm: to readers, an expired entry
 ///   is the same as a missing one. No checkpoint writes to the store at the same time, so no newer record is deleted.
-/// - If memory has a newer state of an expired entry, the sweep leaves its record and index record in place, and
-///   returns to them later. A checkpoint may replace them in the meantime, but it is also possible that the newer state
-///   never reaches LevelDB.
+/// - If memory has a newer state of an expired entry, the sweep leaves the entry's record and index record in place,
+///   and returns to them later. A checkpoint may replace both in the meantime, but it is also possible that the newer
+///   state never reaches LevelDB.
 /// - The sweep also deletes index records of records that were overwritten or removed. The reverse does not occur: even
 ///   after a crash, no record lacks its index record.
 ///
 /// Used only by the maintenance thread.
 struct Sweeper {
     static let recordsPerStep = 512
-    /// The time in milliseconds after which the sweep starts from the beginning of the index again, to find index
+    /// The time in milliseconds after which the sweep starts from the beginning of the index again. It then finds index
     /// records that it had to leave in place.
     private static let restartMilliseconds: Int64 = 3_600_000
     /// The time in milliseconds after which the sweep returns to the first index record that it left in place.
@@ -88,9 +88,9 @@ struct Sweeper {
     /// Returns the store if its tables should be merged now, otherwise nil. They should be merged if a caller has
     /// requested it, and in two other cases. (*least* is ``leastBytes(sharedBy:_:)``.)
     ///
-    /// - The sweep has deleted at least *least* bytes, and at least half of the store's size on the disk, or a fifth if
-    ///   the store is idle. With half, a merge writes no more than was deleted.
-    /// - A scan of all entries has just ended, the files have at least *least* bytes, and they are much larger than the
+    /// - The sweep has deleted at least *least* bytes, and at least half of the store's size on the disk, so that a
+    ///   merge writes no more than was deleted. If the store is idle, a fifth suffices.
+    /// - A scan of all entries has just ended. The files have at least *least* bytes, and are much larger than the
     ///   entries left in place: twice as large, or larger than 1.25 times these entries plus twice *least*. This finds
     ///   entries that were overwritten, or deleted by checkpoints.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
@@ -352,8 +352,8 @@ struct Sweeper {
     }
 
     /// Returns whether `index` may be the index key of the record that LevelDB has. A governed entry (its deadline
-    /// follows from the policy) may have been indexed under an earlier policy, so for these only the times are
-    /// compared.
+    /// follows from the policy) may have been indexed under an earlier policy. So for governed entries only the times
+    /// are compared.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key

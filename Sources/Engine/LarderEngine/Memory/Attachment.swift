@@ -161,9 +161,9 @@ final class ReleaseQueue: Sendable {
         }
     }
 
-    /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers. If
-    /// a thread is already releasing attachments, that thread releases these too, and calls by other threads or by a
-    /// deinitializer return at once.
+    /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers.
+    /// While one thread releases attachments, it also releases those that are added. Calls by other threads or by a
+    /// deinitializer then return at once.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

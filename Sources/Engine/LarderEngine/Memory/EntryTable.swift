@@ -10,7 +10,7 @@ import Synchronization
 /// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted from memory. See
 ///   `EntryTable+Dirty`.
 /// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
-///   means that LevelDB has no record of the key, so that repeated reads of a missing key do not go to the disk.
+///   means that LevelDB has no record of the key. So repeated reads of a missing key do not go to the disk.
 /// - Entries may be expired; readers check that.
 ///
 /// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in manually
@@ -337,8 +337,8 @@ final class EntryTable {
         var index = (slot + 1) & mask
         while slots[index].entry != nil {
             let home = slots[index].hash >> Self.shardBits & mask
-            // The entry may move to the hole if its home slot, at which a lookup begins, is not between the hole and
-            // `index`.
+            // The entry may move to the hole if its home slot is not between the hole and `index`. A lookup begins at
+            // the home slot.
             if (index &- home) & mask >= (index &- hole) & mask {
                 slots[hole] = slots[index]
                 hole = index

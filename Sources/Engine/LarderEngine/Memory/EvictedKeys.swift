@@ -2,9 +2,9 @@
 /// Stores a part of each key's hash, and the time until which the entry would have been fresh.
 ///
 /// Uses 32 KiB for a shard with evictions: 4096 slots of 8 bytes. A key is forgotten when another key uses its slot,
-/// when the key is written or removed, and at each purge or change of the policy that may have ended the freshness of
-/// its entry. So the counts are a lower bound. The probability of mistaking a key for another one is about one in some
-/// billions. A value; the shard's lock guards it.
+/// and when the key is written or removed. All keys are forgotten at a purge or policy change that may have ended the
+/// freshness of entries. So the counts are a lower bound. The probability of mistaking a key for another one is about
+/// one in some billions. A value; the shard's lock guards it.
 struct EvictedKeys {
     private struct Mark {
         /// 0 if the slot is free.

@@ -2,8 +2,8 @@
 /// shard's lock, or a watch (the WATCH command). A value; the shard's lock guards it.
 ///
 /// There are two kinds. A read of one key stores the key's hash in a list, which is at most as long as the number of
-/// reading threads, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary,
-/// because otherwise each write would search a list of perhaps a million keys.
+/// reading threads, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary. In
+/// a list, each write would have to search perhaps a million keys.
 struct InFlightReads {
     private struct Place {
         var hash = 0

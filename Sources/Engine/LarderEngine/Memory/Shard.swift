@@ -239,9 +239,9 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    /// Records in memory that LevelDB has no record of a key, unless memory has an entry of the key or keeps no clean
-    /// entries. Evicts nothing, so that the caller's pointers to other entries stay valid. The caller must call
-    /// ``makeRoom()`` afterwards.
+    /// Records in memory that LevelDB has no record of a key. Does nothing if memory has an entry of the key, or keeps
+    /// no clean entries. Evicts nothing, so that the caller's pointers to other entries stay valid. The caller must
+    /// call ``makeRoom()`` afterwards.
     func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         if budget.isOn { table.keep(key, hash: hash, nil) }
     }

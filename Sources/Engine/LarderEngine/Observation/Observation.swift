@@ -72,7 +72,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Stops notifying an observer. The observer may be called until this returns. Idempotent.
+    /// Stops notifying an observer. The observer may still be called until this function returns. Idempotent.
     package func remove(_ observer: any EntryObserver) {
         lock.withLock {
             table.remove(observer)

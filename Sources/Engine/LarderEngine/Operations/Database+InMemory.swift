@@ -110,7 +110,7 @@ extension Database {
     /// Reads the fresh entries of several keys in order, without using the disk. Stops at the first key that needs the
     /// disk or has a long value. Prefetches the table slots of all keys first.
     /// - Parameter body: called for each key in turn, with its index, the ticket that its reply has to wait for, and
-    ///   the payload or nil. Called with a shard's lock held. Returns whether to continue.
+    ///   the payload; nil if there is none. Called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,

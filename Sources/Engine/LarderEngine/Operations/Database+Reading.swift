@@ -33,9 +33,9 @@ extension Database {
     ///     copying it would take an event loop too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
-    ///   - body: called once on a hit, with the header, the record, and the entry's version for attaching an object. The
-    ///     version is 0 if no object can be attached. A shard's lock may be held: copy the data that you need, and do
-    ///     not call the engine.
+    ///   - body: called once on a hit, with the header, the record, and the entry's version for attaching an object.
+    ///     The version is 0 if no object can be attached. A shard's lock may be held: copy the data that you need, and
+    ///     do not call the engine.
     package func read(
         _ key: UnsafeRawBufferPointer, now: Int64? = nil, _ access: Access, below bytesMax: Int = .max,
         fillCache: Bool = true, ticket: inout CommitTicket, holding: () throws(LarderError) -> AnyObject? = { nil },
@@ -74,8 +74,8 @@ extension Database {
         // The rules and the last sequence of the database at the time of the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The shard's placeholder for this read; nil if the result is not kept in memory. In that case the read is
-        /// already counted as a hit, and the shard is locked again only to correct the count if there is no hit.
+        /// The shard's placeholder for this read; nil if the result is not kept in memory. Without a placeholder, the
+        /// read is already counted as a hit. The shard is locked again only to correct the count after a miss.
         let place: Int?
     }
 

@@ -13,9 +13,9 @@ extension Database {
     ///   - durability: the durability of the writes; nil for that of the larder.
     ///   - fillCache: whether blocks that are read from the disk stay in LevelDB's block cache.
     ///   - needsFiles: whether `body` runs only if the database's files are open.
-    ///   - version: the version of the change, if `body` applies a change from another larder. If changes have
-    ///     listeners, the command first waits, a limited number of times, until earlier changes of the keys are
-    ///     committed, so that their versions are known. Later commits get later versions than this one.
+    ///   - version: the version of the change, if `body` applies a change from another larder. Later commits get later
+    ///     versions than this one. If changes have listeners, the command first waits, a limited number of times, until
+    ///     earlier changes of the keys are committed: only then are their versions known.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if `access` forbids using the
@@ -55,8 +55,8 @@ extension Database {
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
     ///     Returns whether to apply its changes.
-    /// - Returns: false if nothing was done: it is not known without the disk whether a key has an entry, an entry is
-    ///   unreadable, `body` returned false, or, with `writes`, the files accept no writes.
+    /// - Returns: false if nothing was done: the disk is needed to find out whether a key has an entry; or an entry is
+    ///   unreadable; or `body` returned false; or, with `writes`, the files accept no writes.
     package func withBatch(
         _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {

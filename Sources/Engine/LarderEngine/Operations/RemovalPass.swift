@@ -15,8 +15,8 @@ package enum PurgeSelection: Sendable {
     ///   thread compacts the files of all databases, and their checkpoints come first. If false, LevelDB compacts the
     ///   files in the background.
     case expired(merges: Bool)
-    /// The entries not changed after a version, because another larder has purged them. Reads all entries, except for a
-    /// purge of tags without a prefix in a database without followers, which is an ordinary purge of the tags.
+    /// The entries not changed after a version, because another larder has purged them. Reads all entries. Exception:
+    /// with tags and an empty prefix, a database without followers makes an ordinary purge of the tags.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.
@@ -46,8 +46,8 @@ extension Database {
     }
 }
 
-/// A pass over the entries of a database in the order of their keys, which removes those that match, in commit units of
-/// at most 512. Scans without locks, and checks each match again when it is removed.
+/// A pass over the entries of a database in the order of their keys. Removes those that match, in commit units of at
+/// most 512. Scans without locks, and checks each match again when it is removed.
 struct RemovalPass {
     /// The maximum number of removals in one commit unit.
     private static let removedPerUnit = 512

@@ -257,7 +257,7 @@ extension Update {
         return changedBy > 0 && changedBy < commandCount
     }
 
-    /// If a lease of the key at `index` is valid, makes the next removal of it record that the origin has no value.
+    /// If a lease of the key at `index` is valid, the next removal of the key will record that the origin has no value.
     func recordsAbsenceWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = key(index)
         let until = database.context.time.monotonic() + milliseconds

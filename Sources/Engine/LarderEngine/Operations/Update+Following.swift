@@ -77,7 +77,7 @@ extension Update {
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
     /// Reports a removal to followers, which may have entries that were evicted here. Does nothing if the removal is
-    /// already known, so a removal that returns through a cycle of larders is not passed on again.
+    /// already known. So a removal that returns through a cycle of larders is not passed on again.
     private func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) {

@@ -418,8 +418,8 @@ package final class Update: @unchecked Sendable {
     }
 
     /// The entry at `index` whose deadline rule, grace and tags a new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the new value was fetched with a lease. In that case the entry may be stale, and
-    ///   its lifetime starts again with its previous length, because its expiry caused the fetch.
+    /// - Parameter isRefresh: whether the new value was fetched with a lease. If so, the entry may be stale. Its
+    ///   lifetime then starts again with its previous length, because its expiry caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         isRefresh ? freshOrStale(index).map { $0.with(rule: renewed($0.header)) } : current(index)
     }

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// Applies the journal's operations to the databases' entries in memory. If the journal is long, two threads apply
-/// them, one for the even shards (parts of a database's keys) and one for the odd ones, while the caller continues to
-/// read the journal.
+/// Applies the journal's operations to the databases' entries in memory. If the journal is long, two threads apply them
+/// while the caller continues to read the journal. One thread takes the even shards (parts of a database's keys), and
+/// one the odd shards.
 ///
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
 /// Only one thread may call the methods. It ensures that nothing else uses the databases until ``finish()`` has
-/// returned. `@unchecked Sendable`: a portion belongs to the caller until the caller increments `filled`, and then to
-/// the thread of its half until that thread increments its number in `done`. `lock` guards these counts. Everything
-/// else is constant or used only by the caller.
+/// returned. `@unchecked Sendable`: a portion belongs to the caller until the caller increments `filled`. Then it
+/// belongs to the thread of its half until that thread increments its number in `done`. `lock` guards these counts.
+/// Everything else is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {
     /// When a portion has reached this size in bytes, the caller passes the current portion of each half to its thread.
     private static let portionBytes = 512 << 10

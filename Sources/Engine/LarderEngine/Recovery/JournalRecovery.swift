@@ -66,8 +66,8 @@ final class JournalRecovery: CommitOwner {
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         loadChanges(report)
-        // If the journal is empty, the last sequence of an earlier process is not in it, and other sources determine
-        // the first sequence.
+        // If the journal is empty, it does not have the last sequence of an earlier process. Then other sources
+        // determine the first sequence.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         journal.beginMarks(report)
         // If the journal has no files, its last sequence is unknown. It is not needed: a checkpoint had written

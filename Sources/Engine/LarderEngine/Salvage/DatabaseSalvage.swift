@@ -8,10 +8,10 @@ import LarderPlatform
 ///    checkpoints append them to the journal again. Reads continue, and fail where they encounter the damage.
 /// 2. *Keep*: the files of the LevelDB are hard-linked below `DAMAGED`. The salvage reads these links, which remain as
 ///    evidence.
-/// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which is renamed to `<epoch>` when it is complete and
-///    synced.
-/// 4. *Switch*: the file POINTER is replaced. It names the new epoch as the current one, and also the old one, because
-///    the old epoch's operations in the journal are still valid.
+/// 3. *Copy* into `.salvage-<epoch>` in the database's directory. The copy is renamed to `<epoch>` when it is
+///    complete and synced.
+/// 4. *Switch*: the file POINTER is replaced. It names the new epoch as the current one. It also names the old epoch,
+///    whose operations in the journal are still valid.
 ///
 /// After a crash, either the damaged or the new epoch is current. A failed salvage is rolled back, and can be retried.
 struct DatabaseSalvage {

@@ -11,8 +11,8 @@ struct EpochSalvage {
     let shouldStop: () -> Bool
     /// What could not be read; nil if nothing was read.
     private var report: SalvageReport?
-    /// The sequence of the last commit unit that the journal must contain to match the copied entries, as recorded in
-    /// the damaged epoch.
+    /// The last commit unit that the journal must contain to match the copied entries, as recorded in the damaged
+    /// epoch.
     private(set) var journalNeeded: UInt64 = 0
     private var entryCount = 0
     private var doubts: [String] = []

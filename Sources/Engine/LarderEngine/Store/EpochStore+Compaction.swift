@@ -46,10 +46,10 @@ extension EpochStore {
 
     /// Prepares a small store so that merging its first part merges all its tables.
     ///
-    /// LevelDB writes its memory table, with all versions of a key, to a file that it may put directly into a level
-    /// without overlapping tables. It would not merge that file with others, so a store with few tables would keep old
-    /// versions permanently. Therefore this removes two unused keys, one before and one after all others: the table
-    /// with these removals overlaps all tables.
+    /// LevelDB writes its memory table, with all versions of a key, to a file. It may put this file directly into a
+    /// level without overlapping tables, and never merge it. So a store with few tables would keep old versions
+    /// permanently. Therefore this removes two unused keys, one before and one after all others: the table with these
+    /// removals overlaps all tables.
     private func writeSpanningRemovals() throws(LarderError) {
         guard FileSystem.size(path) <= 4 * context.options.writeBufferBytes else { return }
         let batch = LarderLevelDB.WriteBatch()

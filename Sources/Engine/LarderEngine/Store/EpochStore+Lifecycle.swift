@@ -42,8 +42,8 @@ extension EpochStore {
     /// recorded.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
-    /// Records the last commit unit that the journal must contain, like ``note(journalNeeded:)``, but in memory,
-    /// because nothing may be written to a frozen store.
+    /// Records the last commit unit that the journal must contain, like ``note(journalNeeded:)``, but in memory:
+    /// nothing may be written to a frozen store.
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
@@ -91,8 +91,8 @@ extension EpochStore {
             expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
     }
 
-    /// Runs `body`. If it fails because the store has ended, or is about to end, and its files were moved, throws the
-    /// reason of the end instead.
+    /// Runs `body`. If it fails while the store ends or after its end, the cause may be that the files were moved. Then
+    /// throws the reason of the end instead.
     func whileItLasts<Result>(
         _ operation: String, _ body: () throws(LarderError) -> Result
     ) throws(LarderError) -> Result {

@@ -386,9 +386,9 @@ final class EpochStore: @unchecked Sendable {
         return true
     }
 
-    /// Reopens the LevelDB with other sizes of tables and memory if the disk limits have changed so much that one of
-    /// the sizes must be halved or doubled. Does nothing while there are snapshots or cursors, which reopening would
-    /// invalidate. Readers and writers wait meanwhile.
+    /// Reopens the LevelDB with other sizes of tables and memory, if changed disk limits require that a size is halved
+    /// or doubled. Does nothing while there are snapshots or cursors, which reopening would invalidate. Readers and
+    /// writers wait meanwhile.
     /// - Parameter databaseLimit: the disk limit of the database; 0 for none.
     /// - Returns: whether the LevelDB was reopened.
     @discardableResult

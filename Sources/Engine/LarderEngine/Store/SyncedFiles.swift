@@ -6,10 +6,10 @@ import LarderPlatform
 /// and the current tables.
 ///
 /// LevelDB cannot distinguish a torn write from damage. If a file ends within a record, LevelDB assumes that the record
-/// was being written and ignores it, even if it had been synced long ago. It also ignores a missing log. SYNCED records
-/// what must exist. If anything in the recorded parts is invalid or missing, the files are damaged. Invalid bytes after
-/// the recorded parts are an incomplete write, and the journal still has its entries. SYNCED is written when LevelDB is
-/// opened, before journal segments are removed, and when LevelDB is closed after it has merged tables.
+/// was being written, and ignores it. It does so even if the record was synced long ago. It also ignores a missing log.
+/// SYNCED records what must exist. If anything in the recorded parts is invalid or missing, the files are damaged.
+/// Invalid bytes after these parts are an incomplete write, and the journal still has its entries. SYNCED is written
+/// when LevelDB is opened, before journal segments are removed, and when LevelDB is closed after it has merged tables.
 ///
 /// If the manifest is lost, only SYNCED shows which tables were current. A table that LevelDB has merged into another
 /// may still exist because of a snapshot; reading it would bring back removed entries.
@@ -182,8 +182,8 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Rewrites the file `CURRENT`, which names LevelDB's manifest, if a machine failure has left it empty or with the
-    /// name of the previous manifest.
+    /// Rewrites the file `CURRENT`, which names LevelDB's manifest, if necessary. After a machine failure, `CURRENT`
+    /// may be empty or name the previous manifest.
     /// - Returns: the manifest's name; nil if nothing had to be done.
     /// - Throws: an error of the operating system, which may be temporary, as ``FileError`` or ``LevelDBError``.
     static func renewCurrent(_ directory: String) throws -> String? {
@@ -224,7 +224,7 @@ enum EpochInspection {
         var ends: [(name: String, length: Int)] = []
         guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
-        // If the manifest is newer than the recorded one, another program has opened the files since, and may have
+        // If the manifest is newer than the recorded one, another program has opened the files since. It may have
         // synced more than SYNCED says.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)

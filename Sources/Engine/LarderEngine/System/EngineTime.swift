@@ -4,9 +4,9 @@ import Synchronization
 /// ``TimeKeeper``).
 ///
 /// Normally the engine's time is that of the wall clock. After the wall clock was set back, the engine's time continues
-/// from its highest value, at the rate of the monotonic clock, until the wall clock has caught up. Until then it is
-/// ahead of the wall clock by ``offsetMilliseconds``. Callers add this offset to times in requests, and subtract it
-/// from times in replies.
+/// from its highest value at the rate of the monotonic clock. This lasts until the wall clock has caught up. Until
+/// then, the engine's time is ahead by ``offsetMilliseconds``. Callers add this offset to times in requests, and
+/// subtract it from times in replies.
 ///
 /// Thread-safe without a lock, because every event loop reads the time for every batch of commands. The state is two
 /// numbers that only increase.

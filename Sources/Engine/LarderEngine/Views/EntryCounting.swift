@@ -10,9 +10,8 @@ extension Database {
 
     /// The numbers of entries by state.
     ///
-    /// Reads the headers of all records in LevelDB. The call is cheap if neither LevelDB nor the freshness rules have
-    /// changed since the last count, because it then reuses the result of that count. An entry with an invalid header
-    /// counts as fresh.
+    /// Reads the headers of all records in LevelDB. Cheap if neither LevelDB nor the freshness rules have changed since
+    /// the last count: the call then reuses its result. An entry with an invalid header counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
         // An eviction may invalidate all snapshots, including the one that is being counted. If so, count again.
         var attempts = 0
