@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [1, 3])
     func everyTaskGetsItsOwnReply(connections: Int) async throws {
         let server = try Self.server { request in
-            // Sends some replies in small pieces.
+            // Send some replies in small pieces.
             guard request.name == "ECHO", request.words[1].count % 7 == 0 else { return nil }
             return .drip(Self.bulk(request.words[1]))
         }
@@ -74,7 +74,7 @@ import Testing
         }
         try await others.value
         let echoes = server.requests.filter { $0[0] == "ECHO" || $0[0] == "ONE" }
-        // No other request is between the first and the last one of a pipeline.
+        // The requests of a pipeline are sent together: no other task's request is among them.
         for (index, request) in echoes.enumerated() where request == ["ECHO", "p0"] {
             #expect(echoes[index..<(index + 50)].allSatisfy { $0[0] == "ECHO" })
         }
@@ -136,7 +136,7 @@ import Testing
         #expect(server.requests == [["POLICY"]])
     }
 
-    /// State that a transaction sets on a shared connection would outlive the transaction and affect other callers.
+    /// A shared connection must refuse commands that change its state, because the state would affect other callers.
     @Test func transactionsLeaveNoStateOnSharedConnections() async throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -164,8 +164,8 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
-    /// Regression test: if the time limit of a call was shorter than the time to wait for a connection, the error did
-    /// not say that there was no daemon.
+    /// Regression test: the error did not say that there was no daemon if the time limit of a call was shorter than the
+    /// patience for a connection.
     @Test(arguments: [100, 200])
     func aStoppedDaemonIsReportedWhateverTheTimeLimit(limit: Int) async throws {
         let server = try Self.server()
@@ -173,8 +173,8 @@ import Testing
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
         try await client.command("ECHO", "a")
         server.stop()
-        // This request may be sent before the client notices that the server has stopped. Then it fails because the
-        // connection was lost, not with `noDaemon`.
+        // The client may send this request before it notices that the server has stopped. The error is then `closed`
+        // instead of `noDaemon`.
         _ = try? await client.command("ECHO", "b")
         for _ in 0..<3 {
             let error = await #expect(throws: LarderClientError.self) {
@@ -212,7 +212,7 @@ import Testing
             try await Self.connect(server, .init(database: "Bad Name"))
         }
         #expect(error?.serverText == "ERR invalid database name")
-        // The command is never sent, because it would run in another database.
+        // GET is never sent, because it would run in another database.
         let client = try await Self.connect(server)
         let other = await #expect(throws: LarderClientError.self) {
             try await client.cache("Bad Name", of: Int.self).value(forKey: "k")
@@ -243,8 +243,9 @@ import Testing
         #expect(error?.code == .invalidArgument)
     }
 
-    /// Regression test: the client sends ECHO after SUBSCRIBE, to detect the end of its replies. Redis without HELLO
-    /// accepts SUBSCRIBE, but then rejects ECHO, so the client waited until its time limit. It also sent no password.
+    /// Regression test: the client sends ECHO after SUBSCRIBE, and the reply to ECHO marks the end of the
+    /// confirmations. Redis without HELLO accepts SUBSCRIBE, but then rejects ECHO, so the client waited until its time
+    /// limit. It also sent no password.
     @Test("a Redis server without HELLO can be used, but subscribing is refused")
     func subscribingWithoutHELLOIsRefused() async throws {
         let redis = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
@@ -302,7 +303,7 @@ import Testing
 
     // MARK: Lost connections
 
-    /// Reads are repeated on the next connection, writes are not: it is unknown whether they were executed.
+    /// If a reply is lost, it is unknown whether its request was executed. So only reads are repeated.
     @Test(arguments: ["", "$3\r\n\"a"])
     func onlyReadsAreRepeatedAfterALostReply(half: String) async throws {
         let server = try Self.server { request in
@@ -398,7 +399,7 @@ import Testing
         let waiting = Task { try await client.command("ONE") }
         let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
         defer { second.stop() }
-        // The request may have been on its way when the first connection ended.
+        // The request may already have been sent on the first connection before that ended.
         do { #expect(try await waiting.value == .integer(2)) } catch let error as LarderClientError {
             #expect(error.code == .closed)
         }
@@ -416,7 +417,7 @@ import Testing
         let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
         defer { second.stop() }
         while true {
-            // This call fails while the client backs off between two attempts.
+            // This call fails as long as the client backs off before it connects again.
             if let reply = try? await client.command("ONE") {
                 #expect(reply == .integer(2))
                 break
@@ -464,7 +465,7 @@ import Testing
         defer { server.stop() }
         do {
             let cache = try await Self.connect(server).cache(of: Int.self)
-            // The cache alone keeps the client connected.
+            // There is no other reference to the client: the cache keeps it connected.
             _ = try? await cache.value(forKey: "k")
             #expect(server.connectionCount == 1)
         }

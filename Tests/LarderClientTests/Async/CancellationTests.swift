@@ -7,7 +7,7 @@ import Testing
 
 /// Tests that a task that stops waiting, because of a cancellation or a timeout, does not affect other tasks.
 @Suite(.timeLimit(.minutes(10))) struct CancellationTests {
-    /// A server that answers `HANG` and later requests only when the gate is opened.
+    /// A server that does not answer `HANG`, and the requests after it, until the gate is opened.
     private static func server(_ gate: Gate) throws -> FakeServer {
         try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
@@ -24,14 +24,14 @@ import Testing
         let gate = Gate(isClosed: true)
         let server = try Self.server(gate)
         defer { server.stop() }
-        // A long time limit, so that the connection is not dropped however long other tests delay these tasks.
+        // Use a long time limit, so that the connection is not dropped even if other tests delay these tasks.
         let client = try await AsyncClientTests.connect(server, ClientOptions(timeoutMilliseconds: 600_000))
         let hanging = Task { try await client.command("HANG") }
         await requested(server, "HANG")
         hanging.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await hanging.value }
         #expect(error?.code == .cancelled)
-        // This request is sent after the one that hangs, and must not get the reply to that one.
+        // This request is sent after the cancelled HANG, and must not get the late reply to HANG.
         let behind = Task { try await client.command("ECHO", "mine") }
         gate.open()
         #expect(try await behind.value == .bulk(Array("mine".utf8)))
@@ -64,7 +64,7 @@ import Testing
             socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
         first.stop()
         let waiting = Task { try await client.command("NEVER") }
-        // The result must be the same whether or not the call is already waiting.
+        // The call may or may not have begun to wait now. The result must be the same.
         await Task.yield()
         waiting.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await waiting.value }
@@ -102,8 +102,8 @@ import Testing
     }
 
     @Test func repliesStayInOrderAfterATimeout() async throws {
-        // Let the server answer after a while: on a busy machine this task may be resumed so late that a connection
-        // without replies would be dropped.
+        // Let the server answer after 8 s: later than the time limit of 5 s, but long before the connection would be
+        // dropped because of missing replies.
         let server = try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
             Thread.sleep(forTimeInterval: 8)
@@ -126,7 +126,7 @@ import Testing
         let error = await #expect(throws: LarderClientError.self) { try await client.command("ECHO", "a") }
         #expect(error?.code == .timeout)
         server.waitForEnd(ofConnection: 0)
-        // On a busy machine the next connection may be slow as well.
+        // On a busy machine, requests on the next connection may time out too.
         var reply: RESPValue?
         while reply == nil { reply = try? await client.command("ECHO", "b") }
         #expect(reply == .bulk([0x62]))

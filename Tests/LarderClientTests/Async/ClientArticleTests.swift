@@ -28,7 +28,7 @@ import Testing
             return try await connection.command("DBSIZE")
         }
         #expect(length == .integer(0) && size == .integer(0))
-        // In this asynchronous function Swift would choose the asynchronous forms of these calls.
+        // Use a synchronous function: in this one, Swift would choose asynchronous calls of the same names.
         try Self.blocks(socketPath)
         #expect(try await client.command("STRLEN", "greeting") == .integer(12))
         try daemon.stop()
@@ -173,7 +173,7 @@ import Testing
                 }
                 return true
             }
-            // Both calls have begun, but may still wait for the daemon. Wait until it has the channels of both.
+            // Wait until the daemon has the subscriptions of both tasks.
             while try await client.command("PUBSUB", "CHANNELS", "__change@*").elements?.count != 3 { nap() }
             try await client.cache("prices", of: Int.self).set(7, forKey: "apples")
             client.close()

@@ -47,7 +47,7 @@ import Testing
         for _ in 0..<rounds {
             // Every fourth holder is killed while it holds the lock. The lock then lasts until it expires.
             let processes = try (0..<16).map { number in
-                // The other holders do not lose the lock, however long they wait for a CPU.
+                // The other holders have a long lock time, so that they do not lose the lock while they wait for a CPU.
                 let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
                 return try ChildProcess(
                     try DaemonProcess.program("larderctl"),
@@ -68,7 +68,7 @@ import Testing
                 let end = try process.waitForExit()
                 #expect(end == (number.isMultiple(of: 4) ? .killed(signal: SIGKILL) : .exited(0)), "\(process.errors)")
             }
-            // The last holders may have been killed. Their locks expire too.
+            // If the last holders were killed, the lock is free only after it has expired.
             try await clients[0].lock("l", for: .seconds(20)) { await protected.use($0.token) }
             #expect(try await clients[0].command("EXISTS", "l", "l:queue") == .integer(0))
             for client in clients { client.close() }

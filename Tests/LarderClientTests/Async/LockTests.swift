@@ -20,7 +20,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
     }
 
-    /// Waits until this many clients are in the daemon's queues, including the heads of the queues.
+    /// Waits until exactly this many clients are in the daemon's queues. The head of a queue counts too.
     private func waitForQueue(_ client: LarderClient, _ count: Int) async throws {
         func number(_ name: String, _ info: String) -> Int {
             let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + ":") }
@@ -72,7 +72,7 @@ import Testing
                 do {
                     _ = try await origin.value()
                 } catch {
-                    // The cancelled body still holds the lock while it ends: another client cannot take it.
+                    // The cancelled body has not ended, so it still holds the lock: another client cannot take it.
                     let blocked = Task {
                         await code { try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in } }
                     }
@@ -123,7 +123,7 @@ import Testing
                 return try await client.lock("l", for: .seconds(60)) { $0.token }
             }
         }
-        // The task was started by the body, which has ended, so its call is no recursion.
+        // The body that started this task has ended, so the task's call of `lock` is no recursion.
         gate.letGo()
         #expect(try await late.value?.value ?? 0 > 0)
     }
@@ -189,8 +189,8 @@ import Testing
         #expect(try await last.value > 0)
     }
 
-    /// Closing a client ends its wait for a lock, whatever point the wait has reached. The default number of rounds is
-    /// low, because a round is slow while all tests run. Set LARDER_ROUNDS=60 for a long run.
+    /// Closing a client ends its wait for a lock, at whatever point of the wait the client is closed. A round is slow
+    /// while all tests run, so there are few by default. Set LARDER_ROUNDS=60 for a long run.
     @Test func closingAClientEndsItsWaitForALock() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
@@ -206,8 +206,7 @@ import Testing
         }
     }
 
-    /// A waiter without a time limit keeps waiting, even if the daemon is down for longer than a call waits for a
-    /// connection.
+    /// A waiter without a time limit keeps waiting, even if the daemon is down for longer than other calls would wait.
     @Test func aWaiterSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon: DaemonProcess? = try DaemonProcess(in: place)
@@ -274,8 +273,8 @@ import Testing
         #expect(origin.cancellations == 1)
     }
 
-    /// A place in the queue lasts half a minute. If a holder kept its place, others would wait that long for a
-    /// suspended holder, although its lock expires sooner.
+    /// A holder must leave the queue when it gets the lock. A place in the queue lasts 30 seconds: if a suspended
+    /// holder kept its place, others would wait that long, although its lock expires sooner.
     @Test func theLockOfASuspendedHolderExpires() async throws {
         let client = try await connect()
         let holder = try ChildProcess(
@@ -406,7 +405,7 @@ import Testing
             await eventually { manual.rests == [100_000] }
             daemon.value.kill()
             manual.advance(by: 100_000)
-            // The failed renewal is retried soon, not after another third of the time.
+            // The failed renewal is retried after a tenth of the lock's time, not after another third.
             await eventually { manual.rests == [30_000] }
             daemon.value = try DaemonProcess(in: place)
             let other = try await LarderClient.connect(socketPath: daemon.value.socketPath)

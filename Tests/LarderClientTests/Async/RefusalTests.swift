@@ -25,7 +25,7 @@ import Testing
 
     // MARK: Finished transactions
 
-    /// The transactions are used after their closure has returned or thrown, or in a later attempt.
+    /// Each transaction is used when it is over: after its closure has returned or thrown, or in a later attempt.
     @Test func aFinishedTransactionRefusesFurtherCalls() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
@@ -105,7 +105,7 @@ import Testing
         let blocking = try BlockingLarderClient(socketPath: server.path)
         let sent = server.requests
         let count = 536_870_913
-        // The bytes are never accessed, so that they take no memory.
+        // Leave the bytes uninitialized: untouched memory pages take no memory.
         let long = [UInt8](unsafeUninitializedCapacity: count) { $1 = count }
         let bytes = client.cache(of: [UInt8].self)
         for store in [
@@ -143,7 +143,7 @@ import Testing
         first.stop()
         while client.core.own.links[0].isConnected(1) { await Task.yield() }
         let waiting = Task { try await client.command("NEVER") }
-        // The result must be the same whether or not the call is already waiting.
+        // The call may or may not have begun to wait now. The result must be the same.
         await Task.yield()
         waiting.cancel()
         let text = await expect(.cancelled) { _ = try await waiting.value }
@@ -180,8 +180,8 @@ import Testing
         try process.stop()
     }
 
-    /// A blocking client has one connection: commands that would break it for the next call are refused, and nothing is
-    /// sent.
+    /// All calls of a blocking client share one connection. So the client refuses commands that would break the
+    /// connection for the next call, and sends nothing.
     @Test func aBlockingClientRefusesCommandsThatBreakItsConnection() async throws {
         let process = try DaemonProcess()
         let client = try BlockingLarderClient(socketPath: process.socketPath)

@@ -89,7 +89,7 @@ import Testing
             var iterator = try await mine.decodedChanges(prefix: "n").makeAsyncIterator()
             for round in 0..<200 {
                 try await theirs.set(round, forKey: "n")
-                // The near cache may keep this value, but must not return it after the change was reported.
+                // The near cache may keep this value, but must not return it after the next change was reported.
                 _ = try await mine.value(forKey: "n")
                 var change = try await iterator.next()
                 while try change?.value != round { change = try await iterator.next() }
@@ -110,7 +110,7 @@ import Testing
             let changes = try await mine.changes(prefix: "k", bufferMax: 4)
             let all = try await mine.changes()
             for index in 0..<100 { try await theirs.set(index, forKey: "k\(index)") }
-            // Both sequences receive the same changes: when one has everything, so does the other.
+            // When `all` has received the last change, `changes` has received it too.
             _ = try await notified(all, theirs)
             #expect(try await changes.text() == "fellBehind")
             #expect(try await notified(changes, theirs, end: "k~").count < 4)
@@ -185,8 +185,8 @@ import Testing
         #expect(try await changes.text() == nil)
     }
 
-    /// An observer that receives all changes knows the stored state, despite concurrent writes. If it missed a change,
-    /// this test would not end.
+    /// An observer that applies all changes has the stored state in the end, despite concurrent writes. If it missed a
+    /// change, this test would not end.
     @Test(arguments: [4, 1_024]) func anObserverThatAppliesAllChangesHasTheStoredState(_ bufferMax: Int) async throws {
         let seed = testSeed()
         let rounds = 60 * (TestSetting.rounds.number() ?? 1)
@@ -214,7 +214,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // Expiries are reported a little later.
+            // Wait for the expiries, which are reported a little after the deadlines.
             while true {
                 let stored = try await everything(theirs)
                 if known.value == stored, stored[Self.mark] != nil { break }
@@ -252,8 +252,8 @@ import Testing
 }
 
 extension CacheChanges {
-    /// The next change as text.
-    /// - Parameter skipped: a change that may come before it.
+    /// Returns the next change as text.
+    /// - Parameter skipped: a change to skip if it comes first.
     fileprivate func text(except skipped: String? = nil) async throws -> String? {
         var iterator = makeAsyncIterator()
         let text = try await iterator.next()?.description

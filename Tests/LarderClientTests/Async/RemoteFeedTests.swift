@@ -39,13 +39,13 @@ import Testing
             try await other.set(0, forKey: "last")
             let second = try await notified(cache.decodedChanges(since: position), end: "last")
             #expect(second.texts == ["removed a", "stored b 3"])
-            // The iteration waits for the next change.
+            // There are no more changes, so the iteration waits for the next one.
             let changes = cache.decodedChanges(since: second.position)
             let waiting = Task { try await notified(changes, end: "late") }
             try await other.set(4, forKey: "c")
             try await other.set(0, forKey: "late")
             #expect(try await waiting.value.texts.suffix(1) == ["stored c 4"])
-            // The iteration ends with its task.
+            // Cancelling the task ends the iteration.
             let ended = Task { try await notified(cache.decodedChanges(since: .now), end: "never") }
             ended.cancel()
             #expect(try await ended.value.texts.isEmpty)

@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// If a script's own error were taken for an unknown script, the script would run twice.
+    /// A script's own error may begin with NOSCRIPT. The client must not conclude that the script is unknown.
     @Test(arguments: LiveServer.allCases) func aScriptsOwnErrorIsNotMistakenForAnUnknownScript(_ server: LiveServer)
         async throws
     {
@@ -145,7 +145,7 @@ import Testing
                 let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_\(command):calls=") }
                 return line.flatMap { Int($0.split(separator: "=")[1].prefix { $0.isNumber }) } ?? 0
             }
-            // The text is unique, because the process knows the digests of all tests' scripts.
+            // Make the text unique: the process knows the digests of all scripts that other tests have run.
             let script = Script("return redis.call('incr', KEYS[1]) -- \(UInt64.random(in: 0 ... .max))")
             for number in 1...5 { #expect(try await client.script(script, keys: ["n"]) == number) }
             #expect(try await calls("script|load") > 0)

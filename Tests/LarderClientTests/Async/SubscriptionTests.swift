@@ -39,8 +39,8 @@ import Testing
             let all = try await client.subscribe(matching: "n*")
             let one = try await client.subscribe(to: "news")
             let same = try await client.subscribe(to: "news")
-            // The client's connection is subscribed to the channel and to the pattern, so it receives the message
-            // twice.
+            // All subscriptions share one connection. It is subscribed to the channel and to the pattern, so it
+            // receives the message twice.
             #expect(try await client.publish("x", to: "news") == 2)
             let byPattern = try await take(1, all)
             #expect(byPattern.map(\.pattern) == ["n*"])
@@ -88,7 +88,7 @@ import Testing
                 withExtendedLifetime(news) {}
             }
             while try await client.publish("y", to: "news") != 0 { await Task.yield() }
-            // Another subscription then begins on a new connection.
+            // The last subscription's end has closed the connection, so the next subscription opens a new one.
             let again = try await client.subscribe(to: "news")
             #expect(try await client.publish("z", to: "news") == 1)
             #expect(try await take(1, again).map(\.text) == ["z"])
@@ -104,7 +104,7 @@ import Testing
                         for step in 0..<25 {
                             let subscription = try await client.subscribe(to: "c\(step % 3)")
                             try await client.publish("\(task).\(step)", to: "c\(step % 3)")
-                            // The subscription receives the message that this task published after subscribing.
+                            // The subscription must receive this task's message, which was published after subscribing.
                             var isReceived = false
                             for try await message in subscription where message.text == "\(task).\(step)" {
                                 isReceived = true
@@ -168,7 +168,7 @@ import Testing
         #expect(try await buffer.next() == nil)
     }
 
-    /// The scripted server sends a message on each new connection, and closes the first connections after it.
+    /// The scripted server sends a message on each new connection, and then closes the connection, except the last one.
     @Test func aReconnectionSubscribesAgainAndReportsAGap() async throws {
         let server = try FakeServer { request in
             let number = request.connection
@@ -184,7 +184,7 @@ import Testing
         }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
-        // The client's connection for calls has number 0.
+        // Connection 0 is the client's connection for calls, so the first one for subscriptions has number 1.
         let subscription = try await client.subscribe(to: "c")
         let messages = try await take(3, subscription)
         #expect(messages.map(\.text) == ["1", "2", "3"])
@@ -203,7 +203,7 @@ import Testing
         #expect(try await take(1, news).map(\.text) == ["0"])
         for round in 1...4 {
             daemon.kill()
-            // While the daemon is down, attempts to connect fail, and lengthen the back-off before the next attempt.
+            // While the daemon is down, this call makes the client try to connect. Each failure lengthens the back-off.
             let early = Task { try await client.publish("early", to: "news") }
             for _ in 0..<round * 20 { await Task.yield() }
             daemon = try DaemonProcess(in: place)

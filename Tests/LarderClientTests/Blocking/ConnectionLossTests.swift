@@ -63,7 +63,7 @@ import Testing
     @Test func aSocketPathOfTheMaximumLengthWorks() throws {
         let server = try FakeServer { $0.name == "PING" ? .text("+PONG\r\n") : .standard }
         defer { server.stop() }
-        // The same socket, by a path of the maximum length.
+        // Fill the path with slashes up to the maximum length. It still leads to the same socket.
         let missing = LarderClient.socketPathBytesMax - server.path.utf8.count
         let filler = String(repeating: "/", count: missing)
         let client = try BlockingLarderClient(socketPath: filler + server.path)
@@ -71,8 +71,8 @@ import Testing
         try client.ping()
     }
 
-    /// The daemon was restarted between two calls: nothing was lost, so no error is needed. (Writing to such a socket
-    /// would also kill this process by SIGPIPE if it were not prevented.)
+    /// The daemon may be restarted between two calls. Nothing was lost then, so no error is needed. (This also tests
+    /// that writing to the closed socket does not kill this process by SIGPIPE.)
     @Test func aConnectionLostBetweenCallsIsReplaced() throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -96,7 +96,7 @@ import Testing
         #expect(server.requests.suffix(2) == [["SELECT", "two"], ["ONE"]])
     }
 
-    /// A database selected in a transaction is selected when the transaction has been executed, and not before.
+    /// A SELECT in a transaction takes effect when EXEC has executed the transaction, and not before.
     @Test func aSELECTInATransactionTakesEffectAtEXEC() throws {
         let server = try FakeServer { request in
             switch request.name {
@@ -122,7 +122,7 @@ import Testing
         #expect(client.name == "q2", "the second one was refused")
     }
 
-    /// A snapshot cannot be restored: the next read would silently see newer data.
+    /// A new connection has no snapshot. Without an error, the next read would silently see newer data.
     @Test func losingAConnectionWithASnapshotIsAnError() throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -190,7 +190,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
-    /// Waits until the server has received the end of the connection.
+    /// Waits until the server notices that the connection has ended.
     @Test func aReleasedClientClosesItsConnection() throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -250,7 +250,7 @@ import Testing
         return WorkThread(name: "signals") {
             while isWanted() {
                 pthread_kill(thread.handle, SIGUSR2)
-                // Gives the thread the time to get into the next system call.
+                // Wait 1 ms, so that the thread gets into its next system call.
                 poll(nil, 0, 1)
             }
         }
@@ -260,7 +260,7 @@ import Testing
         let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "ONE" else { return .standard }
-            // Answers only after the signals have been sent.
+            // Answer only after the signals have been sent.
             gate.pass()
             return .text(":1\r\n")
         }
@@ -290,8 +290,8 @@ import Testing
     }
 }
 
-/// A thread that stays in the test until the last signal was sent. `pthread_t` is a pointer on Darwin and so not
-/// Sendable; every thread may use it.
+/// Makes `pthread_t` Sendable: it is a pointer on Darwin, but any thread may use it. The thread must not end before the
+/// last signal was sent.
 private struct SignalledThread: @unchecked Sendable {
     let handle: pthread_t
 }

@@ -112,7 +112,7 @@ import Testing
             var seen: [String] = []
             try client.forEachKey { key in
                 seen.append(String(decoding: key, as: UTF8.self))
-                // The closure may use the client.
+                // The closure may call the client.
                 let isThere = try client.contains(seen.last ?? "")
                 #expect(isThere)
                 return seen.count < 3
@@ -163,7 +163,7 @@ import Testing
         for (expected, call) in calls where !answer.hasPrefix(expected) {
             do {
                 try call()
-                // INFO accepts any text.
+                // Only INFO throws no error, because it accepts any text.
                 #expect(answer.hasPrefix("+"))
             } catch let error as LarderClientError {
                 #expect(error.code == .protocolViolation)
@@ -218,7 +218,7 @@ import Testing
         #expect(DefaultSocket.path(environment: { _ in nil }, userID: 7) == "/tmp/larder-7/larder.sock")
     }
 
-    /// Users without a daemon of their own use the machine's.
+    /// If a user has no daemon of their own, clients use the machine's daemon.
     @Test func clientsUseTheSystemSocketIfThereIsNoOwnOne() {
         func path(_ environment: [String: String], _ present: Set<String>) -> String {
             DefaultSocket.clientPath(environment: { environment[$0] }, userID: 7, exists: present.contains)

@@ -11,7 +11,7 @@ import Testing
     private static let daemon: UInt32 = 200
     private static let stranger: UInt32 = 1001
 
-    /// A file system of directories that only their owners can write to, except /tmp.
+    /// A file system. Only their owners can write to directories, except /tmp, /var/group and /home/me/open.
     private static let files: [String: PeerTrust.Entry] = [
         "/": .init(owner: 0), "/tmp": .init(owner: 0, isWritableByOthers: true), "/run": .init(owner: 0),
         "/run/larder": .init(owner: daemon), "/run/larder/larder.sock": .init(owner: daemon),
@@ -49,13 +49,13 @@ import Testing
     func theOwnerOfASystemDirectoryIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
 
     @Test(arguments: [
-        // Places where any user can create a directory, or a link to one.
+        // In these places, any user can create a directory or a link.
         (stranger, "/tmp/larder-1000/larder.sock", "other users can write to /tmp"),
         (daemon, "/tmp/link/larder/larder.sock", "other users can write to /tmp"),
         (daemon, "/tmp/mine/larder.sock", "other users can write to /tmp"),
         (daemon, "/var/group/larder.sock", "other users can write to /var/group"),
         (stranger, "/home/me/open/x.sock", "other users can write to /home/me/open"),
-        // The location belongs to another user.
+        // These locations belong to users other than the peer.
         (stranger, "/run/larder/larder.sock", "/run/larder belongs to user 200"),
         (daemon, "/home/other/x.sock", "/home/other belongs to user 1001"),
         (stranger, "/run/own.sock", "/run/own.sock belongs to user 1000"),
@@ -104,7 +104,7 @@ import Testing
             let refused = try ChildProcess.run(tool, ["--socket", socket, "ping"])
             #expect(refused.end == .exited(3))
             #expect(refused.errors.contains("runs as user 4321") && refused.errors.contains("--trust-user"))
-            // The daemon has received no command so far.
+            // The refused clients have sent no PING to the daemon.
             let trusting = try BlockingLarderClient(socketPath: socket, trustedUsers: [4321])
             #expect(try trusting.command("INFO", "commandstats").string?.contains("cmdstat_ping") == false)
 

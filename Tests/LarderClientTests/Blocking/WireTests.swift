@@ -67,7 +67,7 @@ import Testing
         #expect(replies == [.integer(1), .error("ERR bad"), .integer(1)])
     }
 
-    /// Both sides' socket buffers fill up: a client that sent everything before it read anything would hang.
+    /// Requests and replies fill the socket buffers of both sides. A client that sent everything first would hang.
     @Test func pipelinesLargerThanTheSocketBuffersDoNotBlock() throws {
         let server = try FakeServer { request in
             guard request.name == "ECHO" else { return .standard }

@@ -18,7 +18,7 @@ import Testing
             limit.answered()
             clock.value += waited
             #expect(limit.now == expected)
-            // The age counts from the first answer.
+            // A second reply changes nothing: the age counts from the first one.
             limit.answered()
             #expect(limit.now == expected)
         }

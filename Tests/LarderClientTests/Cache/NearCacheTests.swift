@@ -41,7 +41,7 @@ import Testing
             #expect(statistics.misses == 1)
             #expect(statistics.entries == 1)
             #expect(statistics.isLive)
-            // For another type the value is read again.
+            // A model of another type is read from the daemon again.
             #expect(try await client.cache(of: Double.self).value(forKey: "n") == 1.0)
         }
     }
@@ -61,7 +61,7 @@ import Testing
             try await notified(2, reader)
             #expect(try await numbers.value(forKey: "n") == nil)
             try await writer.set(3, forKey: "n")
-            // The absence of the entry was kept.
+            // The near cache had kept the absence of the entry, so the daemon reports this change.
             try await notified(3, reader)
             #expect(try await numbers.value(forKey: "n") == 3)
             _ = try await reader.command("FLUSHALL")
@@ -142,7 +142,7 @@ import Testing
                 isOver.open()
                 try await group.waitForAll()
             }
-            // All writes were acknowledged, and invalidations are sent with the server's replies at the latest.
+            // All writes were acknowledged. The server sends each invalidation at the latest with its next reply.
             for key in keys {
                 try await expectEvent("the last value of \(key)") { try await numbers.value(forKey: key) == 299 }
             }
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    /// The absence of an entry is kept, for readers of every type, until any client stores one, in any way.
+    /// The absence of an entry is kept, for readers of all types, until a client stores the entry with any command.
     @Test(arguments: LiveServer.allCases)
     func absentKeysAreCached(server: LiveServer) async throws {
         try await server.run { path in
@@ -198,7 +198,7 @@ import Testing
                 try await notified(before.invalidations + 1, reader)
                 #expect(try await numbers.value(forKey: key) == 7, "\(way)")
             }
-            // The client reads its own writes.
+            // A client's own write replaces a kept absence too.
             #expect(try await numbers.value(forKey: "own") == nil)
             try await numbers.set(9, forKey: "own")
             #expect(try await numbers.value(forKey: "own") == 9)
@@ -207,7 +207,7 @@ import Testing
 
     // MARK: With a scripted server
 
-    /// Answers like a server with tracking; `GET` by `handler`, or with `1`.
+    /// Answers like a server with tracking. `handler` may answer any request; otherwise the reply to `GET` is `1`.
     private func server(_ handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer?) throws -> FakeServer
     {
         try FakeServer { request in
@@ -243,8 +243,8 @@ import Testing
         }
     }
 
-    /// An invalidation of the key arrives directly before the reply to GET, or between the replies to GET and PTTL. The
-    /// value is returned, but not cached.
+    /// An invalidation of the key arrives during a read: directly before the reply to GET, or between the replies to
+    /// GET and PTTL. The value is returned, but not cached.
     @Test(arguments: [true, false])
     func aReadInvalidatedInTheMeantimeIsNotCached(isBefore: Bool) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -273,7 +273,7 @@ import Testing
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(try statistics(client).entries == 1)
         await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
-        // When the loss is reported, the near cache is empty.
+        // When a call reports the loss of the connection, the near cache is already empty.
         #expect(try statistics(client).entries == 0)
         try await expectEvent("another connection that is notified of changes") { try statistics(client).isLive }
         #expect(try await numbers.value(forKey: "k") == 1)
@@ -324,7 +324,7 @@ import Testing
         #expect(near.statistics.entries == 1)
     }
 
-    /// The remaining lifetime from the daemon counts from before the request.
+    /// The daemon's reply has the remaining lifetime, which counts from the time before the request was sent.
     @Test func nearCacheEntriesHaveTheDaemonsDeadline() async throws {
         let time = Guarded<Int64>(1_000)
         let server = try server { request in
@@ -360,7 +360,7 @@ import Testing
             #expect(isAbsent() == keeps)
             clock.store(61_000, ordering: .relaxed)
             #expect(!isAbsent())
-            // Values changed in the meantime are not kept.
+            // If the key is changed during the read, its absence is not kept.
             let token = try #require(near.begin("a".keyBytes))
             near.invalidate(["a".keyBytes])
             near.keepAbsence(token, readAt: 61_000)
@@ -369,7 +369,7 @@ import Testing
         }
     }
 
-    /// A key that changes while several are read is not kept, in whatever order the messages arrive; the others are.
+    /// Several keys are read, and one of them changes meanwhile. Only that key is not kept, whenever the push arrives.
     @Test(arguments: ["MGET", "PTTL"])
     func onlyInvalidatedKeysOfAReadAreNotCached(command: String) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -432,7 +432,7 @@ import Testing
                     table.removeAll()
                     model = [:]
                 default:
-                    // Present entries are correct; missing ones may have been evicted.
+                    // An entry that is found must have the right value. An entry that is missing may have been evicted.
                     if let found = find(&table, key) { #expect(found == model[key]) }
                     if entries >= 200, bytes >= 1 << 30 { #expect(find(&table, key) == model[key]) }
                 }

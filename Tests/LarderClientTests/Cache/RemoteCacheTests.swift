@@ -71,7 +71,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// There are more keys than one round trip returns. An iteration may end early, and later iterations start anew.
+    /// There are more keys than one round trip returns. An iteration may be ended early; the next one starts anew.
     @Test(arguments: LiveServer.allCases)
     func theKeysOfManyEntriesAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in
@@ -172,7 +172,7 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(refused?.code == .server)
             #expect(refused?.operation == "NONSENSE")
             #expect(try await client.command("GET", "n") == .bulk([0x31]))
-            // The connection is no longer in the transaction.
+            // The refused transaction has ended on the shared connection, so another one can begin.
             #expect(try await client.transaction([["GET", "n"]]) == [.bulk([0x31])])
         }
     }
@@ -192,7 +192,7 @@ private struct Book: Codable, Equatable, Sendable {
         #expect(!server.requests.contains { ["SET", "DEL", "EXEC"].contains($0[0]) })
     }
 
-    /// Many tasks count together: each increment is read, computed and written, and none is lost.
+    /// Many tasks increment one number: each transaction reads it, adds 1 and writes it. No increment is lost.
     @Test(arguments: LiveServer.allCases)
     func transactionsLoseNoUpdate(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000, ownConnectionsMax: 4)) { client in
@@ -225,7 +225,7 @@ private struct Book: Codable, Equatable, Sendable {
                     throw CancellationError()
                 }
             }
-            // Another client changes the key in every attempt.
+            // Change the key from outside the transaction in every attempt.
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.transaction(watching: ["n"], attempts: 3) { transaction in
                     let number = try await transaction.value(forKey: "n") ?? 0

@@ -9,7 +9,7 @@ private struct Book: Codable, Equatable, Sendable {
     var price: Double
 }
 
-/// Reversed JSON, as an encoding that only its own closures can read.
+/// Reversed JSON: an encoding that no other codec can read.
 private let reversed = ModelCodec.custom(
     encode: { Array(try JSONEncoder().encode($0).reversed()) },
     decode: { try JSONDecoder().decode($0, from: Data($1.reversed())) })
@@ -81,7 +81,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 if server != .redis { #expect(error?.message.contains("custom codec") == true) }
             }
             if server != .redis {
-                // Only the daemon has the codec of each entry.
+                // The client must ask the daemon for the codec of each entry. (Redis stores no codecs.)
                 #expect(try await custom.values(forKeys: ["json", "plist", "custom"]).count == 3)
                 let read = try await custom.transaction(watching: ["json"]) { try await $0.value(forKey: "json") }
                 #expect(read == book)
@@ -102,7 +102,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 try await client.cache(of: Book.self).value(forKey: "greeting")
             }
             #expect(error?.code == .decode && error?.message.contains("bytes(forKey:)") == true)
-            // Other models are never returned as text.
+            // A stored model is never returned as text.
             try await client.cache(of: Book.self).set(book, forKey: "book")
             if server != .redis {
                 await #expect(throws: LarderClientError.self) { try await texts.value(forKey: "book") }
@@ -118,7 +118,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
-        // The second and the third look like `Data` and `[UInt8]` encoded as JSON, but are raw bytes.
+        // Some of these raw bytes look like `Data`, `[UInt8]` or nil encoded as JSON.
         for bytes in [[0, 255, 1], Array("\"AAAA\"".utf8), Array("[1,2]".utf8), Array("null".utf8), []] as [[UInt8]] {
             let data = client.cache(of: Data.self)
             let arrays = client.cache(of: [UInt8].self)

@@ -82,7 +82,7 @@ private struct Session: Codable, Equatable, Sendable {
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.increment("d", by: 1.7e308)
             }
-            // Redis has stored the sum by now, but the caller still gets an error, and not an infinite number.
+            // Redis has stored the sum, but the caller gets an error instead of an infinite number.
             #expect(error?.code == (server == .redis ? .decode : .server))
             guard server != .redis else { return }
             #expect(try await numbers.value(forKey: "d") == 1.7e308)
@@ -97,7 +97,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// The daemon adds 64-bit numbers; a sum that does not fit into another type must not be stored.
+    /// The daemon itself adds only signed 64-bit numbers. A sum outside the range of another type must not be stored.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func incrementRespectsTheRangeOfTheIntegerType(server: LiveServer) async throws {
         try await server.run { client in
@@ -165,7 +165,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// Regression test: a key of another program that is not text ended every enumeration.
+    /// Regression test: an enumeration ended at the first key that is not UTF-8, such as one of another program.
     @Test(arguments: LiveServer.allCases)
     func keysThatAreNotUTF8DoNotEndAnEnumeration(server: LiveServer) async throws {
         try await server.run { client in
@@ -211,7 +211,7 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try await sessions.timeToLive(forKey: "k") == .never)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 4_000_000_000_000)))
             #expect(try await left() > 3_600_000)
-            // The near cache has the entry, which then expires.
+            // This read puts the entry into the near cache. The next `touch` makes it expire.
             #expect(try await sessions.value(forKey: "k") == ana)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 1)))
             #expect(try await sessions.value(forKey: "k") == nil)

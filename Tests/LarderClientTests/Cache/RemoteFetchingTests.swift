@@ -20,12 +20,12 @@ import Testing
         async throws -> Int
     {
         var options = options
-        // A long back-off, so that it does not end however slowly the test runs.
+        // Use a long back-off, so that it does not end during the test, however slow the test is.
         if options.backOff == FetchOptions().backOff { options.backOff = .seconds(3600) }
         return try await cache.value(forKey: key, options: options) { [origin] in try await origin.value() }
     }
 
-    /// Stores an entry that is stale from now on.
+    /// Stores an entry, and waits until it is stale.
     private func storeStale(_ value: Int, _ cache: RemoteCache<Int>) async throws {
         try await cache.set(value, forKey: "k", policy: .after(.milliseconds(1)).grace(.seconds(600)))
         while try await cache.value(forKey: "k") != nil { nap() }
@@ -90,7 +90,7 @@ import Testing
         #expect(try await value(second) == 101)
     }
 
-    /// Regression test: a value that was stored in the millisecond of the request was accepted as a new one.
+    /// Regression test: a value stored in the same millisecond as the request was accepted as newer than the request.
     @Test func originOnlyAlwaysFetches() async throws {
         let (cache, blocking) = (
             try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
@@ -134,7 +134,7 @@ import Testing
     @Test func manyKeysTakeOneRoundTripToReadAndOneToStore() async throws {
         let counts = Guarded([String: Int]())
         let server = try FakeServer { request in
-            /// A reply is sent only after all requests have arrived.
+            /// Answers the requests of all three keys together, when the last one has arrived.
             func together(_ name: String, _ reply: String) -> FakeServer.Answer {
                 let count = counts.with { counts in
                     counts[name, default: 0] += 1
@@ -169,7 +169,7 @@ import Testing
         let load: @Sendable ([String]) async throws -> [String: Int] = { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
         }
-        // The origin of one key backs off, so the call throws and must not keep a lease.
+        // The key "b" is in its back-off, so the call for all keys throws. It must not keep any lease.
         await #expect(throws: TestOrigin.Failure.self) {
             try await other.value(forKey: "b") { () -> Int in throw TestOrigin.Failure() }
         }
@@ -178,7 +178,7 @@ import Testing
         }
         #expect(error?.code == .originRests && error?.key == "b")
         #expect(try await other.values(forKeys: ["a", "c"], fetch: load) == ["a": 1, "c": 1])
-        // One key is removed while it is being fetched; the others are stored.
+        // The key "e" is removed while it is being fetched, so its value is returned but not stored.
         let found = try await cache.values(forKeys: ["d", "e", "f"]) { keys in
             try await other.remove("e")
             return try await load(keys)
@@ -222,7 +222,7 @@ import Testing
         }
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
-        // The process whose closure failed knows the error; others learn only of the back-off.
+        // In the process whose closure failed, callers get the closure's error; in other processes, `originRests`.
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none", FetchOptions(.originOnly)) }
         let other = try await connect()
@@ -250,7 +250,7 @@ import Testing
         origin.letGo()
         #expect(try await tasks[1].value == 1)
         #expect(origin.cancellations == 0)
-        // When all callers have been cancelled, another caller gets the lease at once.
+        // When all callers of a fetch were cancelled, the next caller gets the lease at once.
         origin.hold()
         let alone = Task { try await cache.value(forKey: "other") { try await origin.value() } }
         await origin.waitUntil(calls: 2)
@@ -269,7 +269,7 @@ import Testing
         #expect(try await cache.value(forKey: "k") == nil)
         #expect(try await value(cache, "k", FetchOptions(.originOnly)) == 2)
         #expect(try await value(cache, "k", FetchOptions(.cacheOnly)) == 2)
-        // The protocol reports ages in whole milliseconds: wait until it is at least one.
+        // Wait until the entry's age is not 0. (The protocol reports ages in whole milliseconds.)
         while try await cache.info(forKey: "k")?.age == .zero { nap() }
         let young = FetchOptions(.cacheOnly, maximumAge: .seconds(3_600))
         #expect(try await value(cache, "k", young) == 2)
@@ -397,7 +397,7 @@ import Testing
         for (key, isOwn) in [("governed", false), ("own", true)] {
             for isBlocking in [false, true] {
                 let before = try #require(try await cache.info(forKey: key))
-                // The protocol reports ages in whole milliseconds: wait until it is at least one.
+                // Wait until the entry's age is not 0. (The protocol reports ages in whole milliseconds.)
                 while try await cache.info(forKey: key)?.age == .zero { nap() }
                 if isBlocking {
                     try blocking.update(Int.self, forKey: key) { $0? += 1 }
@@ -424,7 +424,7 @@ import Testing
                 return calls.value
             }
         }
-        /// Waits until the entry's age, which the protocol reports in whole milliseconds, is at least one.
+        /// Waits until the entry's age is not 0. (The protocol reports ages in whole milliseconds.)
         func grow() throws { while try client.info(forKey: "k")?.age == .zero {} }
         #expect(try value() == 1)
         #expect(try value() == 1)
@@ -453,7 +453,7 @@ import Testing
         let clients = try (0..<4).map { _ in try BlockingLarderClient(socketPath: path, database: "books") }
         let values = Recorder<Int>()
         onThreads(5) { index in
-            // The last caller opens the gate once another caller is fetching. Callers that come later find the value.
+            // The last thread opens the gate when another one is fetching. Threads that call later find the value.
             if index == 4 {
                 gate.waitUntil(waiting: 1)
                 return gate.open()

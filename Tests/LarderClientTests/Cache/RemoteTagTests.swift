@@ -15,7 +15,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options).cache(of: Int.self)
     }
 
-    /// This client's near cache is invalidated at once, those of other clients when they are notified.
+    /// A purge invalidates its client's near cache at once, and those of other clients when they are notified.
     @Test func aTagPurgeInvalidatesNearCaches() async throws {
         let (near, other, blocking) = (
             try await connect(near: true), try await connect(),
@@ -71,7 +71,7 @@ import Testing
         origin.hold()
         let task = Task { try await first.value(forKey: "k", options: options) { try await origin.value() } }
         await origin.waitUntil(calls: 2)
-        // A fetch that is running at the time of the purge is out of date.
+        // Purge the tag while the fetch is running. The caller gets the fetched value, but it is not stored.
         try await second.removeAll(tagged: "t", soft: true)
         origin.letGo()
         #expect(try await task.value == 2)
@@ -107,8 +107,8 @@ import Testing
     }
 }
 
-/// If the server does not support tags, calls with tags fail before anything is sent: a program must not rely on
-/// removals by tag that the server cannot make.
+/// If the server does not support tags, calls with tags fail before anything is sent. Otherwise a program could rely on
+/// tags for later removals, which this server cannot make.
 @Suite(.timeLimit(.minutes(10))) struct TagsWithoutLarderdTests {
     private func refused(_ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }

@@ -222,7 +222,7 @@ import Testing
         await #expect(throws: LarderError.self) { try await cache.value(String.self, forKey: "number") }
     }
 
-    /// For text that cannot be JSON, the client needs no second request to read the codec.
+    /// If the bytes cannot be JSON, the client needs no second request for the codec.
     @Test func readingPlainTextTakesOneRequest() async throws {
         let server = try FakeServer { request in
             request.name == "GET" ? .text("$5\r\nplain\r\n") : .standard
@@ -265,8 +265,8 @@ import Testing
         }
     }
 
-    /// An update that conflicts with other clients in every attempt loses nothing: the closure runs again with the new
-    /// value.
+    /// Even an update that conflicts with other clients again and again loses no change, because its closure runs again
+    /// with the new value.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func conflictingUpdatesAreRepeatedAndNoneIsLost(server: LiveServer) async throws {
         try await server.run { client in

@@ -16,7 +16,7 @@ import Testing
         (1...17).map { "\($0)" }, ["a", ""], ["a\0b"], [String(repeating: "ä", count: 64) + "x"],
     ]
 
-    /// Returns the expected text that an error contains, or the whole error if it contains none.
+    /// Returns the one of the expected texts that an error contains; the whole error if it contains none of them.
     private static func text(_ error: any Error) -> String {
         return expected.first { "\(error)".contains($0) } ?? "\(error)"
     }
@@ -32,7 +32,7 @@ import Testing
         try cache.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try cache.set(1, forKey: "untagged")
         said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
-        // Changes that keep an entry's lifetime keep its tags.
+        // None of these changes specifies tags, so each keeps the entry's tags.
         try cache.increment("tagged")
         try cache.set(3, forKey: "tagged", policy: .keep)
         try cache.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
@@ -93,7 +93,7 @@ import Testing
         try cache.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try cache.set(1, forKey: "untagged")
         said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
-        // Changes that keep an entry's lifetime keep its tags.
+        // None of these changes specifies tags, so each keeps the entry's tags.
         try cache.increment("tagged")
         try cache.set(3, forKey: "tagged", policy: .keep)
         try cache.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
@@ -162,7 +162,7 @@ import Testing
         try await cache.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try await cache.set(1, forKey: "untagged")
         said.append("\(try await tags("tagged")) \(try await tags("untagged")) \(try await tags("none"))")
-        // Changes that keep an entry's lifetime keep its tags.
+        // None of these changes specifies tags, so each keeps the entry's tags.
         try await cache.increment("tagged")
         try await cache.set(3, forKey: "tagged", policy: .keep)
         try await cache.update(forKey: "tagged") { $0 = ($0 ?? 0) + 1 }

@@ -7,7 +7,7 @@ import Testing
 
 /// Tests of two larders that follow each other while clients of both write and purge.
 @Suite(.timeLimit(.minutes(10))) struct ConcurrentFollowerTests {
-    /// The purges of one writer, in addition to its changes of single keys.
+    /// For each test case, the purges that a writer makes between its changes of single keys.
     private static let purges: [[[String]]] = [
         [["PURGE"]], [["FLUSHDB"]], [["FLUSHALL"]], [["PURGE", "PREFIX", "a"]], [["PURGE", "TAG", "t0", "t1"]],
         [["PURGE"], ["FLUSHDB"], ["FLUSHALL"], ["PURGE", "PREFIX", "a"], ["PURGE", "TAG", "t2"]],
@@ -51,7 +51,7 @@ import Testing
         do { try body() } catch { errors.add("\(error)") }
     }
 
-    /// Writes to a small set of keys, so that both sides write the same ones, and purges now and then.
+    /// Writes to a small set of keys, so that both sides change the same keys, and purges now and then.
     private static func write(_ path: String, _ seed: UInt64, _ purges: [[String]]) throws {
         var random = SeededGenerator(seed: seed)
         let client = try BlockingLarderClient(socketPath: path)
@@ -81,7 +81,7 @@ import Testing
             from: try BlockingLarderClient(socketPath: from), to: try BlockingLarderClient(socketPath: to), options)
     }
 
-    /// Follows until the target has everything.
+    /// Follows until the target has all changes of the source.
     private static func follow(_ from: FollowedLarder, _ to: FollowedLarder) throws {
         let follower = try follower(from.path, to.path)
         var steps = 0

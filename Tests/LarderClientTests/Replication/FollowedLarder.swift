@@ -29,14 +29,14 @@ final class FollowedLarder {
         try #require(try client().info(forKey: key)?.storedAtMilliseconds)
     }
 
-    /// - Parameter forgets: whether the latest changes are lost.
+    /// - Parameter forgets: whether the larder loses its change log.
     func restart(kills: Bool, forgets: Bool = false) throws {
         if kills { daemon.kill() } else { try daemon.stop() }
         if forgets { try FileSystem.removeTree(place.path + "/larder/CHANGES") }
         daemon = try DaemonProcess(options, in: place)
     }
 
-    /// Restarts the daemon with a saved copy of its files.
+    /// Replaces the larder's files by a saved copy, and restarts the daemon.
     func restart(with copy: String) throws {
         daemon.kill()
         try FileSystem.removeTree(place.path + "/larder")
@@ -44,8 +44,8 @@ final class FollowedLarder {
         daemon = try DaemonProcess(options, in: place)
     }
 
-    /// The contents of a database as text: key, value, rule, tags and time of each entry, without data that only one
-    /// larder has.
+    /// The contents of a database as text, for comparing larders: key, value, rule, tags and time of each entry. Omits
+    /// data that differs between larders.
     func contents(_ database: String = "0") throws -> [String] {
         let client = try client()
         try client.select(database)
@@ -65,7 +65,7 @@ final class FollowedLarder {
         try Self.act(try daemon.connect(), &random, number, purges: purges)
     }
 
-    /// Makes one change of a random kind, with a client that does nothing else.
+    /// Makes one change of a random kind with `client`.
     static func act(
         _ client: SocketClient, _ random: inout SeededGenerator, _ number: Int, purges: Bool = true
     ) throws {

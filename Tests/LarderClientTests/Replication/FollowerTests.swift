@@ -18,7 +18,7 @@ import Testing
         return try LarderFollower(from: try from.client(), to: try to.client(), options, rule: rule)
     }
 
-    /// Follows until the target has everything.
+    /// Follows until the target has all changes of the source.
     @discardableResult
     private func follow(
         _ from: Larder, _ to: Larder, _ options: ReplicationOptions = ReplicationOptions(),
@@ -51,7 +51,7 @@ import Testing
         var running: LarderFollower?
         for number in 0..<240 {
             try source.act(&random, number)
-            // Drop the follower: like a killed one, it leaves everything as it is.
+            // Drop the follower in any state, as if its process were killed.
             if random.oneIn(12) { running = nil }
             if random.oneIn(60) {
                 try source.restart(kills: random.oneIn(2))
@@ -91,7 +91,7 @@ import Testing
             }
             guard number % 100 == 99 else { continue }
             followers = [nil, nil]
-            // A change replicated by one is replicated back by the other, once.
+            // Follow several times, because each follower also reads the changes that the other one has made.
             for _ in 0..<3 { for way in 0..<2 { try follow(larders[way], larders[1 - way], joins: true) } }
             try expectSame(larders[0], larders[1], "seed \(seed), number \(number)")
             for way in 0..<2 {
@@ -111,7 +111,7 @@ import Testing
         #expect(try two.call("GET", "k") == "$6\r\nsecond\r\n")
         try follow(two, one)
         #expect(try one.call("GET", "k") == "$6\r\nsecond\r\n")
-        // A removal is a change like any other. First wait until its time will be later than that of "k".
+        // Wait until the larder's time is later than that of "k", so that the removal of "k" is the later change.
         repeat { _ = try one.call("SET", "clock", "v") } while try one.storedAt("clock") <= one.storedAt("k")
         _ = try one.call("DEL", "k")
         try follow(two, one)
@@ -166,7 +166,7 @@ import Testing
         try follow(source, target)
         _ = try source.call("DEL", "gone")
         try source.restart(kills: true, forgets: true)
-        // This key is stored later than anything that came from the source.
+        // This entry of the target is later than all entries from the source, so the full pass must not remove it.
         _ = try target.call("SET", "later", "v")
         #expect(try follow(source, target).passes == 1)
         let keys = try target.contents().map { String($0.prefix { $0 != " " }) }
@@ -183,8 +183,8 @@ import Testing
         try follow(source, target)
         #expect(try target.contents().count == 11)
         try source.restart(with: copy)
-        // The restored larder continues from the sequence numbers of the copy, not from the later ones that the target
-        // has seen.
+        // The restored larder continues with the sequence numbers of the copy. The target has already seen later
+        // numbers.
         for number in 0..<20 { _ = try source.call("SET", "other\(number)", "v") }
         let progress = try follow(source, target)
         #expect(progress.passes == 1)
@@ -220,7 +220,7 @@ import Testing
         #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-"])
         try follow(source, target, tag)
         #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-", "b2"])
-        // The entry loses its tag.
+        // The entry loses the tag that is replicated.
         _ = try source.call("SET", "b2", "v", "TAGS", "0")
         _ = try source.call("SET", "b2", "v", "TAGS", "1", "u")
         try follow(source, target, tag)
@@ -241,7 +241,7 @@ import Testing
         try follow(source, target, options)
         let contents = try target.contents()
         #expect(contents.map { $0.prefix(1) } == ["k"], "\(contents)")
-        // Each of these filters has a position of its own.
+        // Different tags must have different filters, because each filter has its own position.
         let filters = [["a,b"], ["a", "b"], ["hex:612c62"]].map { tags in
             var options = ReplicationOptions()
             options.tags = Set(tags)
@@ -307,7 +307,7 @@ import Testing
         let position = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE \(position) PREFIX a BLOCK 60000\r\n".utf8))
-        // Some of the waiting clients disconnect, also in the middle of a message.
+        // Many waiting clients disconnect, each with another request already sent.
         for _ in 0..<20 {
             let lost = try larder.daemon.connect()
             try lost.send(Array("CHANGES SINCE \(position) BLOCK 60000\r\nPING\r\n".utf8))
@@ -331,7 +331,7 @@ import Testing
         _ = try larder.call("SET", "k", "before")
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE $ PREFIX a BLOCK 0\r\n".utf8))
-        // Wait until the daemon records changes for the follower: it does not remember earlier changes.
+        // Wait until the daemon records changes for the waiting client, which would miss earlier changes.
         while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") { nap() }
         _ = try larder.call("SET", "b", "not meant")
         _ = try larder.call("SET", "a", "meant")

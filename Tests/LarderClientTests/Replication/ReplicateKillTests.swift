@@ -4,12 +4,12 @@ import Testing
 
 @testable import LarderClient
 
-/// `larderctl replicate --continuous` under SIGKILL: whichever process is killed at any point, both larders converge,
+/// `larderctl replicate --continuous` under SIGKILL. Whichever process is killed, and when, both larders become equal,
 /// and no removed entry comes back.
 @Suite(.timeLimit(.minutes(10))) struct ReplicateKillTests {
     enum Victim: CaseIterable { case source, target, follower, everybody }
 
-    /// `LARDER_ROUNDS`, 4 if it is not set.
+    /// The number of rounds: `LARDER_ROUNDS`, or 4 if that is not set.
     private static var rounds: Int { TestSetting.rounds.number() ?? 4 }
 
     /// Writes until its daemon has exited or the writer is stopped.
@@ -21,7 +21,7 @@ import Testing
             let progress = progress
             thread = WorkThread(name: "writer") {
                 var random = generator
-                // Ends with the error that the daemon's exit causes.
+                // The loop ends when the daemon exits, because the calls then fail.
                 while let client = try? SocketClient(path),
                     (try? FollowedLarder.act(client, &random, first + progress.value)) != nil
                 {
@@ -79,7 +79,7 @@ import Testing
     @Test(arguments: Victim.allCases) func replicatedLardersAreEqualAfterKills(_ victim: Victim) throws {
         let seed = testSeed("\(victim)")
         var random = SeededGenerator(seed: seed)
-        // With frequent checkpoints, which remove the journal.
+        // Make frequent checkpoints, each of which removes the journal.
         let source = try FollowedLarder(["--checkpoint", "8K"])
         let target = try FollowedLarder()
         var follower = try start(source, target)
@@ -92,7 +92,7 @@ import Testing
                 source.path, SeededGenerator(seed: random.next()), from: written, enough: 5 + random.below(120), reached
             )
             reached.pass()
-            // A follower starts only if both daemons are running.
+            // The follower can start only while both daemons are running, so restart the daemons before the follower.
             let isFollowerKilled = victim == .follower || victim == .everybody && random.oneIn(2)
             if isFollowerKilled { follower.killNow() }
             if victim == .target || victim == .everybody && random.oneIn(2) { try target.restart(kills: true) }

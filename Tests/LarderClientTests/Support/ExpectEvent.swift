@@ -1,7 +1,7 @@
 import Testing
 
-/// Waits for an effect of a server or another task. If it does not occur, the test fails here and continues, instead of
-/// waiting forever. Not for measuring: the limit of a minute is far beyond what any machine needs.
+/// Waits for an effect of a server or another task. If the effect does not occur within a minute, the test fails here
+/// and continues. Not for measuring, because a minute is far more than any machine needs.
 /// - Parameter what: a description of the event.
 func expectEvent(
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ hasCome: () async throws -> Bool
