@@ -72,8 +72,8 @@ package struct BackupWriter {
     ///   - path: the directory of backups; created if it is missing.
     ///   - time: the time of the backup, in seconds since 1970.
     ///   - note: receives the progress after each file.
-    /// - Throws: `.place` if this or another process is already making a backup there, `.damaged` if a file of the
-    ///   larder is damaged, `.io` for errors of the operating system. No backup is then made.
+    /// - Throws: `.place` if this or another process is already making a backup there; `.damaged` if a file of the
+    ///   larder is damaged; `.io` for errors of the operating system. In these cases no backup is made.
     package static func write(
         image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
     ) throws(BackupError) -> Result {

@@ -2,10 +2,10 @@ import LarderEngine
 
 /// A pending write, as stored in the companion database under its key.
 ///
-/// The format begins with one byte for the kind: 1 for a stored value, 2 for a removed key; 3 and 4 for the same kinds
-/// with a token. Then follow, in eight big-endian bytes each: the write's number, the time when it was accepted, and
-/// the time when the value expires (0: never), both in milliseconds since 1970. If there is a token, its 16 bytes and
-/// one byte for the value's codec follow. The rest is the value.
+/// The first byte is the kind: 1 for a stored value and 2 for a removed key, both without a token; 3 and 4 for the same
+/// with a token. Then follow three big-endian numbers of eight bytes: the write's number, the time when it was
+/// accepted, and the time when the value expires (0: never). Both times are in milliseconds since 1970. A token of 16
+/// bytes and one byte for the value's codec follow if the kind has a token. The remaining bytes are the value.
 package struct OutboxEntry: Sendable {
     /// The number of the write, which increases with each write of the database. Only a key's last write is delivered.
     package let number: UInt64

@@ -123,8 +123,8 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: New writes
 
-    /// Adds writes that are being applied. Called with the locks of the keys' shards held, so that the numbers of a
-    /// key's writes are in the order in which they are applied.
+    /// Adds writes that are being applied. The caller holds the locks of the keys' shards, so the numbers of a key's
+    /// writes are in the order in which the writes are applied.
     /// - Parameters:
     ///   - bytes: the length of each write's key and value.
     ///   - now: the time when the writes were accepted, in milliseconds since 1970.

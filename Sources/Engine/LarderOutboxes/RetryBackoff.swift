@@ -5,8 +5,8 @@ package enum RetryBackoff {
     /// The longest back-off, in milliseconds.
     package static let longest: Int64 = 30_000
 
-    /// Returns the back-off in milliseconds. It doubles with each failure up to ``longest``, and is then randomized
-    /// between half of this time and all of it, so that retries do not happen all at once.
+    /// Returns the back-off in milliseconds. It doubles with each failure, up to ``longest``. A random part of at most
+    /// half of it is then subtracted, so that retries do not happen all at once.
     package static func rest(after failures: Int) -> Int64 {
         let most = min(longest, shortest << Int64(min(failures, 16)))
         return Int64.random(in: (most / 2)...most)

@@ -12,10 +12,9 @@ extension Cache {
     /// let cache = try Cache.inMemory(policy: .low)
     /// try cache.set(reader, forKey: "reader")
     /// ```
-    /// On Linux its files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. The files are
-    /// removed when the last cache, snapshot and enumeration of this larder is closed or released, at the latest when
-    /// the process exits. Files of a killed process are removed by the next call. Use ``directory`` to open other
-    /// databases of the same larder.
+    /// On Linux the files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. They are removed
+    /// when the last cache, snapshot and enumeration of this larder is closed or released, or when the process exits.
+    /// The next call removes files of a killed process. Use ``directory`` to open other databases of the same larder.
     /// - Parameters:
     ///   - name: the name of the database, as for `init(named:directory:options:)`.
     ///   - policy: the policy of the database; nil for ``UpdatePolicy/lowest``, 7 days.

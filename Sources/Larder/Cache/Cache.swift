@@ -58,9 +58,9 @@ public final class Cache: CacheReading {
     /// - Parameters:
     ///   - name: as for `init(named:directory:options:)`, which also lists the errors.
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
-    ///     their own: 0 to 9,000,000,000 seconds, in whole milliseconds. Nil keeps the database's grace; a new database
-    ///     has none.
+    ///   - grace: how long entries are kept after their deadline, for calls that fetch: 0 to 9,000,000,000 seconds, in
+    ///     whole milliseconds. An entry may have a grace of its own instead. Nil keeps the database's grace; a new
+    ///     database has none.
     ///   - percent: the jitter, 0 to 100: when an entry that follows the policy is stored, its lifetime is shortened at
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.

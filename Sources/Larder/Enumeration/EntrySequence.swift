@@ -19,9 +19,9 @@ import LarderEngine
 /// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files nevertheless. The run then continues
 /// with the current entries, and still returns each key at most once. Runs of a snapshot always see the old entries.
 ///
-/// Starting a run reads every entry of the database that is not in LevelDB yet (usually at most the contents of 64 MiB
-/// of journal), and copies those with the prefix. Finding the first entry also takes time for each removed entry before
-/// it that LevelDB has not compacted yet.
+/// Starting a run reads every entry of the database that is not in LevelDB yet, usually at most the contents of 64 MiB
+/// of journal. Entries with the prefix are copied. Finding the first entry also takes time for each removed entry
+/// before it that LevelDB has not compacted yet.
 ///
 /// It is not a `Sequence`, because a `Sequence`'s iterator cannot throw: a failing disk would look like the end of the
 /// data. It is an `AsyncSequence`: Larder's own threads read up to 128 entries ahead, and the calling task decodes the
@@ -103,8 +103,8 @@ public struct EntrySequence<Value: Decodable> {
 
     /// Returns the models by their keys. An entry with a value of another type is an error or is omitted: see
     /// ``CacheOptions/onDecodingFailure``.
-    /// - Throws: ``LarderError/Code/decoding`` for a key that is not UTF-8, and for a key that Swift considers equal to
-    ///   another one with different bytes, because a dictionary cannot hold both.
+    /// - Throws: ``LarderError/Code/decoding`` for a key that is not UTF-8, and for two keys with different bytes that
+    ///   Swift considers equal, because a dictionary cannot hold both.
     public func dictionary() throws(LarderError) -> [String: Value] {
         var dictionary: [String: Value] = [:]
         try forEach { (entry) throws(LarderError) in try entry.add(to: &dictionary) }

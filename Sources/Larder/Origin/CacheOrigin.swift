@@ -144,8 +144,8 @@ public struct OriginAcknowledgement: Sendable {
     /// Whether the origin will report a change of the entry, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
     /// The moment at which the origin confirmed that it has stored the value; nil if it does not confirm writes.
-    /// Changes that were reported before this moment, including the write itself, are ignored. If it is nil, a change
-    /// of the key that was reported during the write may be newer than the value, so the value is not cached.
+    /// Changes that were reported before this moment, including the write itself, are ignored. With nil, a change of
+    /// the key that is reported during the write may be newer than the value. The value is then not cached.
     public var confirmedAt: OriginMoment?
 
     /// Creates the reply to a successful write.
@@ -164,8 +164,8 @@ public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The circuit breaker is open after several failures in a row: the origin is not called for a while. The
     /// associated values are the origin's name and its last failure. Nothing was changed. See ``OriginCacheLimits``.
     case resting(String, reason: String)
-    /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may still
-    /// be done, so nothing is cached for its key until the origin's function has returned.
+    /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may still take effect, so
+    /// nothing is cached for its key until the origin's function has returned.
     case timedOut(String, milliseconds: Int)
     /// The origin rejected this call for the given reason, and changed nothing. Throw this from your own origin. It
     /// does not count as a failure of the origin.

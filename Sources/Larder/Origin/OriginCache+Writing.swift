@@ -15,8 +15,8 @@ extension OriginCache {
     ///   - tags: the entry's tags in the cache, as for `Cache.set(_:forKey:policy:tags:durability:)`.
     /// - Throws: errors of the origin. If the origin may still have stored the value
     ///   (``CacheOrigin/mayHaveChanged(_:after:)``), the next read asks the origin; otherwise the cached entry stays.
-    ///   ``OriginFailure/timedOut(_:milliseconds:)`` after ``OriginCacheLimits/call``: the value may still be stored,
-    ///   and until the origin's function has returned, nothing is cached for the key and each read asks the origin.
+    ///   ``OriginFailure/timedOut(_:milliseconds:)`` after ``OriginCacheLimits/call``: the value may still be stored.
+    ///   Until the origin's function has returned, each read of the key asks the origin, and nothing is cached.
     ///   ``OriginFailure/resting(_:reason:)`` while the circuit breaker is open, and ``LarderError`` for an invalid
     ///   value, key, lifetime, policy or tag, and after ``close()``. In these cases the origin was not called, and the
     ///   cached entry stays.

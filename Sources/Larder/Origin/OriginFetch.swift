@@ -62,8 +62,8 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }
 
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
-        // Do not back off for this key alone: either the origin replied with something that this caller cannot use, or
-        // the circuit breaker is open, which ends earlier than a back-off of the key.
+        // No back-off for this key alone. The origin may have replied with something that only this caller cannot use.
+        // Or the circuit breaker is open; it closes before a back-off of the key would end.
         if case .refused? = error as? OriginFailure { return .open }
         return (error as? LarderError)?.code == .decoding || cache.limiter.isResting
             ? .open : base.release(after: error, options)

@@ -126,8 +126,8 @@ extension CacheReading {
         return found
     }
 
-    /// Returns the models stored under several keys, at one instant, in the order of the keys, with `notFound` for each
-    /// key without a fresh entry.
+    /// Returns the models stored under several keys at one instant, in the order of the keys; `notFound` for a key
+    /// without a fresh entry.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true

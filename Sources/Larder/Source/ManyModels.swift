@@ -63,8 +63,8 @@ extension CacheSource {
         return values
     }
 
-    /// A fresh entry that was found. `version` is that of the entry in memory, to which a decoded model can be
-    /// attached; 0 if the entry was read from the disk.
+    /// A fresh entry that was found. `version` is 0 if the entry was read from the disk. Otherwise it is the version of
+    /// the entry in memory, to which a decoded model can be attached.
     private struct Found: Sendable {
         let index: Int
         let record: Record

@@ -27,14 +27,14 @@ public struct CacheOptions: Sendable {
     /// `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update` always treat such a value as a
     /// miss, because their closures can make a new one. With the default they also report the failure to ``onEvent``.
     public var onDecodingFailure: DecodingFailureAction = .throwError
-    /// Whether decoded models of entries in memory are kept with their bytes, within ``memoryBytes``, so that reading a
-    /// model again costs a lookup and no decoding. The default is true; set it to false if every read must decode.
+    /// Whether decoded models of entries in memory are kept with the entries, within ``memoryBytes``. Reading a model
+    /// again then costs only a lookup. The default is true; set it to false if every read must decode.
     ///
     /// A model is kept if it and its stored value each take at most a quarter of ``memoryBytes``, 4 MiB by default;
-    /// larger ones are decoded at each read. Any write to the entry in the process drops its model, and so do expiry
-    /// and eviction. Objects and closures that a model's own initializer creates or refers to are not counted. Classes
-    /// are always decoded again, so that no two readers share an object; so are models of types that conform to
-    /// ``DecodedEachTime``.
+    /// larger ones are decoded at each read. A model is dropped when its entry is written in this process, expires or
+    /// is evicted. Objects and closures that a model's own initializer creates or refers to are not counted. Instances
+    /// of classes are always decoded again, so that no two readers share an object. So are models of types that conform
+    /// to ``DecodedEachTime``.
     public var decodedModels = true
 
     /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The

@@ -147,8 +147,8 @@ static int protected_call(lua_State *lua) {
     return lua_gettop(lua);
 }
 
-/// Calls the handler in the first upvalue, except for the forced end of a script. The hook raises that end, and no
-/// hooks run while its error is handled, so a handler that does not return could never be stopped.
+/// Calls the handler in the first upvalue, but not for the forced end of a script. No hooks run while the error of that
+/// end is handled, so a handler that does not return could never be stopped.
 static int handle_unless_ending(lua_State *lua) {
     if (larder_script_of(lua)->ending != 0) return 1;
     lua_settop(lua, 1);

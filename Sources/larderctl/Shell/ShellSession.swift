@@ -56,8 +56,8 @@ final class ShellSession {
         }
     }
 
-    /// Sends a command on a separate connection, and calls `visit` for each message, until the connection is closed, no
-    /// subscription is left, or an error arrives.
+    /// Sends a command on a separate connection, and calls `visit` for each message. Returns when the connection is
+    /// closed, no subscription is left, or an error arrives.
     func stream(_ words: [[UInt8]], _ visit: (RESPValue) throws -> Void) throws {
         struct Over: Error {}
         do {

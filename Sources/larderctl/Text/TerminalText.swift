@@ -28,8 +28,8 @@ enum TerminalText {
         return text
     }
 
-    /// Returns the length in bytes of the UTF-8 character at an index; 1 for ASCII, characters that must be escaped,
-    /// and bytes that are not UTF-8.
+    /// Returns the length in bytes of the UTF-8 character at an index. Returns 1 for ASCII, for characters that must be
+    /// escaped, and for bytes that are not UTF-8.
     private static func sequenceLength(_ bytes: [UInt8], _ index: Int) -> Int {
         let byte = bytes[index]
         let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1

@@ -13,7 +13,7 @@ struct Replication {
     private let choice: ReplicationOptions
     private let context: Context
 
-    /// The time added to the timeout of calls, in milliseconds, because a call may wait for a change or for a
+    /// How much longer than the timeout to wait for a reply, in milliseconds: a call may wait for a change, or for a
     /// checkpoint of the daemon.
     private static let patienceMilliseconds: Int64 = 55_000
     private static let waitMilliseconds = 10_000

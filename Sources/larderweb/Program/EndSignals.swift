@@ -11,8 +11,7 @@ struct EndSignals {
         sigemptyset(&signals)
         let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
         for number in all {
-            // If the parent process has set the signal to be ignored, `wait` would not receive the signal. So undo
-            // that.
+            // The parent process may have set the signal to be ignored, and `wait` would then not receive it.
             signal(number, SIG_DFL)
             sigaddset(&signals, number)
         }

@@ -1,7 +1,7 @@
 import CLarderLevelDB
 
-// After a failed write, close and open the database before the next write. A later write with the same handle may
-// return normally and still be lost, because LevelDB appends it after an incomplete record of its log.
+// After a failed write, close and open the database before the next write. Otherwise LevelDB may append the next write
+// after an incomplete record of its log: the write then returns normally, but is lost.
 
 extension Database {
     /// Stores a value. Throws `.invalidArgument` if key and value together are longer than

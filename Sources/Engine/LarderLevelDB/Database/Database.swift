@@ -33,9 +33,9 @@ package final class Database: @unchecked Sendable {
     /// not its parent directories.
     ///
     /// Replays the log, so the time depends on the amount of recent writes. Throws `.notFound` if there is no database
-    /// and none may be created, `.corruption` if files are damaged or missing (see ``fileState(path:)``), `.ioError` if
-    /// the system reports an error or a process (this one included) has the database open, and `.invalidArgument` for
-    /// options out of range.
+    /// and none may be created. Throws `.corruption` if files are damaged or missing (see ``fileState(path:)``). Throws
+    /// `.ioError` if the system reports an error, or if this or another process has the database open. Throws
+    /// `.invalidArgument` for options out of range.
     /// - Parameter yields: called at the end of each merge of tables. It returns whether cursors must release the
     ///   tables that they read, so that LevelDB frees their disk space immediately. A cursor without a snapshot then
     ///   continues over the current entries. The default closure returns false. Must not block.

@@ -4,9 +4,9 @@ import LarderPlatform
 /// Blocks the reads of one database briefly at the end of a merge, so that LevelDB can remove the tables that were
 /// merged.
 ///
-/// If nothing is reading the old tables at the end of a merge, LevelDB removes them immediately, otherwise at the end
-/// of its next merge at the earliest. A cursor reads its tables for as long as it exists. If the owner of the database
-/// requests it (`yields`), the following happens at the end of a merge:
+/// If nothing is reading the old tables at the end of a merge, LevelDB removes them immediately. Otherwise it removes
+/// them at the end of its next merge or later. A cursor reads its tables for as long as it exists. If the owner of the
+/// database requests it (`yields`), the following happens at the end of a merge:
 /// 1. The gate blocks new reads, and waits for reads in progress.
 /// 2. It closes the iterators of all cursors. Each cursor creates a new iterator when it moves.
 /// 3. When LevelDB has determined which files it no longer needs, the gate lets reads continue.

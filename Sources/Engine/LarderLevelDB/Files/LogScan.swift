@@ -81,9 +81,9 @@ package struct LogScan: Hashable, Sendable {
         return count
     }
 
-    /// Checks the records and batches of a log. Each record is a batch, which begins with the sequence number of its
-    /// first change (8 bytes) and the number of its changes (4 bytes), both little-endian. The sequence numbers must
-    /// increase: LevelDB terminates the process if one is repeated.
+    /// Checks the records and batches of a log. Each record is a batch. It begins with two little-endian numbers: the
+    /// sequence number of its first change (8 bytes), and the number of its changes (4 bytes). The sequence numbers
+    /// must increase: LevelDB terminates the process if one is repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in

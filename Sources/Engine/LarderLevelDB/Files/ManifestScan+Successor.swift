@@ -1,9 +1,9 @@
 /// Finds the manifest that `CURRENT` should name, if the machine failed while LevelDB was changing to a new manifest.
 ///
-/// When LevelDB opens a database, it writes a new manifest, syncs the manifest and the directory, replaces `CURRENT` by
-/// a rename, and then removes the previous manifest and the logs whose content is now in tables. It does not sync the
-/// directory between the last two steps. So if the machine fails, some file systems may lose the rename but keep the
-/// removals. The new manifest is always complete at that time.
+/// When LevelDB opens a database, it writes a new manifest, syncs the manifest and the directory, and replaces
+/// `CURRENT` by a rename. It then removes the previous manifest and the logs whose content is now in tables, without
+/// first syncing the directory. So if the machine fails, some file systems may lose the rename but keep the removals.
+/// The new manifest is always complete at that time.
 extension ManifestScan {
     /// Returns the manifest that `CURRENT` should name but does not: the manifest with the highest number. All files
     /// that it names must exist, and `CURRENT` must be unusable: missing or truncated, or it names an older manifest,

@@ -6,8 +6,8 @@ package struct WriteOptions: Sendable {
     /// call that LevelDB was built with). The default is false: the write is then in the operating system's cache. It
     /// survives the termination of the process, but not a machine failure.
     ///
-    /// A write with sync also makes earlier writes to the *current* log durable. If LevelDB has begun a new log since
-    /// an earlier write, it has closed the old log without a sync, and that write may not be durable.
+    /// A write with sync also makes earlier writes to the *current* log durable. It does not do so for earlier writes
+    /// to a previous log, which LevelDB has closed without a sync.
     package var sync = false
 
     package init(sync: Bool = false) { self.sync = sync }

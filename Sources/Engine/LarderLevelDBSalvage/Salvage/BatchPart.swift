@@ -39,11 +39,9 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether it is certain that the missing parts belong to this record only, so that no other record is lost. There
-    /// are two such cases:
-    /// - Each missing part has only fragments of the kind *middle*; if the end is missing, the last part is one *last*
-    ///   fragment.
-    /// - The length of the cut entry shows that the missing part is within that entry.
+    /// Whether it is certain that no other record is lost, because the missing parts belong to this record only:
+    /// - Each missing part has only *middle* fragments; if the end is missing, the last part is one *last* fragment.
+    /// - Or the length of the cut entry shows that the missing part is within that entry.
     var provesNoOtherRecordIsMissing: Bool {
         guard let last = record.holes.last else { return false }
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }

@@ -1,8 +1,8 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// Allocated memory that is freed with its object. Its size may come from a damaged file and be huge, so a failed
-/// allocation throws, while that of a Swift array would terminate the process.
+/// Allocated memory that is freed with its object. Its size may come from a damaged file and be huge. A failed
+/// allocation throws here; a Swift array would terminate the process.
 final class Memory {
     private(set) var start: UnsafeMutableRawPointer
     private(set) var count: Int

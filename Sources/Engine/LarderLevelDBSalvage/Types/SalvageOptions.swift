@@ -11,8 +11,8 @@ package struct SalvageOptions: Sendable {
     /// Whether the keys of every batch ever written ascend strictly, not counting keys with ``ignoredFirstBytes``. The
     /// default is false.
     ///
-    /// If true, and a part of a batch is invalid, only the keys between its readable neighbors are lost. Otherwise the
-    /// part may have contained any key.
+    /// If true, an invalid part of a batch can only have contained keys between its readable neighbors, and only these
+    /// are lost. Otherwise the part may have contained any key.
     package var batchesAreSorted = false
 
     /// The first bytes of keys to ignore: such keys are neither returned nor reported as lost. The default is none.
