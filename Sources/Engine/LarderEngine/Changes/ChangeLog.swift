@@ -9,8 +9,8 @@ import LarderPlatform
 ///
 /// After a restart of the process, but not after a failure of the machine, the log is restored from its files
 /// (``ChangeLogFiles``). The committing thread writes each change to these files before it writes to the journal, so
-/// they contain every committed change. Changes at the end of the files that are not in the journal were never
-/// committed, and are ignored.
+/// the files contain every committed change. The last changes in the files may be missing in the journal: they were
+/// never committed, and are ignored.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties that are marked as guarded by it. While `lock` is
 /// held, the only other lock that may be taken is that of `files`.
@@ -105,9 +105,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day.
-    /// Versions made here later get a higher time than this one. If a version is further ahead, its clock was wrong or
-    /// the version is forged, and it counts as a day ahead.
+    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day. Such a
+    /// version also moves the times of later versions here. One that is further ahead comes from a wrong clock or is
+    /// forged, and counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
     /// Records the version of a change that was made in another larder, so that later changes here get higher versions.

@@ -154,7 +154,7 @@ final class CheckpointPass: CheckpointWork {
     }
 
     /// Marks the written entries as clean, except for those that were changed in the meantime. Called when LevelDB has
-    /// all of them.
+    /// all written entries.
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {

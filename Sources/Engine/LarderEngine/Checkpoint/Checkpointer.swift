@@ -4,8 +4,8 @@ import LarderPlatform
 /// can be removed.
 ///
 /// A checkpoint begins a new segment, writes and syncs all earlier entries to LevelDB, and then removes old segments.
-/// An entry that was written again in the meantime is left to the next checkpoint: the segment with its newer state
-/// stays, and is synced before the older ones are removed.
+/// An entry that was written again in the meantime is left to the next checkpoint. The segment with the entry's newer
+/// state stays, and is synced before the older segments are removed.
 ///
 /// If the same keys are written over and over, little of a long journal is still needed. That part is appended to the
 /// journal again (``RewritePass``); then the old segments can be removed.
@@ -147,8 +147,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         try journal.requireInPlace("checkpoint")
-        // If another program has removed a LevelDB's files, suspend that LevelDB, so that the journal keeps the entries
-        // written to it.
+        // If another program has removed the files of a LevelDB, suspend that LevelDB. The journal then keeps the
+        // entries written to it.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }

@@ -276,7 +276,7 @@ package final class CommitPipeline: @unchecked Sendable {
         if queue.hasSlowWork || journal.isBusy {
             wakeThread()
         } else {
-            // Block for free space only if the pipeline has no thread of its own that could do it.
+            // Block to free space only if the pipeline has no thread of its own for that.
             lead(until: lastSequence, mayBlock: !hasIdleThread)
         }
         lock.unlock()

@@ -1,5 +1,5 @@
-/// The commits for which the reply to a command has to wait: those of the command's writes, and of uncommitted entries
-/// that it has read. It covers all commit units up to `sequence`.
+/// The commits for which the reply to a command has to wait: those of the command's writes, and those of uncommitted
+/// entries that the command has read. A ticket covers all commit units up to `sequence`.
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 

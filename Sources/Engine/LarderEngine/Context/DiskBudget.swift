@@ -142,8 +142,8 @@ package final class DiskBudget: @unchecked Sendable {
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
     }
 
-    /// Whether readers should release tables that LevelDB has merged, so that it can remove them: if usage is at least
-    /// half of the larder's limit, or any database has its own limit. Some atomic loads.
+    /// Whether readers should release tables that LevelDB has merged, so that these can be removed. True if usage is at
+    /// least half of the larder's limit, or if any database has its own limit. Some atomic loads.
     var isTight: Bool {
         if smallest.load(ordering: .relaxed) != .max { return true }
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false

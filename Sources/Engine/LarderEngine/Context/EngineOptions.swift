@@ -48,8 +48,8 @@ package struct EngineOptions: Sendable {
     /// Whether rarely needed threads are started on demand, so that an embedding program has fewer threads. The daemon
     /// starts all of them at once, so that a failure to create a thread is detected at its start.
     package var startsThreadsOnDemand = false
-    /// The socket to which another process can connect if it finds the larder in use. It is the second line of LOCK,
-    /// after the pid of this process.
+    /// The socket to which another process can connect if it finds the larder in use. Its path is the second line of
+    /// LOCK, after the pid of this process.
     package var holderSocket = ""
 
     /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16

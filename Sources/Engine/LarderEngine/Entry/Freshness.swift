@@ -35,10 +35,10 @@ package struct FreshnessRules: Hashable, Sendable {
 
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
-    /// Returns the state of an entry. **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then
-    /// it is stale while `now < deadline + grace`, and gone after that. An entry with a purged tag is expired even if
-    /// `now` is before the recorded time of the purge: a reader may have read the clock before the purge, and a later
-    /// purge replaces the recorded time of an earlier one.
+    /// Returns the state of an entry. **The boundary rule**: an entry is expired if and only if `now >= deadline`. An
+    /// expired entry is stale while `now < deadline + grace`, and gone after that. An entry with a purged tag is
+    /// expired even if `now` is before the recorded time of the purge: a reader may have read the clock before the
+    /// purge, and a later purge replaces the recorded time of an earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone
@@ -101,8 +101,8 @@ package struct FreshnessRules: Hashable, Sendable {
     }
 
     /// Returns the header of an entry as it is reported to another larder. A soft purge of a tag, or a policy that was
-    /// shorter for a while, may have ended the entry's life early. The other larder does not know that, so this end
-    /// becomes the entry's own deadline.
+    /// shorter for a while, may have ended the entry's life early. The other larder does not know that, so the early
+    /// end becomes the entry's own deadline.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }

@@ -27,8 +27,8 @@ package struct RecordHeader: Hashable, Sendable {
     package var grace: Int64?
     /// The length of the stamp and the tags, in bytes; 0 without tags.
     private(set) var tagsCount: UInt16 = 0
-    /// When a purge of its tags ended the entry's freshness, in milliseconds since 1970: `min` if the purge removed the
-    /// entry, `max` if no tag was purged. Not stored: it is calculated from the purges when the header is read.
+    /// When a purge of the entry's tags ended its freshness, in milliseconds since 1970: `min` if the purge removed the
+    /// entry, `max` if no tag was purged. Not stored: calculated from the purges when the header is read.
     private(set) var tagsEnd = Int64.max
 
     package init(

@@ -8,7 +8,7 @@ import LarderPlatform
 /// visible. They are chosen at random, regardless of the worth of their entries. Tables of higher levels follow; in
 /// level 0, the oldest table comes first.
 ///
-/// Tables also have keys that do not belong to entries. Those that are still needed are written again afterwards
+/// Tables also have keys that do not belong to entries. Such keys are written again afterwards if they are still needed
 /// (``AuxiliaryKeys``).
 ///
 /// Confined to one thread.
@@ -31,8 +31,8 @@ struct TableRemoval {
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let choice = try choose()
-                // Consider leftovers (tables that the manifest does not list) only if LevelDB has failed. Otherwise it
-                // may still be writing them.
+                // Consider leftovers (tables that the manifest does not list) only if LevelDB has failed. Otherwise
+                // LevelDB may still be writing them.
                 guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
                 else { return }
                 if !store.isSuspended {

@@ -28,7 +28,7 @@ struct EpochImage {
     /// - Returns: the names of the manifest and of its tables and logs; nil if LevelDB has changed its manifest in the
     ///   meantime.
     func round() throws -> Set<String>? {
-        // Read the file of ``SyncedFiles`` first, because the other files must contain everything that it records.
+        // Read the file of ``SyncedFiles`` first: the other files must contain everything that this file records.
         let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
         let current = try FileSystem.read(source + "/" + FileNames.current)
         guard let current, let manifest = Self.name(in: current) else {

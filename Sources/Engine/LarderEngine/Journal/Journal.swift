@@ -190,8 +190,8 @@ final class Journal: @unchecked Sendable {
 
     /// Syncs the directory if the name of the oldest segment is not synced yet. Called before another segment gets a
     /// name, and before an older segment is removed. A machine failure may lose unsynced names. The header of the next
-    /// segment reveals a missing segment. But the loss of the oldest one would not be detected, because it looks like a
-    /// removal.
+    /// segment reveals a missing segment. But the loss of the oldest segment would not be detected, because it looks
+    /// like a removal.
     /// - Parameter number: segments up to this number are ignored.
     func syncNameOfOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {

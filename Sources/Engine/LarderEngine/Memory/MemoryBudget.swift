@@ -30,8 +30,8 @@ final class MemoryBudget: @unchecked Sendable {
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
-    /// The least change of its size that a shard reports, in bytes. It makes reports rare, so that the shards do not
-    /// contend for one counter.
+    /// The least change of a shard's size that the shard reports, in bytes. Reports must be rare, so that the shards do
+    /// not contend for one counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
     /// The number of dirty bytes above which a checkpoint is due: half of the limit, at least 32 MiB.
     private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }

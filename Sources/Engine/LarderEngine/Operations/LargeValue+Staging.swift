@@ -33,7 +33,8 @@ extension Database {
     package func waitForRoom(for write: PendingWrite) -> Bool {
         guard checkpointer.isFull(for: write) else { return false }
         pipeline.drain()
-        // A checkpoint that begins now includes every earlier long value. The caller checks whether it failed.
+        // A checkpoint that begins now includes every earlier long value. The caller checks whether the checkpoint
+        // failed.
         _ = checkpointer.assist(for: write)
         return true
     }

@@ -6,8 +6,8 @@ package enum PurgeSelection: Sendable {
     /// The entries whose keys have the prefix, even unreadable ones, in commit units of at most 512. All entries stored
     /// before the call are removed, and stay so after a machine failure. Entries stored during the call are kept.
     case prefix([UInt8])
-    /// The entries with one of these tags, at once and durably, for an fsync. A value that is being fetched under an
-    /// earlier lease is not stored if it has one of the tags.
+    /// The entries with one of these tags, at once and durably, at the cost of an fsync. A value that is being fetched
+    /// under an earlier lease is not stored if it has one of the tags.
     /// - Parameter soft: whether the entries become stale for their grace, instead of being removed.
     case tags([[UInt8]], soft: Bool)
     /// The entries that have expired, in commit units of at most 512. Reads all entries, and frees the space.

@@ -29,7 +29,7 @@ package struct TransactionUpdate {
         self.updates = updates
     }
 
-    /// Whether all watched keys are unchanged. They must be among the keys that are read.
+    /// Whether all watched keys are unchanged. The watched keys must be among the keys that are read.
     package var watchesHold: Bool {
         for (part, update) in zip(parts, updates) where !part.watches.isEmpty {
             var positions: [Key: Int] = [:]

@@ -495,8 +495,8 @@ extension Update {
     }
 }
 
-/// An array of trivial values. It has no copy-on-write checks as `Array` has, because these cost more than the short
-/// commands that use it. Its owner must call ``free()``.
+/// An array of trivial values. Unlike `Array`, it has no copy-on-write checks, which would cost more than a short
+/// command. Its owner must call ``free()``.
 struct TrivialList<Element> {
     private var start: UnsafeMutablePointer<Element>
     private var capacity: Int

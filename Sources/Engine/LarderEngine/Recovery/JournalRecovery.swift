@@ -76,7 +76,7 @@ final class JournalRecovery: CommitOwner {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
                 // The ledger, an internal database, has the purges of tags. They must be known before other databases
-                // are opened. They are synced before they are acknowledged, so only damage can lose any, not a power
+                // are opened. A purge is synced before it is acknowledged, so only damage can lose purges, not a power
                 // failure.
                 try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
                 try openDatabasesThatNeedLostJournal(report)

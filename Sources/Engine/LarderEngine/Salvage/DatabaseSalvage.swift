@@ -259,8 +259,8 @@ struct DatabaseSalvage {
 }
 
 extension Database {
-    /// Salvages a database that has reported damage. Reads and rewrites the whole database, so it may take long. In
-    /// between, every use of an unopened database throws `damage`, unless it is small: then its users wait.
+    /// Salvages a database that has reported damage. Reads and rewrites the whole database, so it may take long.
+    /// Meanwhile, every use of an unopened database throws `damage`, unless the database is small: then its users wait.
     /// - Parameter store: the damaged LevelDB; nil if it cannot be opened.
     /// - Returns: nil if the database's files were opened or replaced in the meantime, or the database is already being
     ///   salvaged.

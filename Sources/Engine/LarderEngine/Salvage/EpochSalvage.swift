@@ -108,7 +108,7 @@ struct EpochSalvage {
         }
     }
 
-    /// Copies the clean entries in memory with keys that could not be read from the disk. They are equal to those in
+    /// Copies from memory the clean entries whose keys could not be read from the disk. They are equal to those in
     /// LevelDB.
     private func copyFromMemory(
         _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database

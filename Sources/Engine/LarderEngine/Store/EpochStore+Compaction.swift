@@ -59,9 +59,9 @@ extension EpochStore {
         try write(batch, sync: false, changesEntries: false)
     }
 
-    /// The minimum size in bytes of a long record or batch in a checkpoint: 16 MiB. LevelDB has several copies of it in
-    /// memory while it writes or merges it. So before a long batch, a checkpoint waits until the previous one is in a
-    /// table. At its end, it makes LevelDB merge the versions of each long record.
+    /// The minimum size in bytes of a long record or batch in a checkpoint: 16 MiB. While LevelDB writes or merges one,
+    /// several copies of it are in memory. So before a long batch, a checkpoint waits until the previous one is in a
+    /// table. At its end, the checkpoint makes LevelDB merge the versions of each long record.
     static let versionMergeBytesMin = 16 << 20
 
     /// Waits until LevelDB has written its memory table to a file and finished the running merge. Ignores failures: the

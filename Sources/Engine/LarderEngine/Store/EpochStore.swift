@@ -348,8 +348,8 @@ final class EpochStore: @unchecked Sendable {
         guard isMade else { return resume() }
         try requireInPlace("reopen")
         do throws(FileError) {
-            // Check that the disk has space before closing LevelDB. Opening it writes the content of its log to a
-            // table, and a new manifest. If that failed, the database could not be read either.
+            // Before closing LevelDB, check that the disk has space to open it again. That writes the content of its
+            // log to a table, and a new manifest. If it failed, the database could not be read either.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
@@ -439,7 +439,8 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Closes the LevelDB of a suspended store, runs `body`, which may change the files, and opens the LevelDB again.
-    /// If that fails, ``recover()`` opens it later. Readers wait meanwhile. Does nothing if the store is not suspended.
+    /// If opening fails, ``recover()`` opens it later. Readers wait meanwhile. Does nothing if the store is not
+    /// suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {

@@ -6,8 +6,8 @@ import LarderPlatform
 enum DatabaseDirectory {
     /// Nothing, or an empty directory.
     case absent
-    /// A database, intact or damaged: a ``PointerFile`` or its spare, or a directory named as an epoch with LevelDB's
-    /// files.
+    /// A database, intact or damaged: a ``PointerFile`` or the spare file for replacing it, or a directory named as an
+    /// epoch with LevelDB's files.
     case database
     /// Not a database. Everything in the directory could be read.
     case foreign

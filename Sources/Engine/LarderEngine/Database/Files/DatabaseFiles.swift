@@ -70,8 +70,8 @@ struct DatabaseFiles: Sendable {
             return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
         } catch {
             guard error.isFullDisk, let store else { throw refused(operation, error) }
-            // The spare file that is kept for a full disk is used up. So free the space of LevelDB's LOG files, which
-            // are not needed.
+            // The spare file, which reserves space for a new POINTER on a full disk, is used up. So free the space of
+            // LevelDB's LOG files, which are not needed.
             FileSystem.empty(store.path + "/LOG")
             FileSystem.empty(store.path + "/LOG.old")
         }
@@ -205,8 +205,8 @@ struct DatabaseFiles: Sendable {
     // MARK: The whole directory
 
     /// Creates the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
-    /// - Throws: if the files cannot be created, or if they were created, but their name may not be on the disk.
-    ///   ``found`` distinguishes these cases.
+    /// - Throws: if the files cannot be created. Also if they were created, but it is uncertain whether their name is
+    ///   on the disk. ``found`` distinguishes these cases.
     func make(_ pointer: PointerFile) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(pointer.epoch)"
         do throws(LarderError) {
