@@ -144,8 +144,8 @@ public final class RedisCacheOrigin: CacheOrigin {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
         /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current while
-        /// the server can report changes. The epoch ends when a stamp is no longer current, or in ``originLost(_:)``,
-        /// which is also called for single hash slots, whose loss these stamps may not show.
+        /// the server can report changes. The epoch ends when a stamp is no longer current, or in ``originLost(_:)``.
+        /// These stamps may not show the loss of a single hash slot, but ``originLost(_:)`` is called then too.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
         /// Whether any server has ever been connected or has failed.

@@ -142,9 +142,9 @@ extension BlockingLarderClient {
     /// Like the call above, for integers of another type. Signed 64-bit numbers are added by the daemon itself, in one
     /// round trip. Other types take two round trips, and more if other clients change the entry in the meantime. They
     /// need larderd, or Redis 8.4 or later.
-    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum does not fit into
-    ///   the type, `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
-    ///   is thrown instead of these.
+    /// - Throws: `decode` if the value is not an integer of this type; `invalidArgument` if the sum does not fit into
+    ///   the type; `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
+    ///   is thrown instead.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
         throws(LarderClientError) -> Value

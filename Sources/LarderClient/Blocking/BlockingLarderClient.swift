@@ -30,9 +30,9 @@ public final class BlockingLarderClient: Sendable {
     ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. To read
     ///     entries of a custom codec, pass that codec again.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
-    /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user,
-    ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` if the daemon
-    ///   refuses the connection or the database's name, `io` if the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process belongs to another user;
+    ///   `invalidArgument` if the path is empty or too long, or the time limit is out of range; `server` if the daemon
+    ///   refuses the connection or the database's name; `io` if the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []

@@ -45,8 +45,8 @@ final class BlockingSession: @unchecked Sendable {
 
     /// Sends `requests` at once and returns their replies, in order. Connects if there is no connection.
     ///
-    /// A request is sent again only if the connection was lost before the daemon had received a byte of it, and only if
-    /// the connection had no state besides the selected database.
+    /// A request is sent again only if two conditions hold: the daemon had not received a byte of it when the
+    /// connection was lost, and that connection had no state besides the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
         guard !requests.isEmpty else {
             return try lock.withLock { () throws(LarderClientError) in

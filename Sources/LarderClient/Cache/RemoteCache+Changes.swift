@@ -13,8 +13,8 @@ extension RemoteCache {
     /// lost, `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. The next iteration reports
     /// `CacheChange.Kind.fellBehind` and later changes.
     ///
-    /// If an entry was stored while it was observed, its expiry is reported within about a second of the deadline, for
-    /// at most 65,536 entries at a time. Other expiries are reported when the daemon reclaims the entries' space.
+    /// If an entry was stored while it was observed, its expiry is reported within about a second of its deadline. This
+    /// works for at most 65,536 entries at a time. Other expiries are reported when the daemon reclaims their space.
     ///
     /// A read after a reported change returns the state after that change or a newer one, also with a near cache.
     /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all

@@ -210,9 +210,9 @@ extension RemoteCache where Value: FixedWidthInteger {
     /// more if other clients change the entry in the meantime, as in ``update(forKey:policy:tags:attempts:_:)``. They
     /// need larderd, or Redis 8.4 or later.
     /// - Returns: the sum.
-    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum does not fit into
-    ///   the type, `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
-    ///   is thrown instead of these.
+    /// - Throws: `decode` if the value is not an integer of this type; `invalidArgument` if the sum does not fit into
+    ///   the type; `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
+    ///   is thrown instead.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
         let increment = WholeIncrement(key: key.keyBytes, step: step)

@@ -27,8 +27,8 @@ extension RemoteCache {
     ///   - options: see ``FetchOptions``.
     ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
     ///     ``FetchError/Code/recursion``.
-    /// - Throws: the error of `fetch` if there is no value to return instead (all waiting callers in the process get
-    ///   this error); ``FetchError``; ``LarderClientError``, including `cancelled`.
+    /// - Throws: ``LarderClientError``, including `cancelled`; ``FetchError``; the error of `fetch` if there is no
+    ///   value to return instead. All callers in the process that wait for this fetch get that error.
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value

@@ -160,8 +160,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
     ///     of 1 to 128 bytes of UTF-8 without NUL. By default none, or with ``EntryPolicy/keep`` the tags of the
     ///     replaced entry. Needs larderd.
-    /// - Throws: `encode`, naming the key and the type, if the codec cannot encode the model; `invalidArgument` for an
-    ///   invalid lifetime, invalid tags, and a value of more than 512 MiB, before anything is sent.
+    /// - Throws: before anything is sent, `encode`, naming the key and the type, if the codec cannot encode the model;
+    ///   `invalidArgument` for an invalid lifetime, invalid tags, or a value of more than 512 MiB.
     public func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {

@@ -13,14 +13,14 @@ extension LarderClient {
     /// process is killed, or cannot reach the daemon, the lock expires, and the caller that has waited longest gets it.
     /// The lock survives a restart of the daemon.
     ///
-    /// If the lock is lost (its entry was removed, or the daemon could not be reached before it expired), `body` is
-    /// cancelled, and the call throws `lockLost` when `body` has ended; ``HeldLock/check()`` reports the loss earlier.
-    /// A task that has lost the lock without noticing may still write. To prevent that, pass the fencing token,
-    /// ``HeldLock/token``, with each write.
+    /// If the lock is lost, `body` is cancelled, and the call throws `lockLost` when `body` has ended.
+    /// ``HeldLock/check()`` reports the loss earlier. A lock is lost if its entry was removed, or if the daemon could
+    /// not be reached before the lock expired. A task that has not noticed the loss may still write. To prevent that,
+    /// pass the fencing token, ``HeldLock/token``, with each write.
     ///
     /// Waiters do not poll; they are woken when the lock is released. The tasks of one process get the lock in the
-    /// order of their calls, and waiting processes in the order in which they began to wait. If a lock is held for more
-    /// than 30 seconds, the processes that have waited longest may get it in any order.
+    /// order of their calls. Waiting processes get it in the order in which they began to wait, unless a lock is held
+    /// for more than 30 seconds: the longest waiting processes may then get it in any order.
     ///
     /// `body` runs in a task of its own, with the priority and the task-local values of the caller. It must not take
     /// the same lock with this client: that throws `recursion`.
@@ -36,9 +36,9 @@ extension LarderClient {
     /// one more connection while it waits.
     /// - Parameters:
     ///   - name: the lock's name, a key.
-    ///   - time: how long the lock is held without renewal, from 1 millisecond to a day. Usually some seconds: if the
-    ///     time is too short, the lock is lost when the machine is busy; if it is too long, others wait for the lock of
-    ///     a process that was killed.
+    ///   - time: how long the lock is held without renewal, from 1 millisecond to a day. Usually some seconds. If the
+    ///     time is too short, the lock is lost when the machine is busy. If it is too long, others wait long for the
+    ///     lock of a process that was killed.
     ///   - limit: how long to wait for the lock; zero to try only once; nil, the default, for no limit.
     ///   - database: the database of the lock; nil, the default, for the client's own.
     ///   - body: receives the held lock with its token.

@@ -18,8 +18,8 @@ import LarderRESP
 ///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
 ///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
 ///   was executed.
-/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once, except while it encodes the
-///   model, before it sends anything. The connection stays usable, and a request that was sent may still be executed.
+/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once; if it is encoding a model,
+///   after that. The connection stays usable, and a request that was sent may still be executed.
 /// - Requests of one task are executed in order, because each waits for its reply. There is no order between tasks.
 /// - Other servers that speak RESP can be used too, within the commands that they support.
 ///
@@ -139,10 +139,10 @@ public final class LarderClient: Sendable {
 }
 
 extension LarderClient {
-    /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; for root
-    /// `/run/larder/larder.sock`; `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; otherwise
-    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default. If that path does not exist and `LARDER_SOCKET`
-    /// is not set, clients use `/run/larder/larder.sock`, the socket of the machine's service, if it exists.
+    /// The default path of the socket, as in larderd. It is the first of these that applies: the environment variable
+    /// `LARDER_SOCKET`; for root `/run/larder/larder.sock`; `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is
+    /// set; `/tmp/larder-<uid>/larder.sock`. If that path does not exist and `LARDER_SOCKET` is not set, clients use
+    /// `/run/larder/larder.sock`, the socket of the machine's service, if it exists.
     public static var defaultSocketPath: String { DefaultSocket.clientPath }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A counting semaphore for tasks: a limited number of tasks have a permit at the same time; the others wait in order,
+/// A counting semaphore for tasks. A limited number of tasks have a permit at the same time; other tasks wait in order,
 /// for a limited time.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.

@@ -136,8 +136,8 @@ final class DatabaseStore: LinkEvents {
         ownConnections.close()
         lockQueues.close()
         waitingLinks.close()
-        // Empty the near cache now, before the loop notices the end of the connection: calls after this one must throw,
-        // and must not return values from the near cache.
+        // Empty the near cache now, before the loop notices the end of the connection: later calls must throw, and must
+        // not return values from the near cache.
         near?.setLive(false)
     }
 

@@ -5,11 +5,12 @@ import LarderRESP
 /// Waits for a lock and takes it. A caller waits first for earlier tasks of this process, then for its turn in the
 /// daemon's queue, then for the holder.
 ///
-/// The daemon's queue uses FETCH of a key that never has a value. The caller that gets the lease of that key is the
-/// head of the queue, and keeps the lease until it has the lock; the other callers wait for the lease. Only the head
-/// watches the lock's entry: it waits until the entry expires or the daemon reports its removal. The lease ends with
-/// its connection, so a killed waiter does not block others. The lease also ends after 30 seconds, so the queue may
-/// have several heads. This is safe, because only the lock's entry decides which caller gets the lock. A value type.
+/// The daemon's queue uses FETCH of a key that never has a value. The head of the queue is the caller that got the
+/// lease of that key. The head keeps the lease until it has the lock, and the other callers wait for the lease. Only
+/// the head watches the lock's entry: it waits until the entry expires or the daemon reports its removal. The lease
+/// ends with its connection, so a killed waiter does not block others. The lease also ends after 30 seconds, so the
+/// queue may have several heads. This is safe, because only the lock's entry decides which caller gets the lock. A
+/// value type.
 struct LockQueue: Sendable {
     /// The longest wait of one FETCH, in milliseconds: one day.
     private static let waitMost: Int64 = 86_400_000
@@ -78,8 +79,8 @@ struct LockQueue: Sendable {
     }
 
     /// Returns whether an error means that the daemon is not running, or exited before it answered. The request can
-    /// then be repeated: if the daemon has executed it, the lock's entry has this caller's value, so the caller gets
-    /// the lock again.
+    /// then be repeated, even if the daemon has executed it: the lock's entry then has this caller's value, so the
+    /// caller gets the lock again.
     private func isDaemonUnavailable(_ error: LarderClientError) -> Bool {
         error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }

@@ -38,7 +38,7 @@ enum NearAbsence {
 }
 
 /// A hash table of keys and entries, limited in number and bytes. It evicts with the SIEVE algorithm: a hand moves over
-/// the slots, and evicts the next entry that was not read since the hand last passed it.
+/// the slots, and evicts the first entry that was not read since the hand's last pass.
 ///
 /// Not thread-safe: guarded by the lock of ``NearCache``.
 struct NearTable {

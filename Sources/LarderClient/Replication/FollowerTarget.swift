@@ -44,8 +44,8 @@ struct FollowerTarget {
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
-        // If the target had entries of its own when it began to follow, the time of an entry does not show whether it
-        // was replicated. Then entries in `known` do not lose conflicts.
+        // If the target had entries of its own at first, an entry's time does not show whether the entry was
+        // replicated. So in this case, entries in `known` do not lose conflicts.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var missing: Set<[UInt8]> = []
         if let range = reply.range, let known { missing = try removeUnlisted(reply, range, known, &counts) }

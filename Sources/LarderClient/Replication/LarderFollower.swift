@@ -41,8 +41,8 @@ public final class LarderFollower {
     ///   - target: a client of the larder that receives the changes and stores the position.
     ///   - options: the changes to replicate.
     ///   - rule: resolves conflicts if both larders have changed an entry.
-    /// - Throws: `invalidArgument` if both are the same larder, or an option is invalid; `server` if one is not a
-    ///   larder that can be followed; errors of the clients' calls.
+    /// - Throws: `invalidArgument` if an option is invalid, or both clients use the same larder; `server` if one of the
+    ///   servers is not a larder that can be followed; errors of the clients' calls.
     public init(
         from source: BlockingLarderClient, to target: BlockingLarderClient, _ options: ReplicationOptions,
         rule: ReplicationRule = .later

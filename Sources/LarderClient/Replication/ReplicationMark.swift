@@ -11,8 +11,8 @@ struct ReplicationMark: Codable, Equatable {
     var position = "0"
     /// Whether a full pass has ever completed.
     var isComplete = false
-    /// During a full pass, in milliseconds since 1970: entries of the target that were stored up to this time, and that
-    /// the source does not list, are removed. Nil to remove none.
+    /// Used during a full pass, in milliseconds since 1970. Entries of the target that were stored up to this time are
+    /// removed if the source does not list them. Nil to remove none.
     var over: Int64?
     /// The time when the target began to follow, if it had entries of its own then; otherwise 0. Entries stored before
     /// this time need not be from the source.

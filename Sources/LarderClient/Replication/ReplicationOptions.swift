@@ -15,8 +15,8 @@ public struct ReplicationOptions: Sendable {
     /// from there. With nil, the path of the source's directory is used. If larders on several machines have the same
     /// path, give them names.
     public var sourceName: String?
-    /// The name of the target under which the source stores its own position, if the source follows the target too; nil
-    /// for the path of the target's directory.
+    /// The name of the target under which the source stores its own position, if the source follows the target too.
+    /// With nil, the path of the target's directory is used.
     public var targetName: String?
     /// Whether the target may have entries of its own when it begins to follow the source. Both are then merged: the
     /// later entry wins, and existing entries stay until the source changes them. If false, such a target is refused,

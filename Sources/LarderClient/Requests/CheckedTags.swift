@@ -54,9 +54,9 @@ struct CheckedTags: Hashable, Sendable {
         }
     }
 
-    /// Returns the words that remove entries instead of making them stale. If the last of several tags is spelled
-    /// `soft`, the daemon would read it as the option SOFT, so another tag is repeated after it. A single word `soft`
-    /// is read as a tag.
+    /// Returns the words that remove entries instead of making them stale. The daemon reads `soft` as the option SOFT
+    /// if it is the last of several words. So if the last tag is `soft`, another tag is repeated after it. A single
+    /// word `soft` is read as a tag.
     private static func hard(_ tags: [[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]] {
         func isOption(_ tag: [UInt8]) -> Bool {
             tag.count == 4 && zip(tag, "SOFT".utf8).allSatisfy { $0 & 0xDF == $1 }

@@ -31,12 +31,12 @@ public struct ClientOptions: Sendable {
     /// that another user has started at the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Called, on any thread, when a background fetch has failed: with the database, the key (printable, and cut to 64
-    /// bytes) and the error. The default is nil.
+    /// Called, on any thread, with the error when a background fetch has failed. The key is printable, and cut to 64
+    /// bytes. The default is nil.
     public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
-    /// Called, on any thread, when a fetch or an update treats an entry as missing because its value is not a model of
-    /// the cache's type: with the database, the key (printable, and cut to 64 bytes) and the error. The default is nil.
+    /// Called, on any thread, with the error when a fetch or an update treats an entry as missing because its value is
+    /// not a model of the cache's type. The key is printable, and cut to 64 bytes. The default is nil.
     public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
     /// Creates options. Each parameter is described at the property of its name; set the other properties afterwards.

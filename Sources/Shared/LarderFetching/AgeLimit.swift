@@ -18,8 +18,8 @@ package struct AgeLimit: Sendable {
     /// Records that a reply has arrived. Only the first call has an effect.
     package mutating func answered() { answeredAt = answeredAt ?? clock() }
 
-    /// The maximum age for a read now: at least the time since the first reply, less 2 milliseconds for rounding and a
-    /// thousandth for clock adjustments, because the store uses another clock.
+    /// The maximum age for a read now: at least the time since the first reply. The store uses another clock, so that
+    /// time is reduced: by 2 milliseconds for rounding, and by a thousandth for clock adjustments.
     package var now: Int64? {
         guard let maxAge, let answeredAt else { return maxAge }
         let waited = clock() - answeredAt

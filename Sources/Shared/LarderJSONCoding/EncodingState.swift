@@ -24,8 +24,8 @@ struct Level {
 
 /// The state of writing one JSON document.
 ///
-/// The text is appended to a buffer in the order in which the model encodes. This works for all models that finish a
-/// nested container before they continue with its parent, and that write each key once: for example models with
+/// The text is appended to a buffer in the order in which the model encodes. This works if a model finishes each nested
+/// container before it continues with the parent, and writes each key once. Most models do: for example those with
 /// synthesized `encode(to:)`, subclasses, and enums with associated values. Other models make the document *irregular*:
 /// nothing more is written, and ``JSONCoder`` lets Foundation encode the model from the start.
 ///

@@ -1,5 +1,5 @@
-// The only file of this module that imports Foundation: for its types that have a special JSON form, and for its
-// coders, which are used in rare cases.
+// The only file of this module that imports Foundation. It needs Foundation's types that have a special JSON form, and
+// Foundation's coders for rare cases.
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials

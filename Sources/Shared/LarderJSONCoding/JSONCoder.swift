@@ -1,14 +1,14 @@
 /// Encodes and decodes Codable models as JSON, several times as fast as Foundation's coders, with the same results.
 ///
 /// Writes the same text as Foundation's `JSONEncoder` with `.withoutEscapingSlashes` and the default strategies. There
-/// are two differences: an object's fields are in the model's order (Foundation's order is random), and encoding a
-/// `Decimal` that is not a number throws (Foundation writes a text that it cannot decode). Accepts the same texts as
-/// Foundation's `JSONDecoder`, with the same values.
+/// are two differences. An object's fields are in the model's order, while Foundation's order is random. Encoding a
+/// `Decimal` that is not a number throws, while Foundation writes a text that it cannot decode. Accepts the same texts
+/// as Foundation's `JSONDecoder`, with the same values.
 ///
-/// Foundation's coders are used in rare cases. They encode models that write into a nested container after they have
-/// continued with its parent, that write a key twice, or that nest deeper than about 500 levels. In these cases
-/// `encode(to:)` is called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259; Foundation accepts
-/// some of these.
+/// Foundation's coders are used in rare cases. They encode models that nest deeper than about 500 levels, that write a
+/// key twice, or that write into a nested container after continuing with its parent. In these cases `encode(to:)` is
+/// called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259, because Foundation accepts some of
+/// these.
 ///
 /// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Larder writes their descriptions,
 /// which never contain values of the text.
@@ -62,8 +62,8 @@ package struct JSONCoder: Sendable {
     }
 
     /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
-    /// - Parameter madeBytes: is set to an upper bound of the memory, in bytes, that the decoder has allocated for the
-    ///   value in addition to its inline value; nil if Foundation decoded it.
+    /// - Parameter madeBytes: is set to an upper bound, in bytes, of the memory that the decoder has allocated for the
+    ///   value, without its inline value; nil if Foundation decoded it.
     package func decode<Value: Decodable>(
         _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
     ) throws -> Value {

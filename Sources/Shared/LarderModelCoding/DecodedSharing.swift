@@ -2,8 +2,8 @@
 ///
 /// A cache keeps decoded models of `Sendable` types in memory and returns them to several readers. For plain values
 /// this makes no difference. Objects, and collections and optionals of objects, are never shared. But if a `Sendable`
-/// struct *contains* an object, two readers get the same object, and each sees the changes that the other makes to it.
-/// If each reader must have its own object, or if decoding has side effects, let the model conform to this protocol:
+/// struct *contains* an object, all readers get the same object, and see each other's changes of it. If each reader
+/// must have its own object, or if decoding has side effects, let the model conform to this protocol:
 ///
 /// ```swift
 /// struct Session: Codable, Sendable, DecodedEachTime { var log: Logbook }    // Logbook is a class with a lock inside

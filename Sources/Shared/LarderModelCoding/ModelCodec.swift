@@ -27,8 +27,8 @@ public struct ModelCodec: Sendable {
     package let kind: Kind
 
     /// The default. Models are stored as ``json``, but bytes (`Data`, `[UInt8]`, `ContiguousArray<UInt8>`) and text
-    /// (`String`, as UTF-8) are stored unchanged. An entry stored as one of these types, or by another program, can be
-    /// read as any of them or as an optional of one. Entries that were stored as JSON are decoded as JSON.
+    /// (`String`, as UTF-8) are stored unchanged. Bytes and text, also those from other programs, can be read as any of
+    /// these types or as an optional of one. Entries that were stored as JSON are decoded as JSON.
     ///
     /// Text is not stored as JSON: most other programs store text without quotes and cannot specify a codec. So a text
     /// has the same bytes whichever program stores it, and a client rarely needs to ask the daemon for the codec.

@@ -15,7 +15,7 @@ public struct CacheChange: Hashable, Sendable {
         case evicted
         /// An entry has expired, and no new entry was stored under its key.
         case expired
-        /// Many entries were removed: all entries of the database, or, if there are ``CacheChange/tags``, all entries
+        /// Many entries were removed. Without ``CacheChange/tags``: all entries of the database. With tags: all entries
         /// with one of these tags (which may also have been made stale instead). The keys are not reported.
         case purged
         /// Changes were lost, because too many were pending or the connection was lost. Any entry may have changed, so

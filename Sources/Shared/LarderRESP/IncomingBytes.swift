@@ -78,11 +78,11 @@ struct IncomingBytes: ~Copyable {
         buffer.shrink()
     }
 
-    /// Parses a line in the usual form (one type byte, up to 18 digits without leading zeros, CR LF) at the cursor, and
-    /// moves the cursor behind it.
+    /// Parses the line at the cursor, and moves the cursor past it, if the line has the usual form: one type byte, up
+    /// to 18 digits without leading zeros, CR LF.
     ///
     /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also returns nil if
-    /// that method has searched the line before: a line in many small pieces must not be read again for each piece.
+    /// that method has already searched the line, because a line in many pieces must not be read again for each piece.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }

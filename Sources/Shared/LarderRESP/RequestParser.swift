@@ -98,8 +98,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
     }
 
-    /// Returns all arguments of the current command, which must exist. It is declared as mutating, although it changes
-    /// nothing, because the compiler would copy the whole parser to call a function that is not mutating.
+    /// Returns all arguments of the current command, which must exist. Changes nothing, but is declared as mutating: to
+    /// call a function that is not mutating, the compiler would copy the whole parser.
     package mutating func currentArguments() -> RequestArguments {
         precondition(phase == .complete, "there is no current command")
         return RequestArguments(
@@ -121,9 +121,9 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Finds consecutive requests `GET key` in the usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000
-    /// bytes), starting with the next command. Does not consume them: call ``skip(_:)`` for that. The keys are valid
-    /// until the next mutating call.
+    /// Finds consecutive requests `GET key`, starting with the next command, if they have the usual form: `*2`, `$3`,
+    /// `GET` or `get`, a key of less than 1,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys are
+    /// valid until the next mutating call.
     /// - Parameters:
     ///   - keys: is filled with the keys.
     ///   - ends: is filled with the end of each request, in bytes from the start of the first one.

@@ -16,8 +16,8 @@ package final class SocketFile {
     package private(set) var hasMadeDirectory: Bool
     private var device: dev_t
     private var inode: ino_t
-    /// The descriptor of the locked file `<path>.lock`. The lock is taken before the path is checked, so that only one
-    /// of two daemons that start at the same time gets the path.
+    /// The descriptor of the locked file `<path>.lock`. The lock is taken before the path is checked. So if two daemons
+    /// start at the same time, only one of them gets the path.
     private var lockDescriptor: Int32
 
     /// The names of the program and of its option for the socket's path, for error messages.

@@ -43,10 +43,10 @@ public struct EntryPolicy: Hashable, Sendable {
     /// The entry expires a policy's interval after it is stored.
     public static func policy(_ policy: UpdatePolicy) -> EntryPolicy { EntryPolicy(.policy(policy)) }
 
-    /// The entry expires this long after it is stored: `.after(.seconds(90))`. Rounded to whole milliseconds. The call
-    /// that stores the entry throws `invalidArgument` unless the interval is at least a millisecond and at most
-    /// 9,000,000,000 seconds (about 285 years): zero and negative intervals are errors. For a given deadline, which may
-    /// be in the past, use ``until(millisecondsSince1970:)``.
+    /// The entry expires this long after it is stored: `.after(.seconds(90))`. Rounded to whole milliseconds. The
+    /// interval must be from one millisecond to 9,000,000,000 seconds (about 285 years); otherwise the call that stores
+    /// the entry throws `invalidArgument`. For a given deadline, which may be in the past, use
+    /// ``until(millisecondsSince1970:)``.
     public static func after(_ duration: Duration) -> EntryPolicy { EntryPolicy(.duration(duration)) }
 
     /// The entry expires this many seconds after it is stored, with fractions. Limits as for ``after(_:)``; not NaN.

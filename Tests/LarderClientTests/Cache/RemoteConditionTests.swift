@@ -278,8 +278,8 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// If a transaction, snapshot or connection could be used after its closure has returned, it would read from
-    /// another caller's transaction, or current data instead of the snapshot's.
+    /// After its closure has returned, a transaction or connection could read from another caller's transaction, and a
+    /// snapshot could return current data.
     @Test("transactions, snapshots and connections throw `closed` after their closure has returned")
     func objectsUsedAfterTheirClosureThrowClosed() async throws {
         try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in

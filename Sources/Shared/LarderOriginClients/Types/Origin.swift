@@ -68,8 +68,8 @@ public protocol Origin: AnyObject, Sendable {
     /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as for a lost connection.
     func hold(_ reason: String?)
 
-    /// Whether an entry that was read with this stamp is still current at the origin, provided that the listener has
-    /// received no invalidation of the entry. Takes a few nanoseconds, without a lock.
+    /// Whether an entry that was read with this stamp is still current at the origin, unless the listener has received
+    /// an invalidation of the entry. Takes a few nanoseconds, without a lock.
     /// - Parameter now: the current time of the monotonic clock, in nanoseconds.
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool
 

@@ -20,7 +20,7 @@ public struct OriginLimits: Hashable, Sendable {
 
     public init() {}
 
-    /// The staleness limit, in milliseconds: a read of a verified entry may miss a write for at most this long after
-    /// the origin has acknowledged the write to any client.
+    /// The staleness limit, in milliseconds. For at most this long after the origin has acknowledged a write to any
+    /// client, a read of a verified entry may return the previous value.
     public var staleness: Int { heartbeat + heartbeatLimit }
 }

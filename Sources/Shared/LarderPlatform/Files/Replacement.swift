@@ -1,7 +1,7 @@
 /// Replaces the content of a small file: writes and syncs a second file in the same directory, and then renames it.
 ///
-/// If `keepsSpare` is set, the second file (the spare) is always kept ready with 4 KiB of disk space, so that a small
-/// file can be replaced even if the disk is full.
+/// If `keepsSpare` is set, the second file (the spare) always exists, with 4 KiB of disk space. So a small file can be
+/// replaced even if the disk is full.
 ///
 /// For one thread at a time. At most one replacement of a file may exist at a time.
 package final class Replacement {
@@ -24,8 +24,8 @@ package final class Replacement {
         do throws(FileError) {
             try Self.write(bytes, to: Self.spare(of: path))
         } catch {
-            // Remove the file unless the disk is full: after a failed fsync its content on the disk is unknown, so the
-            // next attempt must use a new file. If the disk is full, keep the spare's reserved space.
+            // Remove the file, because its content on the disk is unknown after a failed fsync: the next attempt must
+            // use a new file. But if the disk is full, keep the spare's reserved space.
             if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
             throw error
         }
