@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The previous backup. The new backup gets hard links to its tables if they have the same content.
+/// The previous backup. The new backup gets hard links to those of its tables that have the same content.
 ///
 /// The contents are compared, because tables with the same name and length may differ: two larders restored from one
 /// backup give their new tables the same names. In addition, files of the previous backup may have been damaged since

@@ -131,8 +131,8 @@ extension Cache {
         }
     }
 
-    /// Prepares the counting of removals: only removed keys that had an entry count in the statistics. For that, the
-    /// keys to remove are read, and the entry cache in memory keeps the results.
+    /// Prepares the statistics, in which a removal counts only if its key has an entry. For that, reads the keys to
+    /// remove, so that the entry cache in memory keeps the results.
     /// - Returns: whether the batch must itself load the previous entries of its keys.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
         if changes.contains(where: \.keepsPrevious) { return true }

@@ -25,8 +25,7 @@ public struct CacheStatistics: Hashable, Sendable {
         public let misses: Int
         /// The number of entries that were stored.
         public let writes: Int
-        /// The number of fresh entries that were removed. For `removeAll(counting: true)`, all entries that the
-        /// call removed count, including expired ones.
+        /// The number of fresh entries that were removed. `removeAll(counting: true)` also adds expired ones.
         public let removals: Int
         /// The number of calls of `removeAll` that emptied the database.
         public let purges: Int

@@ -17,7 +17,7 @@ struct EntryWrite: Sendable {
         case equal(Payload)
         /// The fresh entry, or its absence, is unchanged since it was read.
         case unchanged(Record?)
-        /// The lease with this token, under which the value was fetched, is still valid.
+        /// The lease (the exclusive right to fetch the key) with this token is still valid.
         case lease(UInt64)
     }
 

@@ -32,7 +32,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private struct Change {
         /// The last invalidation by any source.
         var last: UInt64 = 0
-        /// The last invalidation by the program. A confirmation of a write by the origin does not cancel it.
+        /// The last invalidation by the program. It still applies when the origin confirms a write afterwards.
         var demanded: UInt64 = 0
     }
 

@@ -100,8 +100,8 @@ public final class OriginCache: Sendable {
     }
 
     /// Stops listening for changes, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
-    /// ``LarderError/Code/closed``, and their tasks are cancelled: a write may have been done, or may still be done.
-    /// Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those limits.
+    /// ``LarderError/Code/closed``, and their tasks are cancelled. A cancelled write may still take effect at the
+    /// origin. Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those limits.
     public func close() {
         endListening()
         changes.lost()

@@ -70,8 +70,8 @@ public struct CacheOptions: Sendable {
     /// The source of time. The default is the system's clocks; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
     /// A handler for events that an operator should see, such as a failed fsync in the background. It is called from
-    /// any thread, and must not call the cache, because locks may be held. A larder has one handler: caches of one
-    /// larder use copies of the same options, or leave it nil. The default is nil.
+    /// any thread, and must not call the cache, because locks may be held. A larder has one handler, so all its caches
+    /// must use copies of the same options, or leave it nil. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
 
     /// The names of the options of the larder that the program has set.

@@ -105,7 +105,7 @@ void EndInstalling() {
   if (const larder_leveldb_merge_hook hook = merge_hook.load()) hook(directory.c_str(), 0);
 }
 
-/// A manifest. When one of its edits is synced, the tables of a merge replace those that were merged.
+/// A manifest. When an edit is synced, the new tables of a merge replace the tables that were merged.
 ///
 /// An edit must not be in the file before the names of its tables are durable. LevelDB's own class syncs the directory
 /// in Sync(), but has already written the edit in Flush(). So the edit may reach the disk first, and a power failure

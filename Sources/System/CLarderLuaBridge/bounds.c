@@ -161,7 +161,7 @@ static void check_moves(lua_State *lua, double moves) {
     if (moves > MOVES_HEAVY) larder_script_check(lua);
 }
 
-/// Lua moves an element for each position after the given one, which may be far below the first element.
+/// Lua moves an element for each position after the given one, even if that is far below the first element.
 static int insert(lua_State *lua) {
     if (lua_istable(lua, 1) && lua_gettop(lua) == 3) {
         int position = luaL_checkint(lua, 2);

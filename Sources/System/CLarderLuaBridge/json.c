@@ -1,4 +1,4 @@
-// cjson. Lua's memory limit does not include its buffers, so the size of the output is computed before it is written.
+// cjson. Lua's memory limit does not include cjson's buffers, so the size of the output is computed before writing.
 #include "state.h"
 
 #include <string.h>

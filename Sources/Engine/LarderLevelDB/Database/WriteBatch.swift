@@ -1,8 +1,8 @@
 import CLarderLevelDB
 
 /// A list of puts and deletes. ``Database/write(_:options:)`` applies either all of them, in the order in which they
-/// were added, or none. A batch does not belong to a database: it may be written to several, and writing does not
-/// change it.
+/// were added, or none. A batch does not belong to a database: it may be written to several databases, and writing does
+/// not change it.
 ///
 /// LevelDB writes the whole batch as one log record, and copies it to its memory: some megabytes are fine, gigabytes
 /// are not.

@@ -4,8 +4,8 @@ struct LogHole {
     var byteCount: Int
     var reason: String
     /// The kind of the hole's only fragment, from its header; nil if unknown. It is known if only the fragment's
-    /// checksum is wrong, and a valid fragment or the end of the block follows. Adjacent fragments of the kind `middle`
-    /// of which this is true are one hole of this kind.
+    /// checksum is wrong, and a valid fragment or the end of the block follows. Adjacent fragments of this sort, if
+    /// their kind is `middle`, are one hole.
     var claim: LogFragmentKind?
     /// The number of bytes of a record in the hole, without fragment headers; nil if unknown. Only correct if the hole
     /// is within one record.

@@ -60,8 +60,8 @@ struct SalvagePlan {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, although CURRENT does not name it")
-            // If CURRENT names another manifest, which is unusable, this one may be older than the tables. If the
-            // caller has noted a manifest, older ones were skipped above, so this one is current.
+            // If CURRENT names another manifest, which cannot be used, `name` may be older than the tables. If the
+            // caller has noted a manifest, older manifests were skipped above, so `name` is current.
             if named != nil, noted == nil {
                 report.isComplete = false
                 report.notes.append("\(name) may be older than the other files: removed entries may have come back")
