@@ -11,7 +11,7 @@ struct Importer {
         var imported = 0
         /// Entries that had expired, and were not imported.
         var expired = 0
-        /// Entries that were not imported, because the larder has a newer or, with ``Choice/keepsExisting``, a fresh one.
+        /// Entries not imported, because the larder has a newer one or, with ``Choice/keepsExisting``, a fresh one.
         var kept = 0
         /// Entries that the options exclude.
         var leftOut = 0

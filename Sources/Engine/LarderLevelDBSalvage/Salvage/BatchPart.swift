@@ -99,8 +99,8 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// Checks the entries of the tail from `offset`, where an entry must begin. Returns where they begin, and how many
-    /// they are; nil if any of them is invalid.
+    /// Checks the entries of the tail from `offset`, where an entry must begin. Returns their beginning and their
+    /// number; nil if any of them is invalid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
