@@ -13,7 +13,7 @@ import Testing
         #expect(call("CONFIG SET timeout 5 maxclients 7") == Wire.ok)
         #expect(call("CONFIG GET timeout maxclients") == Wire.bulks("timeout", "5", "maxclients", "7"))
         #expect(server.state.settings.clientsMax.read() == 7)
-        // One invalid setting makes CONFIG SET fail without changing any.
+        // If one setting is invalid, CONFIG SET fails and changes no setting.
         #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
         // One call may not set an option twice, not even by two of its names.
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    /// Scripts fail in the same way on the fast path, which begins with the second run, and elsewhere.
+    /// Scripts fail in the same way with and without the fast path, which is used from the second run on.
     @Test func infoCountsScriptsThatFail() throws {
         let call = try SocketlessServer().connect()
         let script = "redis.call('set',KEYS[1],'1') error('no')"

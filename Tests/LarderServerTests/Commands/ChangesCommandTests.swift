@@ -44,8 +44,8 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
-    /// A change that is made during a fetch invalidates the fetched value, even if the key had no entry, and whether or
-    /// not the database has followers.
+    /// A change during a fetch invalidates the fetched value. This also applies if the key had no entry, and if the
+    /// database has no followers.
     @Test(
         "replicated removals and purges end leases, so values fetched before them are not stored",
         arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// A purge has a later version than the entries that it removes, and an earlier version than entries stored after
-    /// it, even if the clock is behind.
+    /// the purge. This holds even if the clock is behind.
     @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
     func entriesStoredAfterAPurgeHaveALaterVersion(_ purge: String) throws {
         let server = try SocketlessServer(policy: .never)
@@ -154,7 +154,7 @@ import Testing
         #expect(other("EXEC") == Wire.array(Wire.ok))
         let notified = try changes()
         #expect(notified.contains(Wire.bulk("removed")) && notified.contains(Wire.bulk("gone")), "\(notified)")
-        // Changes from another larder are forwarded to the next one, and stop at a larder that has already applied
+        // Changes from another larder are forwarded to the next larder. They stop at a larder that has already applied
         // them.
         #expect(call("UNPLACE away 5-7") == "+absent\r\n")
         #expect(try changes().contains(Wire.bulk("5-7") + Wire.bulk("away")))
@@ -166,8 +166,8 @@ import Testing
         #expect(call("DEL gone") == Wire.int(0))
     }
 
-    /// A follower may still have entries that were evicted here: the purge of a prefix is reported as one change,
-    /// before the removals.
+    /// A follower may still have entries that were evicted here. So the purge of a prefix is reported as one change,
+    /// before the removals of single entries.
     @Test func aPrefixPurgeIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()

@@ -5,8 +5,8 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Tests of commands that must read from the disk: they run on threads that may block, while their event loop keeps
-/// serving all other clients. If entries get no memory, every entry in LevelDB must be read from the disk.
+/// Tests of commands that must read from the disk. They run on threads that may block, while their event loop serves
+/// all other clients. Without memory for entries, every entry in LevelDB must be read from the disk.
 @Suite(.serialized) struct ColdCommandTests {
     /// Counts the slices (runs of commands on a thread that may block), and makes each slice wait at a gate.
     private final class Slices: Sendable {
@@ -304,7 +304,7 @@ import Testing
         }
     }
 
-    /// Only a long comparison leaves the event loop. Its reads count once.
+    /// A long comparison leaves the event loop, a short one does not. The reads are counted once.
     @Test func aShortComparisonRunsOnTheEventLoop() throws {
         let client = try SocketlessServer().connect()
         #expect(client(["MSET", "a", "x", "b", "xy", "long", String(repeating: "ab", count: 1000)]) == Wire.ok)

@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    /// Like the previous test, for entries that are only in LevelDB. An expired entry is counted when it is read if
-    /// there is memory for entries, and otherwise only when it is removed.
+    /// Like the previous test, for entries that are only in LevelDB. If there is memory for entries, an expired entry
+    /// is counted when it is read. Otherwise, it is counted only when it is removed.
     @Test(arguments: [(1 << 20, "1"), (0, "0")])
     func aReadCountsAnExpiredEntryOnDiskOnce(_ memoryBytes: Int, _ found: String) throws {
         let server = try SocketlessServer { $0.memoryBytes = memoryBytes }

@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// SET with KEEPTTL that refreshes a stale entry keeps the length of the entry's lifetime, but starts it again,
-    /// because the previous deadline has passed.
+    /// A SET with KEEPTTL refreshes a stale entry. The new lifetime has the same length as the previous one, but starts
+    /// now, because the previous deadline has passed.
     @Test func aRefreshWithKEEPTTLKeepsLifetimeGraceAndTags() throws {
         let server = try SocketlessServer(policy: .low)
         let one = server.connect()

@@ -332,7 +332,7 @@ extension TestClient {
         // The order of the waits differs from the order of the connections.
         for index in [3, 1, 2] { #expect(clients[index].fetch("k MAXAGE 0 WAIT 5000") == nil) }
         _ = clients[0](removal)
-        // Removing a key ends a lease even if the key has no entry, but only once.
+        // The removal ends one lease, even if the key has no entry. A GETDEL of a missing key is not a removal.
         guard removal != "GETDEL k" || isStored else { return }
         #expect(clients[3].takeFetched()?.state == "lead")
         for index in [1, 2] {

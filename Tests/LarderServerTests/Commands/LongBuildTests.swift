@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Tests of commands that have few bytes but build long values.
+/// Tests of short commands that build long values.
 @Suite(.serialized) struct LongBuildTests {
     private static let end = Database.largeValueBytesMin
 

@@ -5,8 +5,8 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Tests of commands with long values: they have the same effect as with short ones, and other clients need not wait
-/// for them.
+/// Tests of commands with long values. They have the same effect as commands with short values, and other clients need
+/// not wait for them.
 @Suite(.serialized) struct LongCommandTests {
     private static let long = [UInt8](repeating: 0x78, count: Database.largeValueBytesMin + 7)
 

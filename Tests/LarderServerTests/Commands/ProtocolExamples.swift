@@ -1,6 +1,6 @@
-/// Requests and replies of Redis' commands; docs/Protocol.md shows examples of Larder's own commands. A line that
-/// begins with `> ` is sent unchanged; the following lines are the RESP2 reply. The tests send them all, each group to
-/// its own server with `--policy never`.
+/// Requests and replies of Redis' commands; docs/Protocol.md shows examples of Larder's own commands. The text after `>
+/// ` is a request; the lines after it are its RESP2 reply. The tests send all requests, each group to its own server
+/// with `--policy never`.
 enum ProtocolExamples {
     /// The group of the commands for values that are not strings.
     static let otherTypes = "other types"

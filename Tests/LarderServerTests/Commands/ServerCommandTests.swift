@@ -150,8 +150,8 @@ import Testing
         #expect(CommandTable.find(String(repeating: "get", count: 20)) == nil)
     }
 
-    /// A call with one word too few, or one too many for a command with a fixed number of words, causes an error that
-    /// names the command.
+    /// A call has one word too few, or, for a command with a fixed number of words, one word too many. The error names
+    /// the command.
     @Test("a wrong number of arguments is an error that names the command") func arity() throws {
         let call = try SocketlessServer().connect()
         // EXEC is excluded: its error also reports that the queued commands are discarded.

@@ -106,8 +106,8 @@ import Testing
         #expect(one("SET other v TAGS 1 unrelated TOKEN \(token)") == Wire.ok)
     }
 
-    /// A purge of any tag that the key's entry has ends the lease, because the value being fetched may be older than
-    /// the purge. This holds even if the value is then stored without that tag.
+    /// A purge of any tag of the key's entry ends the lease. The value being fetched may be older than the purge, even
+    /// if it is then stored without that tag.
     @Test func aPurgeOfAnyTagOfAnEntryEndsItsLease() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())

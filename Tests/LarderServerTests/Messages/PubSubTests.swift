@@ -96,7 +96,7 @@ import Testing
         #expect(notified.map(String.init) == patterns)
     }
 
-    /// Messages that are published before an UNSUBSCRIBE arrive before the reply to it, and none arrives later.
+    /// Messages that are published before an UNSUBSCRIBE arrive before its reply. No message arrives after that reply.
     @Test func pendingMessagesArriveBeforeTheUnsubscribeReply() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())

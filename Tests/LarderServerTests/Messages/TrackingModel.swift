@@ -28,8 +28,8 @@ struct TrackingModel {
 
     struct Broken: Error, CustomStringConvertible { let description: String }
 
-    /// The client gets invalidations for all keys with this prefix; if it is nil, for all keys that the client has
-    /// read.
+    /// A client with a prefix gets invalidations for all keys with this prefix. If it is nil, the client gets
+    /// invalidations for the keys that it has read.
     let prefix: String?
     /// Whether the client is not notified of its own changes.
     let isNoLoop: Bool

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of clients that cache the values that they read, with random changes: once all messages have arrived, no
+/// Tests of clients that cache the values that they read, with random changes. Once all messages have arrived, no
 /// cached value is out of date.
 @Suite(.timeLimit(.minutes(10))) struct TrackingModelTests {
     /// For a long run overnight: `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter TrackingModelTests`.
@@ -25,8 +25,8 @@ import Testing
     }
 }
 
-/// One random sequence of commands, with clients that track, clients that only write, and an observer for each database
-/// that reads the true values.
+/// One random sequence of commands. Some clients track the keys that they read, others only write. An observer for each
+/// database reads the true values.
 private final class TrackingRun {
     private typealias Place = TrackingModel.Place
     private typealias Request = TrackingModel.Request
@@ -135,8 +135,8 @@ private final class TrackingRun {
         let options = optionsOf[index]
         switch random.below(12) {
         case 0 where models[index].prefix == nil:
-            // Only clients without broadcast select a database with a policy, because broadcasts for entries that
-            // follow a policy are delayed until their space is reclaimed.
+            // Only clients without broadcast select a database with a policy. Broadcasts for entries that follow a
+            // policy are delayed until the entries' space is reclaimed.
             models[index].database = random.below(2)
             send(index, "SELECT \(models[index].database)", .ignore)
         case 1 where options != nil: send(index, "CLIENT TRACKING ON \(again(options ?? ""))", .ignore)
@@ -145,8 +145,8 @@ private final class TrackingRun {
                 random.oneIn(2) ? read(index, isCaching: nil) : change(index)
             }
             if models[index].isNoLoop {
-                // Put reads last: a later command that might change a key would count as a change here, even if it has
-                // no effect.
+                // Put reads last. The model counts every later command that might change a key as a change, even if the
+                // command has no effect.
                 actions = actions.filter { !$0.1.isRead } + actions.filter { $0.1.isRead }
             }
             send(index, "MULTI", .ignore)

@@ -110,8 +110,8 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// As in Redis, a client that has read a key is notified of its own change before it reads the key again, and only
-    /// once. So a larder that uses this server as its origin may keep the value that it reads after its own write.
+    /// As in Redis, a client that has read a key is notified of its own change once, before it reads the key again. So
+    /// a larder that uses this server as its origin may keep the value that it reads after its own write.
     @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {
         let (server, reader, writer) = try Self.start()
         if isRead { _ = reader("GET k") }

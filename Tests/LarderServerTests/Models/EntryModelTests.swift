@@ -520,7 +520,7 @@ private final class EntryRun {
         let isSoft = !random.oneIn(3)
         let gone = model.databases[database].entries.filter { model.state($0.value, database) == .gone }
         if isSoft, !gone.isEmpty {
-            // Remove entries whose grace ended because of an earlier soft purge: if their space was not reclaimed yet,
+            // Remove entries whose grace ended because of an earlier soft purge. If their space was not reclaimed yet,
             // this purge would make them stale again.
             _ = call(database, ["PURGE", "EXPIRED"], mayWrap: false)
             for key in gone.keys { model.databases[database].entries[key] = nil }
@@ -554,8 +554,8 @@ private final class EntryRun {
         try expect(call(database, ["POLICY", policy], mayWrap: false), Wire.ok, "POLICY")
     }
 
-    /// Finds an entry of another database that follows the policy, and that would have expired under an earlier policy
-    /// of the database `target`.
+    /// Finds an entry of another database that follows the policy, and is so old that it would have expired under an
+    /// earlier policy of the database `target`.
     private func olderThanAPolicy(_ target: Int) -> (Int, String)? {
         anyFresh(besides: target) { $0.rule == .governed && $0.storedAt <= model.databases[target].deadBefore }
     }

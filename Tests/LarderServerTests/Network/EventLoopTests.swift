@@ -30,8 +30,8 @@ import Testing
         }
     }
 
-    /// A client that closes its sending side still gets every reply, even if its commands have to wait until it has
-    /// read earlier replies.
+    /// A client that closes its sending side still gets every reply. This holds even if its commands wait until the
+    /// client has read earlier replies.
     @Test(arguments: [1, 2]) func halfClosedClientsGetTheirReplies(_ threads: Int) throws {
         var limits = Limits()
         limits.outputBytesPause = 50_000

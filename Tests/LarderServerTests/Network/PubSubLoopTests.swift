@@ -107,8 +107,8 @@ import Testing
         for publisher in publishers { publisher.join() }
     }
 
-    /// A subscriber that does not read is disconnected at the limit, and other subscribers still get their messages.
-    /// The limit is set at the start, or while clients are connected, or is a soft limit with a period of 0 seconds.
+    /// A subscriber that does not read is disconnected at the limit. Other subscribers still get their messages. The
+    /// limit is set at the start or while clients are connected, or it is a soft limit with a period of 0 seconds.
     @Test(
         arguments: [1, 2],
         [

@@ -63,8 +63,8 @@ import Testing
         #expect(other.reads == expected)
     }
 
-    /// Reads a file in the first format, which did not record how a database learns of changes, because there was only
-    /// one way.
+    /// Reads a file in the first format. It did not record how a database learns of changes, because there was only one
+    /// way.
     @Test func originsFilesOfThePreviousFormatAreRead() throws {
         let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
         var file = OriginFile()

@@ -14,8 +14,8 @@ import Testing
         #expect(fixture.origin.takeCommands() == [])
     }
 
-    /// These commands are refused, because the entry would not exist at the origin, and MOVE would also remove it from
-    /// its previous database.
+    /// These commands are refused, because the entry would not exist at the origin. MOVE would also remove the entry
+    /// from its previous database.
     @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
     func entriesCannotBeMovedToADatabaseWithAnOrigin(_ line: String) throws {
         let fixture = try OriginFixture()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of clients that cache data read from a database with an origin: they are notified of changes of every value
+/// Tests of clients that cache data read from a database with an origin. They are notified of changes of every value
 /// that they cache.
 @Suite struct OriginTrackingTests {
     private struct Fixture {

@@ -4,8 +4,9 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of random writes that wait for an origin, which fails, replies late and recovers, with restarts between any
-/// two steps. Each read returns the last acknowledged write, and in the end the origin has the last write of each key.
+/// Tests of random writes that wait for an origin. The origin fails, replies late and recovers, and the server may
+/// restart between any two steps. Each read returns the last acknowledged write. In the end, the origin has each key's
+/// last write.
 @Suite struct OutboxModelTests {
     private struct Difference: Error, CustomStringConvertible { let description: String }
 

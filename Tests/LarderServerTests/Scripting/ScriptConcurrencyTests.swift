@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ScriptConcurrencyTests {
     private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
 
-    /// Runs long scripts and simple increments of one counter: no increment is lost, and no client sees the
+    /// Runs long scripts and simple increments of one counter. No increment is lost, and no client sees the
     /// intermediate state of a script.
     @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
         let server = try InProcessServer(threads: threads, limits: Self.patient)

@@ -180,8 +180,8 @@ import Testing
         #expect(call.takeSendable() == String(repeating: Wire.bulk(text), count: 2))
     }
 
-    /// While a database cannot be opened, each command on it returns an error. It works again as soon as it can be
-    /// opened.
+    /// While a database cannot be opened, each command on it returns an error. The database works again as soon as it
+    /// can be opened.
     @Test("commands on a database that cannot be opened return errors")
     func commandsOnAnUnopenableDatabaseReturnErrors() throws {
         let server = try SocketlessServer()

@@ -30,8 +30,8 @@ import Testing
     private static let library =
         "#!lua name=l\nredis.register_function('f', function(k) return redis.call('set', k[1], 'AFTER') end)"
 
-    /// Runs scripts after a command of the same pipeline that revokes the rights: scripts on the fast path, and scripts
-    /// that run on the loop.
+    /// In one pipeline, a command revokes the rights, and scripts follow. Some scripts use the fast path, others run on
+    /// the loop without it.
     @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func newRightsApplyToTheNextScript(_ how: String) throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")

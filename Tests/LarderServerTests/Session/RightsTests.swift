@@ -21,8 +21,8 @@ import Testing
         return rules
     }
 
-    /// Returns a server where the reader may read all databases, the writer may write `shop` and read 0, and the keeper
-    /// may write all databases.
+    /// Returns a server with three users. The reader may read all databases. The writer may write `shop` and read 0.
+    /// The keeper may write all databases.
     private func server() throws -> SocketlessServer {
         try SocketlessServer(
             rules: Self.rules(
@@ -362,8 +362,8 @@ import Testing
         #expect(owner("CLIENT TRACKING ON REDIRECT \(reader.session.id)") == Wire.ok)
     }
 
-    /// A client is not notified of a key in a database that it may not read, even if it has read a key with the same
-    /// name in its own database. It is notified of its own key.
+    /// A client has read a key in its own database, and is notified of this key. It is not notified of a key with the
+    /// same name in a database that it may not read.
     @Test("a tracking client is not notified of keys in databases that it may not read")
     func trackingClientsAreNotNotifiedOfUnreadableKeys() throws {
         let server = try server()

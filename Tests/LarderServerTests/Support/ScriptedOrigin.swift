@@ -71,7 +71,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Makes replies wait for ``answer()`` from now on.
     func hold() { lock.withLock { holdsAnswers = true } }
 
-    /// Makes replies wait no longer.
+    /// Ends the effect of ``hold()``.
     func letGo() { lock.withLock { holdsAnswers = false } }
 
     /// Sends the waiting replies in order, with the values from the time of their requests.
@@ -147,7 +147,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     }
 
     /// Sets the upstream chain that the origin reports.
-    /// - Parameter next: the chain to return after the first request; nil for the same one.
+    /// - Parameter next: the chain to return after the first request; nil for the same chain.
     func setPath(_ path: [String], then next: [String]? = nil) {
         lock.withLock { (pathBehind, afterPath) = (path, next) }
     }

@@ -6,8 +6,8 @@ import Testing
 
 @testable import LarderServer
 
-/// A server without sockets: sessions on an engine in its own directory, a clock that the test advances, and commits
-/// that the test requests.
+/// A server without sockets. It has sessions on an engine in its own directory. The test advances the clock, and
+/// requests the commits.
 final class SocketlessServer {
     let directory: TemporaryDirectory
     let time: ManualTimeSource
@@ -130,8 +130,8 @@ final class TestClient {
     private(set) var pauses: [String] = []
     /// The number of times that a command had to move to a thread that may read the disk.
     private(set) var colds = 0
-    /// The time at which a waiting command runs again unless it is woken before, in milliseconds of the monotonic
-    /// clock; nil if no command waits.
+    /// The time at which a waiting command runs again, unless it is woken earlier; nil if no command waits. In
+    /// milliseconds of the monotonic clock.
     private(set) var waitsUntil: Int64?
 
     init(_ session: Session, _ server: SocketlessServer) {
