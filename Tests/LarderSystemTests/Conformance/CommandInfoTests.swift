@@ -38,7 +38,7 @@ import Testing
         return entries
     }
 
-    /// Sorts sets, which have no order, and removes the notes of key specifications, which each server words
+    /// Sorts sets, because they have no order. Removes the notes of key specifications, because each server words them
     /// differently.
     private static func normal(_ value: RESPValue, isNotes: Bool = false) -> RESPValue {
         switch value {

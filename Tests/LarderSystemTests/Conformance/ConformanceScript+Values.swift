@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// The other variants of SET and GET, parts of values, and numbers.
+    /// Further variants of SET and GET, parts of values, and numbers.
     static let values = storing + parts + numbers
 
     private static let storing = #"""

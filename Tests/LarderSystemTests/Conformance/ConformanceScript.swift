@@ -5,7 +5,7 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
         case exact
         /// The replies are arrays with the same elements in any order.
         case unordered
-        /// The replies are integers that may differ by one second, because they were made at two instants.
+        /// The replies are integers that may differ by five seconds, because they were made at two instants.
         case near
     }
 

@@ -1,11 +1,11 @@
 import LarderTestSupport
 import Testing
 
-/// One line of a script for several connections: the sender, its command, and the number of replies and messages that
-/// each connection receives next.
+/// One line of a script for several connections: the sender and its command, then the number of replies and messages
+/// that each connection receives.
 ///
-/// `a SUBSCRIBE x y | a2` sends from the connection `a`, which then receives two. Without `|`, the sender receives one.
-/// After `b PUBLISH x 1 | a1 b1`, both receive one.
+/// `a SUBSCRIBE x y | a2` sends from the connection `a`, which then receives two messages. Without `|`, the sender
+/// receives one reply. After `b PUBLISH x 1 | a1 b1`, `a` and `b` receive one each.
 struct PushStep: CustomStringConvertible, Sendable {
     let line: String
     let sender: String

@@ -3,8 +3,8 @@ import LarderTestSupport
 /// Random commands to which both servers must reply alike, regardless of when each of them runs the commands.
 ///
 /// Results that depend on the time of execution cannot be compared, so the commands avoid them. An entry's lifetime is
-/// either over already or longer than any test run, and no two lifetimes are so similar that their start times affect
-/// `GT` and `LT`.
+/// either over already or longer than any test run. No two lifetimes are so similar that their start times affect `GT`
+/// and `LT`.
 struct RandomCommands {
     private var generator: SeededGenerator
     private var lifetimes = 0
@@ -60,8 +60,8 @@ struct RandomCommands {
         return Self.lifetimeWords[words[0]] == index || ["EX", "PX"].contains(words[index - 1])
     }
 
-    /// Returns a lifetime of at least 1000 seconds, whether it is read as seconds or milliseconds, and at least ten
-    /// seconds longer than all previous ones.
+    /// Returns a lifetime of at least 1000 seconds, whether it is read as seconds or milliseconds. It is at least ten
+    /// seconds longer than all previous lifetimes.
     private mutating func lifetime() -> String {
         lifetimes += 1
         return "\(1_000_000 + 10_000 * lifetimes)"

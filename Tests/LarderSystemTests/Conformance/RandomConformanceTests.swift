@@ -9,8 +9,8 @@ import Testing
         return (redis, daemon, ConformancePair(redis: try redis.connect(), larder: try daemon.connect()))
     }
 
-    /// Omits DBSIZE (``ConformanceScript`` compares it): it counts expired entries that are not removed yet, and the
-    /// two servers remove them at different times. Redis also keeps an entry with a past deadline from SET for a while.
+    /// Omits DBSIZE, which ``ConformanceScript`` compares. It counts expired entries that are not removed yet, and the
+    /// servers remove them at different times. Redis also keeps an entry with a past deadline from SET for a while.
     @Test("random commands get the same replies as from Redis") func commands() throws {
         var generator = RandomCommands(seed: testSeed())
         let servers = try start()
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    /// DUMP of each server returns the same payload for all kinds of values, compressed or not, and RESTORE of the
-    /// other server accepts it.
+    /// DUMP of both servers returns the same payload for all kinds of values, compressed or not. RESTORE of each server
+    /// accepts the other server's payload.
     @Test("DUMP payloads are the same as in Redis, and each server restores the other's") func dumps() throws {
         var generator = SeededGenerator(seed: testSeed())
         let servers = try start()

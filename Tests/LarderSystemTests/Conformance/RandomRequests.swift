@@ -1,8 +1,8 @@
 import LarderTestSupport
 
-/// Random requests of every group of commands, most of them well-formed, whose replies do not depend on a clock:
+/// Random requests of every group of commands, most of them well-formed. Their replies do not depend on a clock:
 /// deadlines are far in the future, or have passed when they are set. So transactions of these requests can be compared
-/// directly, as can the messages that other clients get about them.
+/// directly, and so can the messages that other clients get about them.
 struct RandomRequests {
     private var generator: SeededGenerator
     /// Whether other connections observe the writes. If so, the requests avoid commands that Redis reports differently,

@@ -102,8 +102,8 @@ import Testing
         #expect(daemon.process.errors.contains("No space left on device"), "the failure was logged")
     }
 
-    /// If standard error is not read, and its pipe is full before the daemon starts, the daemon still serves and stops
-    /// normally, regardless of what it logs.
+    /// If nothing reads standard error, and its pipe is full before the daemon starts, the daemon still serves and
+    /// stops normally. This does not depend on what the daemon logs.
     @Test func anUnreadLogDoesNotBlockTheDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let pipe = place.path + "/log"

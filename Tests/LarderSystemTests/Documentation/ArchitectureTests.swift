@@ -49,8 +49,8 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
     }
 
-    /// A chain of calls in docs/Architecture.md: the functions that a request passes through, in order, each with the
-    /// file that it is in. Consecutive functions of one file form a step.
+    /// A chain of calls in docs/Architecture.md: the functions that a request passes through, in order, each with its
+    /// file. Consecutive functions of one file form a step.
     private struct Chain {
         let name: String
         let steps: [(file: String, functions: [String])]
@@ -59,7 +59,7 @@ import Testing
         var files: Set<String> { Set(steps.map(\.file)) }
     }
 
-    /// The most functions and files of each chain. Lower them when a chain gets shorter.
+    /// The most functions and files of each chain. Lower these numbers when a chain gets shorter.
     private static let chainLimits: [String: (functions: Int, files: Int)] = [
         "Hot GET": (12, 8), "Cold GET": (18, 12), "SET": (16, 10), "Cache.set": (14, 10),
     ]

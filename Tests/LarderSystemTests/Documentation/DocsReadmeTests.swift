@@ -2,8 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Tests of the code in README: its Swift is compiled as part of the examples, and its shell session prints the output
-/// shown.
+/// Tests of the code in README. Its Swift is compiled as part of the examples. Its shell session prints the output that
+/// README shows.
 @Suite struct DocsReadmeTests {
     /// The fenced blocks of a language.
     static func blocks(_ language: String, in text: String) -> [[String]] {

@@ -2,8 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Tests that the sources follow the architecture: each file is in one directory (a "room"), and upper rooms use lower
-/// ones, but not the reverse.
+/// Tests that the sources follow the architecture. Each file is in one directory (a "room"). Upper rooms may use lower
+/// rooms, but not the reverse.
 ///
 /// Reads the sources as text. A reference is the name of a type that another file of the module declares.
 @Suite struct LayeringTests {

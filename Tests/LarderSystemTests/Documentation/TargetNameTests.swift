@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of the names of the package's targets: another package with a target of the same name could not depend on this
-/// package.
+/// Tests of the names of the package's targets. Another package that has a target of the same name cannot depend on
+/// this package.
 @Suite struct TargetNameTests {
     @Test("every target's name begins with Larder, larder or CLarder") func targetsHaveAPrefix() throws {
         let package = try String(decoding: Files.read(PackageRoot.path + "/Package.swift"), as: UTF8.self)

@@ -186,8 +186,8 @@ struct DoorCall {
         result = head.firstMatch(of: /->(.*)/).map { Self.normal($0.output.1) } ?? ""
     }
 
-    /// The signature for the comparison with other APIs, without parameters that a typed cache omits, and without
-    /// parameters that only the library has.
+    /// The signature for the comparison with other APIs. It lacks parameters that a typed cache omits, and parameters
+    /// that only the library has.
     var signature: String {
         let common = parameters.filter {
             !VocabularyTests.parametersOfTheLibrary.contains($0.label) && $0.type != "Value.Type"

@@ -17,8 +17,8 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// Regression test: holes in journal segments that a rewrite was about to remove, or a lost header of the first
-    /// segment after a checkpoint, made whole databases unreadable.
+    /// Regression test: two kinds of damage made whole databases unreadable. A segment that a rewrite was about to
+    /// remove had holes, or the first segment after a checkpoint had lost its header.
     @Test func durableWritesSurviveAPowerFailureWithOrderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.orderedPowerCut]
@@ -39,8 +39,8 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// Regression test: a killed process had renamed POINTER without syncing its directory, so a power failure could
-    /// undo the policy that the next process had reported.
+    /// Regression test: a killed process had renamed POINTER without syncing its directory. The next process reported
+    /// the new policy, but a power failure could undo it.
     @Test("a policy reported after a SIGKILL survives a power failure")
     func aPolicyReportedAfterAKillSurvivesAPowerFailure() throws {
         let place = try TemporaryDirectory(inMemory: true)

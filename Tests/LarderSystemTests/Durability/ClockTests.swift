@@ -53,8 +53,8 @@ import Testing
         #expect(setAside.isEmpty)
     }
 
-    /// An expired entry that a client has seen as expired stays expired if the clock is set back by 20 to 61 s across a
-    /// kill -9.
+    /// A client has seen that an entry is expired. The entry stays expired if the clock is set back by 20 to 61 s
+    /// across a kill -9.
     @Test(arguments: [20_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ milliseconds: Int64) throws {
         let first = try daemon()

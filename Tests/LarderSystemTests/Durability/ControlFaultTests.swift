@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of each control operation with the real daemon. Each of its calls on the larder's files fails in turn, once or
-/// permanently, or is the last call before SIGKILL. Afterwards the data is in the state before or after the operation,
-/// as the reply says; no other data is lost; and no restart is needed.
+/// Tests of each control operation with the real daemon. Each of the operation's calls on the larder's files fails in
+/// turn, once or permanently, or is the last call before SIGKILL. Afterwards the data is in the state before or after
+/// the operation, as the reply says. No other data is lost, and no restart is needed.
 ///
 /// `LARDER_CONTROL_POINTS=all` tries every call; a number tries that many of each kind, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {

@@ -2,10 +2,10 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or permanently, while clients
-/// write, purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every acknowledged
-/// operation is in effect, and nothing else is missing. "Any call" with "twice" means a call that fails together with
-/// the next one.
+/// Each kind of system call fails on each kind of file of a larder: once, twice in a row, or permanently. Meanwhile,
+/// clients write, purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every
+/// acknowledged operation is in effect, and nothing else is missing. "Any call" with "twice" means a call that fails
+/// together with the next call.
 ///
 /// `LARDER_CONTROL_POINTS=all` tries every combination; a number tries that many, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct EveryFileFaultTests {

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of a full or failing disk, as the daemon's clients see it: writes return errors, reads continue, and writes
+/// Tests of a full or failing disk, as the daemon's clients see it. Writes return errors, and reads continue. Writes
 /// are accepted again when the fault ends. Acknowledged writes survive SIGKILL.
 @Suite struct FailingDiskTests {
     /// The acknowledged entries.

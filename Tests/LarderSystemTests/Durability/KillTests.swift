@@ -221,8 +221,8 @@ private final class Load: @unchecked Sendable {
         return lines.count == 2 ? Int(lines[1]) : nil
     }
 
-    /// Compares the daemon's data after a kill with the recorded writes: acknowledged ones must be stored, and nothing
-    /// else may be.
+    /// Compares the daemon's data after a kill with the recorded writes. Acknowledged writes must be stored. Values
+    /// that were never sent must not be.
     func verify(_ client: SocketClient, _ when: String) throws {
         for (key, highest) in lock.withLock({ sent }) {
             let value = Self.number(try client.call(["GET", key])) ?? 0

@@ -119,8 +119,8 @@ import Testing
         #expect(pages == [a + a, b + a, a + c, b + c])
     }
 
-    /// After a failed fsync, the system treats the data as written although it may not be on the disk, and the next
-    /// fsync does not report that.
+    /// After a failed fsync, the system treats the data as written, although it may not be on the disk. The next fsync
+    /// does not report that.
     @Test("in the model, a sync after a failed sync does not write the data")
     func aSyncAfterAFailedOneWritesNothing() throws {
         let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]

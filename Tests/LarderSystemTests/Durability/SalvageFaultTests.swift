@@ -3,8 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// If a salvage is killed, or gets an error from the system, at any of its file calls, no data is lost: the next
-/// attempt finds all of it.
+/// A salvage is killed, or gets an error from the system, at any of its file calls. No data is lost: the next attempt
+/// finds all of it.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class SalvageFaultTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl

@@ -88,8 +88,8 @@ import Testing
         try value.send(to: client) { try probe.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
         try probe.waitForRounds(10)
-        // At first, memory has the request and the entry; later the entry, and the batch and the table of a checkpoint
-        // that writes it. So docs/Protocol.md allows three times the length.
+        // At first, the request and the entry are in memory. Later, memory has the entry, and a checkpoint's batch and
+        // table with the entry. So docs/Protocol.md allows three times the length.
         Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
@@ -104,8 +104,8 @@ import Testing
         #expect(end == .exited(0) && !log.contains(" error "), "\(log)")
     }
 
-    /// Four clients request changes that build the longest value, with a few bytes each. The memory for building is
-    /// limited to one such value.
+    /// Each of four clients sends a few bytes that request the longest value. The memory for building values is limited
+    /// to one such value.
     @Test("short requests that build huge values use bounded memory") func hugeValuesFromTinyRequests() throws {
         let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
         let probe = try ProbeClient(daemon)

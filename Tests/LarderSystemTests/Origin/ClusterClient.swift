@@ -19,10 +19,10 @@ final class ClusterClient {
         self.limit = limit
     }
 
-    /// Sends a command to the node of a key, and follows redirections, until there is a reply or the time limit has
+    /// Sends a command to the node of a key, and follows redirections. Ends with a reply, or when the time limit has
     /// passed.
     /// - Parameters:
-    ///   - waitsFor: the number of replicas that must have the write. The second result is the number that have it.
+    ///   - waitsFor: the number of replicas that must have the write. The second result is how many have it.
     ///   - until: the time limit, in milliseconds of the monotonic clock.
     func call(_ key: String, _ words: [String], waitsFor replicas: Int = 0, until: Int64) throws -> (
         reply: [UInt8], replicas: Int

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Waits until the proxy has received everything sent so far: a byte sent later on another connection has passed.
+    /// Waits until the proxy has received everything sent so far: sends later bytes, which the proxy then forwards.
     private static func settle(_ echo: Echo) throws {
         for _ in 0..<3 {
             let other = try echo.connect(1)
@@ -155,7 +155,7 @@ import Testing
         let start = MonotonicClock.milliseconds()
         for number in 0..<50 {
             try client.send(Array(":\(number)\r\n".utf8))
-            // Wait, so that the proxy reads them one by one.
+            // Wait, so that the proxy reads the numbers one by one.
             try Self.settle(echo)
         }
         for number in 0..<50 { #expect(try server.receive() == Array(":\(number)\r\n".utf8)) }

@@ -41,7 +41,7 @@ struct FleetHistory: Sendable {
         case foreign(String)
     }
 
-    /// A time in which the origin itself may return wrong values: an old primary may not know of its replacement yet,
+    /// A time in which the origin itself may return wrong values. An old primary may not know of its replacement yet,
     /// or a failover may have lost writes.
     struct Doubt: Sendable {
         var from: Int64
@@ -155,7 +155,7 @@ struct FleetJudge {
         if version > 0, !writes.contains(where: { $0.version == version && $0.sent <= read.answered }) {
             verdict.findings.append(.init(kind: .future, text: "\(Self.text(read)) got version \(version)"))
         }
-        // Find the first durable write after the version that was read: the read is stale since its acknowledgement.
+        // Find the first durable write after the version that was read. Its acknowledgement made the read stale.
         guard
             let newer = writes.first(where: {
                 $0.version > version && $0.isDurable && !$0.isBehind && $0.acknowledged != nil

@@ -31,8 +31,8 @@ final class FleetOrigin: Sendable {
     /// The number of rounds of each kind: `LARDER_FLEET_ROUNDS`, or 2 if it is not set.
     static var rounds: Int { TestSetting.fleetRounds.number() ?? 2 }
 
-    /// Returns the findings of the checker for a tier that has cached a key, and then gets nothing from the origin any
-    /// more. The key is written again, and read from the tier after more time than the bound.
+    /// Returns the findings of the checker for a tier that is cut off from the origin after it has cached a key. The
+    /// key is written again. After more time than the bound, it is read from the tier.
     func silence(_ tier: any FleetTier) throws -> [FleetFinding.Kind] {
         let client = try tier.connect()
         var history = FleetHistory()

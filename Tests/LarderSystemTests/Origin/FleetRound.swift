@@ -10,7 +10,7 @@ final class FleetRound: Sendable {
     struct Plan: Sendable {
         var faults: [FleetFault] = []
         var keys = 48
-        /// There are several, because a reader that waits for a dead node reads nothing else in that time.
+        /// Several readers, because a reader that waits for a dead node reads nothing else in that time.
         var readersPerTier = 6
         /// Whether the origin has replicas. If so, a write counts as durable only when a replica has it.
         var hasReplicas = false

@@ -4,7 +4,7 @@ import Testing
 
 /// Tests of two larders in front of one cluster whose connections and nodes fail repeatedly. An independent checker
 /// knows all writes and their times. It finds every read that is staler than the bound, returns an older version than
-/// before, or takes too long, and every acknowledged write that is lost.
+/// before, or takes too long. It also finds every acknowledged write that is lost.
 @Suite(
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct FleetTests {

@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// An origin with lifetimes is only checked if it may have failed, so it must be checked again after the cycle has
+    /// An origin with lifetimes is checked only if it may have failed. It must be checked again when the cycle has
     /// ended.
     @Test("an origin with LIFETIMES is used again after a cycle has ended")
     func anOriginWithLIFETIMESRecoversAfterACycle() throws {

@@ -2,8 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of writes that the daemon acknowledges and delivers later: to a cluster whose slots move and whose servers
-/// fail, and to another larder.
+/// Tests of writes that the daemon acknowledges and delivers later. The receivers are a cluster whose slots move and
+/// whose servers fail, and another larder.
 @Suite(.timeLimit(.minutes(10))) struct OutboxClusterTests {
     private static let options = [
         "--origin-limit", "500", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "200",

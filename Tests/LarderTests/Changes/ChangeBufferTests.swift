@@ -2,7 +2,7 @@ import LarderObserving
 import LarderTestSupport
 import Testing
 
-/// Tests of the buffer of changes that an observer has not read yet: it has at most one change per key, up to a limit.
+/// Tests of the buffer of changes that an observer has not read yet: at most one per key, and a limited number.
 @Suite(.timeLimit(.minutes(10))) struct ChangeBufferTests {
     let buffer = ChangeBuffer(max: 4)
 
@@ -12,7 +12,7 @@ import Testing
         for key in keys { buffer.add(kind, key: Array(key.utf8)) }
     }
 
-    /// Returns all pending changes: adds a last change, and reads those before it.
+    /// Returns all pending changes. To find their end, adds the change `~end`, and reads the changes before it.
     private func rest() async throws -> [String] {
         add("~end")
         var found: [String] = []

@@ -14,7 +14,7 @@ import Testing
         cache = try work.cache(policy: .high)
     }
 
-    /// Returns the changes reported so far: stores the key `end`, and reads the changes before that of `end`.
+    /// Returns the changes reported so far: stores the key `end` as an end mark, and reads up to the change of `end`.
     private func notified(_ changes: CacheChanges, _ cache: Cache? = nil, end: String = "~end") async throws -> [String]
     {
         try await (cache ?? self.cache).set(0, forKey: end)
@@ -152,7 +152,7 @@ import Testing
         #expect(try await notified(changes) == ["expired own"])
         try await advance(30_000)
         #expect(try await notified(changes) == ["expired governed"])
-        // The later sweep, which reclaims the space, does not report them again.
+        // The later sweep, which reclaims the space, does not report the expiries again.
         try await cache.removeExpired()
         for _ in 0..<4 { try await advance(60_000) }
         #expect(Set(try await notified(changes)).isSubset(of: ["expired ~end"]))
@@ -179,7 +179,7 @@ import Testing
         let changes = try cache.changes(forKey: "k")
         try await advance(10_000)
         #expect(try await changes.makeAsyncIterator().nextText() == "expired k")
-        // Earlier expiries are not reported.
+        // An observer is not notified of expiries before its subscription.
         let late = try cache.changes(forKey: "k")
         try await cache.sweep()
         #expect(try await notified(late, end: "k") == [])

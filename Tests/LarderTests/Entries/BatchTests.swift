@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func readersNeverSeeAPartOfABatch() throws {
-        // Pairs of entries are always changed together, and are read together at the same time.
+        // The writer changes both entries together. Meanwhile, both are read together, and must have equal values.
         let cache = cache
         try cache.set(["left": 0, "right": 0])
         let torn = Recorder<String>()

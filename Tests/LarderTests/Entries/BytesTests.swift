@@ -63,7 +63,7 @@ import Testing
         for reader in [cache, json] { #expect(try reader.value(String.self, forKey: "json") == "x") }
     }
 
-    /// A client reads such a value in the same way, because it cannot know how the value was stored.
+    /// Clients of larderd read a raw property list in the same way: they cannot know how the value was stored.
     @Test func aRawPropertyListIsReadAsAModel() throws {
         let lists = try work.cache { $0.codec = .propertyList }
         try lists.set(["a": 1], forKey: "list")
@@ -83,7 +83,7 @@ import Testing
             #expect(try reader.value([UInt8].self, forKey: "array") == bytes)
             #expect(try reader.value(Data?.self, forKey: "data") == Data(bytes))
         }
-        // Conversely, the other cache can read raw bytes, because the codec of the entry is used.
+        // The cache with the codec `json` can read raw bytes too, because the codec of the entry is used.
         try cache.set(Data(bytes), forKey: "data")
         #expect(try before.value(Data.self, forKey: "data") == Data(bytes))
     }

@@ -247,7 +247,7 @@ import Testing
         #expect(text.contains("the only attempt") && text.contains("allow more attempts"))
     }
 
-    /// Neither slow closures nor contention make an update fail early; the pauses between attempts grow, with jitter.
+    /// Neither slow closures nor contention make an update fail early. Pauses between attempts grow, with jitter.
     @Test func anUpdateStopsAfterItsTimeLimitOnly() {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
         // A slow closure gets the minimum number of attempts.

@@ -105,8 +105,8 @@ import Testing
         #expect(try other.count() == 1)
     }
 
-    /// A salvage starts when the program calls it, or automatically with the option, even after the handle that found
-    /// the damage was closed.
+    /// A salvage starts when the program calls it, or automatically with the option. This works even after the handle
+    /// that found the damage was closed.
     @Test func salvagingKeepsReadableEntries() throws {
         for isByItself in [false, true] {
             let name = isByItself ? "itself" : "called"

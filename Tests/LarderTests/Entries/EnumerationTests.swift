@@ -184,7 +184,7 @@ import Testing
         #expect(try cache.entries(of: Int.self).values() == [1, 2])
     }
 
-    /// Regression test: one key of another program that is not text made the call fail.
+    /// Regression test: one key that is not text, stored by another program, made the call fail.
     @Test func keysThatAreNotTextAreOmittedFromTheKeys() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set(2, forKey: [0xC3] as [UInt8])

@@ -144,7 +144,7 @@ import Testing
         #expect(expectError(.decoding) { _ = try cache.value(String.self, forKey: "k") }.contains("UTF-8"))
     }
 
-    /// Values stored by a shell or another client are raw bytes; JSON among them can be read as a model.
+    /// Values stored by a shell or another client are raw bytes. If they are JSON, they can be read as a model.
     @Test func rawJSONCanBeReadAsAModel() throws {
         try cache.setBytes(Array(#"{"name":"a","price":1.5}"#.utf8), forKey: "k")
         #expect(try cache.value(Book.self, forKey: "k")?.price == 1.5)

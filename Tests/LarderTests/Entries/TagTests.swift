@@ -72,7 +72,7 @@ import Testing
         #expect(try cache.value(Double.self, forKey: "k") == nil)
     }
 
-    /// Regression test: asynchronous reads from memory returned entries without their tags, so an update did not
+    /// Regression test: asynchronous reads from memory returned entries without their tags. So an update did not
     /// recognize the entry that it had read.
     @Test func anAsynchronousUpdateOfAnEntryInMemoryKeepsItsTags() async throws {
         let cache = try work.cache()
@@ -105,7 +105,7 @@ import Testing
         expectError(.invalidArgument) { try cache.set(["k": 1], tags: [String(repeating: "x", count: 129)]) }
         expectError(.invalidArgument) { try cache.removeAll(tagged: "") }
         expectError(.invalidArgument) { try cache.removeAll(tagged: ["t", "\0"], soft: true) }
-        // Duplicates count once: these are 16.
+        // Duplicates count once: these are 16 different tags.
         try cache.set(1, forKey: "k", tags: (1...40).map { "\($0 % 16)" })
         #expect(try cache.tags(forKey: "k")?.count == 16)
         cache.close()

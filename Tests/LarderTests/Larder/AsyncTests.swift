@@ -8,7 +8,7 @@ import Testing
 
 /// Tests that blocking work runs outside Swift's cooperative thread pool, and all other work in it.
 ///
-/// Serialized, because tests make all of the process's threads for the library's blocking work wait.
+/// Serialized, because tests block all of the process's threads for the library's blocking work.
 @Suite(.serialized) struct AsyncTests {
     let work: Workspace
 

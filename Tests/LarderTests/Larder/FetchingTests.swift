@@ -34,8 +34,8 @@ import Testing
         }
     }
 
-    /// Repeats a call with a short hard timeout, which must throw, until the origin was called and that call was
-    /// cancelled. On a busy machine, the timeout may be reached before the origin is called.
+    /// Repeats a call with a short hard timeout until the origin was called and its call was cancelled. Each call must
+    /// throw. On a busy machine, the timeout may be reached before the origin is called.
     private func timesOut(_ body: () async throws -> Void) async {
         let calls = origin.calls
         repeat { await fails(.timeout, body) } while origin.calls == calls && !Task.isCancelled

@@ -50,8 +50,8 @@ import Testing
         for task in later { #expect(try await task.value == "new") }
     }
 
-    /// A caller to which the cached value was returned does not receive the closure's failure, even if its task has not
-    /// continued yet. The failure must then be reported as one in the background.
+    /// A caller that got the cached value does not also get the closure's failure, even if the caller's task has not
+    /// continued yet. The failure is then reported as one in the background.
     @Test func aFailureRightAfterTheCachedValueWasReturnedIsInTheBackground() async {
         for _ in 0..<100 {
             let lock = FlightTable().lock

@@ -227,7 +227,7 @@ import Testing
             #expect(before.hasPrefix("0 0, "))
             #expect(try counts(cache) == before.replacing("0 0, ", with: "3 3, ", maxReplacements: 1), "\(isCold)")
             try await cache.removeAll()
-            // Wait for this, because a thread of the last call may still keep the larder and its counters open.
+            // Wait until the cache is closed: a thread of the last call may keep the larder and its counters open.
             await cache.close()
         }
     }

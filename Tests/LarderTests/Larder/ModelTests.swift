@@ -3,8 +3,8 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Compares random changes of entries with a dictionary, with a clock that moves and jumps, policy changes, and
-/// reopening. A failure prints its seed; `LARDER_SEED` repeats it.
+/// Makes random changes of entries, and compares the cache with a dictionary. The clock moves and jumps, policies
+/// change, and the larder is reopened. A failure prints its seed; `LARDER_SEED` repeats it.
 @Suite struct ModelTests {
     /// The expected state of the cache.
     private struct Expected {

@@ -61,8 +61,8 @@
             return (Int(fields[1]) ?? .max / 4096) * 4096
         }
 
-        /// Exits with an error if the process uses much more memory than at the start plus the allowed amount: the
-        /// budget, entries that are not yet in LevelDB, LevelDB's own memory, and the allocator's overhead.
+        /// Exits with an error if the process uses much more memory than at the start plus an allowed amount. That
+        /// amount is for the budget, entries not yet in LevelDB, LevelDB's own memory, and the allocator's overhead.
         private static func check(_ what: Any.Type, _ before: Int) throws {
             let grown = try resident() - before
             precondition(grown < 3 * memoryBytes, "\(what): \(grown >> 20) MiB more")

@@ -55,7 +55,7 @@ private struct Witness: Codable, Sendable {
 
     init() throws { work = try Workspace() }
 
-    /// Makes a cache keep models, removes them with `end`, and expects that all, or at least this many, were released.
+    /// Makes a cache keep `count` models, and calls `end`. Expects that all, or at least `atLeast`, are released.
     private func check(
         _ count: Int = 1, atLeast: Int? = nil, memoryBytes: Int = 16 << 20,
         _ end: (Cache) throws -> Void

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// Reads a key until its value is `expected`. On a busy machine a reply may take longer than the limit; the key's
+    /// Reads a key until its value is `expected`. On a busy machine, a reply may take longer than the limit. The key's
     /// back-off and the circuit breaker's rest then end only if the test's clock is advanced.
     private func eventuallyReads(_ key: String, _ expected: String?, _ cache: OriginCache) async {
         await eventually {

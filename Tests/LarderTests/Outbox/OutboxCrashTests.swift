@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Kills a program with an outbox while it saves and delivers: no acknowledged write is lost, and the writes of each
+/// Kills a program with an outbox while it saves and delivers. No acknowledged write is lost, and the writes of each
 /// key keep their order.
 @Suite(.timeLimit(.minutes(10))) struct OutboxCrashTests {
     private static let keyCount = 5
