@@ -11,8 +11,8 @@ package final class Outbox: Sendable {
     package let database: Database
     package let index: OutboxIndex
     package let counts = OutboxCounts()
-    /// Whether writes of this outbox have tokens (see ``OutboxEntry/token``). A write that differs in this was queued by
-    /// another program, and is not delivered.
+    /// Whether writes of this outbox have tokens (see ``OutboxEntry/token``). A write that differs in this was queued
+    /// by another program, and is not delivered.
     private let hasTokens: Bool
 
     /// The maximum size of a queued value in bytes: 1 MiB. A longer value is not queued: its write waits until the

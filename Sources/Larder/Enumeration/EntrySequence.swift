@@ -17,7 +17,7 @@ import LarderEngine
 /// A *run* is one enumeration of the entries. It sees the entries as of its start: no later writes, and no entries that
 /// expire during the run. While it lasts, obsolete files stay on the disk, so a run should not last for hours. If the
 /// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files nevertheless. The run then continues
-/// with the current entries, and still returns each key at most once. Runs of a snapshot always see the old entries.
+/// with the current entries, and still returns each key at most once. Runs of a snapshot never see newer entries.
 ///
 /// Starting a run reads every entry of the database that is not in LevelDB yet, usually at most the contents of 64 MiB
 /// of journal. Entries with the prefix are copied. Finding the first entry also takes time for each removed entry
