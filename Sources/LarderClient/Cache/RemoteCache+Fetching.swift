@@ -20,8 +20,8 @@ extension RemoteCache {
     /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
     /// additional connection for each database. A value of another type, such as one from an older version of the
     /// program, counts as missing, and is reported to ``ClientOptions/onUndecodable``. With Redis instead of larderd,
-    /// one caller of each process fetches, the age of values is unknown, and neither failures nor missing values are
-    /// remembered.
+    /// one caller of each process fetches. The age of values is then unknown, and neither failures nor missing values
+    /// are remembered.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.

@@ -7,10 +7,10 @@ extension LarderClient {
     /// ```swift
     /// let news = try await client.subscribe(to: "news")
     /// for try await message in news { print(message.text ?? "") }
+    /// ```
     /// All subscriptions of a client share one connection. If that connection is lost while there are subscriptions,
     /// the client reconnects and subscribes again. Messages published in between are lost; the next message reports
     /// that with ``ChannelMessage/followsGap``.
-    /// ``ChannelMessage/followsGap``.
     /// - Parameters:
     ///   - channels: names of channels.
     ///   - bufferMax: how many unread messages are buffered, whatever their size; at least 1. If there are more, the

@@ -18,8 +18,8 @@ import LarderRESP
 ///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
 ///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
 ///   was executed.
-/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once; if it is encoding a model,
-///   after that. The connection stays usable, and a request that was sent may still be executed.
+/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once, or after encoding its model.
+///   The connection stays usable, and a request that was sent may still be executed.
 /// - Requests of one task are executed in order, because each waits for its reply. There is no order between tasks.
 /// - Other servers that speak RESP can be used too, within the commands that they support.
 ///

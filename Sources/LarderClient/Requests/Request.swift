@@ -8,7 +8,7 @@ struct Request<Result: Sendable>: Sendable {
     let words: [[UInt8]]
     /// The key, if the request has a single one, for error messages.
     let key: [UInt8]?
-    /// Whether the request changes nothing, and may be sent again if the connection is lost before the reply.
+    /// Whether the request only reads, so that it may be sent again if the connection is lost before the reply.
     let isRead: Bool
     private let interpretation: @Sendable (RESPValue) throws(LarderClientError) -> Result?
     /// A description of the expected reply, for messages: "a number".

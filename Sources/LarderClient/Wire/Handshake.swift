@@ -60,7 +60,7 @@ struct Handshake {
             case .select:
                 if let refusal, let database { throw Self.notSelected(database, refusal) }
             case .policy:
-                // "Unknown command" is from Redis. A larderd can fail too, for example if it cannot open the database.
+                // Redis does not know POLICY. Other errors are larderd's, for example if it cannot open the database.
                 server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
             case .tracking:
                 if let refusal { throw .server(refusal, operation: "CLIENT TRACKING") }

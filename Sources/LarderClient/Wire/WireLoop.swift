@@ -50,7 +50,7 @@ final class WireLoop: @unchecked Sendable {
     func wake() {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
-        // Ignore that the pipe is full: it then wakes the thread as well.
+        // Ignore errors: a full pipe wakes the thread as well.
         let end = writeEnd.load(ordering: .acquiring)
         if end >= 0 { _ = write(end, &byte, 1) }
     }

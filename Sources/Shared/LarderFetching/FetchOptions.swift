@@ -18,8 +18,8 @@ public enum FetchSource: Hashable, Sendable, CaseIterable {
 
 /// The options of a call that fetches. `FetchOptions()` has the defaults; change what you need.
 ///
-/// Durations are rounded to whole milliseconds, and are at most a day. The call throws
-/// ``FetchError/Code/invalidArgument`` for a negative or longer one. Thread-safe: a value.
+/// Durations are rounded to whole milliseconds. If a duration is negative or longer than a day, the call throws
+/// ``FetchError/Code/invalidArgument``. Thread-safe: a value.
 public struct FetchOptions: Hashable, Sendable {
     /// The source of the value. The default is ``FetchSource/cacheElseOrigin``.
     public var source = FetchSource.cacheElseOrigin
@@ -34,7 +34,7 @@ public struct FetchOptions: Hashable, Sendable {
     public var tags: [String] = []
     /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)
-    /// How long a call waits for the origin before it returns a stale value, if the entry has one within its grace. The
+    /// How long a call waits for the origin before it returns a stale value within its grace, if there is one. The
     /// fetch then continues in the background. With zero, the default, the call returns the stale value at once. With
     /// nil, it returns the stale value only if the origin fails.
     public var softTimeout: Duration? = .zero

@@ -20,7 +20,7 @@ package final class WakeUp: @unchecked Sendable {
         waiting?.resume()
     }
 
-    /// Waits until a signal since the previous wait, the timeout or a cancellation of the task. For one task at a time.
+    /// Waits for a signal (also since the previous wait), the timeout or a cancellation. For one task at a time.
     package func wait(milliseconds: Int64) async {
         let timer = Task {
             guard (try? await Task.sleep(for: .milliseconds(max(1, milliseconds)))) != nil else { return }

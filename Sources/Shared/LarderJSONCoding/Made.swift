@@ -2,8 +2,8 @@
 /// adds up these upper bounds while it reads:
 ///
 /// - For an array or dictionary that is decoded directly: its slots.
+/// - For each value read from an unkeyed container: ``growth`` slots, in case the model collects the values in a set.
 /// - For each value read from a keyed container, even an absent one: a slot, because the model may be a class.
-/// - For each value read from a keyed container, even an absent one: a slot, in case the model is a class.
 /// - The contents of strings and data, and the headers of objects.
 ///
 /// Other allocations in a model's `init(from:)` cannot be counted.

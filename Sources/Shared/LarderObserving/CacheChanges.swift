@@ -1,4 +1,4 @@
-/// A sequence of the changes of some entries, from the call that creates the sequence on.
+/// A sequence of the changes of some entries since the call that created the sequence.
 ///
 /// ```swift
 /// for try await change in try cache.changes(prefix: "reader:") {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Writes a log's lines to a pipe, a socket or a terminal. Such writes may block, so a separate thread does them; a
+/// Writes a log's lines to a pipe, a socket or a terminal. A separate thread writes, because writing may block. So a
 /// slow reader does not block the threads that log.
 ///
 /// Lines keep their order. Lines that do not fit into the queue are dropped. When the reader reads again, one line

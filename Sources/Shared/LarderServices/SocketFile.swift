@@ -185,8 +185,8 @@ package final class SocketFile {
                         "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
                 )
             }
-            // The previous owner may have removed the file after this process opened it, and other processes would lock
-            // a new file. So check that the path still leads to the locked file, and try again if not.
+            // The previous owner may have removed the file after this process opened it. Other processes would then
+            // lock a new file. So check that the path still leads to the locked file, and try again if not.
             var opened = stat()
             var named = stat()
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }

@@ -1,4 +1,4 @@
-/// Parses sizes as users write them: `67108864`, `64M`, `64mb`, `64MiB`.
+/// Parses sizes in the forms that users write: `67108864`, `64M`, `64mb`, `64MiB`.
 package enum ByteCount {
     /// The meaning of `K`, `M`, `G` or `T` without a `b` after the letter.
     package enum Letters {

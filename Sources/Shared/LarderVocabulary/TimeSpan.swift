@@ -15,7 +15,7 @@ package enum TimeSpan {
         }
     }
 
-    /// The text for errors about a malformed length of time: all that is accepted.
+    /// Returns the description of all valid forms, for errors about a malformed length of time.
     /// - Parameter takesFractions: whether a number without a unit may have a fraction.
     package static func rule(_ unit: Unit, takesFractions: Bool = false) -> String {
         "a number of \(unit.name)\(takesFractions ? ", also with a fraction" : ""), or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, 90s, 15m or 1h"

@@ -7,8 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct RemoteChangesTests {
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 
-    /// Returns the changes reported so far. To find the last of them, stores the key `end`, and reads up to the change
-    /// of that key.
+    /// Returns the changes reported so far. Stores the key `end`, and reads until the change of that key, because it is
+    /// the last one.
     private func notified(_ changes: CacheChanges, _ cache: RemoteCache<Int>, end: String = "~end") async throws
         -> [String]
     {

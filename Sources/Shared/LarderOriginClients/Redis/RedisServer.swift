@@ -386,7 +386,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // No bytes since the last check: the connection may be dead. Otherwise the reply may come after other replies.
+        // If no bytes have arrived meanwhile, the connection may be dead. Otherwise the reply may follow other replies.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return
