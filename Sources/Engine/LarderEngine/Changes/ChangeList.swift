@@ -33,10 +33,9 @@ final class ChangeList: CommitNotes {
     /// Sorts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:
     ///   - first: the index of the unit's first change.
-    ///   - steps: the place of each change in the unit, in the order of adding. Changes with equal places keep their
-    ///     order.
+    ///   - steps: the place of each change in the unit, in the order of adding. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
-        // The counts differ if observers were added or removed in the meantime.
+        // The counts differ if observers were turned on or off while the changes were added.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
         let noted = Array(changes[first...])

@@ -8,7 +8,7 @@ struct ChangeLogLoader {
     /// The values that valid files must agree with.
     struct Circumstances {
         /// The upper bound of the commit sequence numbers that the last process had reserved. If the files contain
-        /// another bound, a program without a change log has used the larder since.
+        /// another bound, a version of Larder without a change log has used the larder since.
         let reserved: UInt64
         /// An identifier of the machine's current boot; nil if unknown.
         let machine: String?

@@ -1,6 +1,6 @@
 /// A record in the files of a ``ChangeLog``. **On disk: do not change.** docs/StorageFormat.md shows the bytes.
 enum ChangeRecord: Equatable {
-    /// The first record of each segment: the bound of reserved sequences, and the boot of the machine.
+    /// The first record of each segment: the bound of reserved sequences, and an identifier of the machine's boot.
     case start(reserved: UInt64, machine: [UInt8])
     /// A database with its feed's state, and the number that identifies it in the records that follow.
     case database(UInt32, name: [UInt8], FeedState)

@@ -32,7 +32,7 @@ final class DatabaseChanges {
     /// For each changed key, the index of its item.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
-    /// The version of the last complete purge of all entries: every existing entry has a higher version.
+    /// The version of the last purge of all entries that is complete: every existing entry has a higher version.
     private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
     /// The time of the latest known change. Later changes made here get at least this time.
@@ -47,7 +47,7 @@ final class DatabaseChanges {
         last = place
     }
 
-    /// Creates a log from a feed's state in the files, without the changes before it.
+    /// Creates a log from a feed's state in the files, without the changes before this state.
     init(_ database: any DatabaseIdentity, number: UInt32, _ state: FeedState) {
         self.database = database
         self.number = number
@@ -103,7 +103,7 @@ final class DatabaseChanges {
     /// Returns the last change of a key; nil if the log has none.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
-    /// The highest version of a purge of all entries, which may not be complete yet; nil if none is known.
+    /// The highest version of a purge of all entries; that purge may still be running. Nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
     /// Records a purge made in another larder, which is about to remove all entries up to its version from this larder.
@@ -117,7 +117,7 @@ final class DatabaseChanges {
 
     // MARK: Versions
 
-    /// Returns the version of a change made here, higher than all previous versions here, even if the clock was set
+    /// Returns a new version for a change made here. It is higher than all previous ones, even if the clock was set
     /// back.
     func stamp(_ time: Int64, sequence: UInt64) -> ChangeVersion {
         latest = max(latest, time)

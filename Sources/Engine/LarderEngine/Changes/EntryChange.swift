@@ -78,7 +78,7 @@ package protocol ChangeObserver: AnyObject, Sendable {
     func policyChanged(_ database: any DatabaseIdentity)
     /// Called when entries with at least one of these tags were removed or became stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// Called if any tag may have been purged, so that entries with tags may have been removed or become stale.
+    /// Called when tags were purged, but it is unknown which. Any entry with tags may be removed or stale now.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

@@ -58,7 +58,7 @@ package struct CheckReport: Sendable {
             "check it with that Larder")
     }
 
-    /// Adds a damaged file that another module owns, and which the engine cannot repair.
+    /// Adds a damaged file that belongs to another module, so that the engine cannot repair it.
     package mutating func addDamage(_ place: String, _ what: String, _ remedy: String) {
         add(.manual, place, what, remedy)
     }

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// Checks the files that all databases share: the journal and its marks, `SEQUENCES` and `TIME`.
 enum JournalCheck {
-    /// The findings about the journal that the checks of the databases need.
+    /// What the checks of the databases need to know about the journal.
     struct End {
         /// The last commit unit in the journal; 0 if there is none.
         var last: UInt64 = 0

@@ -132,9 +132,8 @@ final class CheckpointPass: CheckpointWork {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB copies a batch to its memtable, and makes two more copies when it writes the memtable to a table.
-            // So before a second long batch, wait until LevelDB has written the first one to a table and freed its
-            // memory.
+            // LevelDB copies a batch to its memtable, and makes two more copies when it writes that memtable to a
+            // table. So before a second long batch, wait until the first one is in a table and its memory is free.
             if batch.byteCount >= EpochStore.versionMergeBytesMin {
                 if hasWrittenLong { store.flushMemtable() }
                 hasWrittenLong = true

@@ -381,8 +381,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Like ``flush(_:)``, but does nothing if another checkpoint or flush is running. That one may take seconds if
-    /// other databases have large values.
+    /// Like ``flush(_:)``, but does nothing if another checkpoint or flush is running. The running one may take seconds
+    /// if other databases have large values.
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
@@ -440,7 +440,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 .writesSuspended, "the database is being salvaged; its new writes stay in memory",
                 operation: "checkpoint", database: database.name)
         }
-        // The entries may come from the journal of the last process, while the database was not opened yet.
+        // The entries may come from the journal of the last process, and the database may not have been opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil

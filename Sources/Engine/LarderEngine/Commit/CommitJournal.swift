@@ -32,7 +32,7 @@ final class CommitJournal: @unchecked Sendable {
     /// none.
     private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet. Memory then has entries of the failed commit, and may lack
-    /// others.
+    /// other entries.
     private let owes = Atomic<Bool>(false)
     /// Whether appended frames would be lost: see ``Journal/isGone``.
     private let gone = Atomic<Bool>(false)

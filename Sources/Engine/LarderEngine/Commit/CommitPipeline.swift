@@ -52,7 +52,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private let journal: CommitJournal
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
-    /// The highest sequence number that ever failed. Units with higher numbers have no failure to search for.
+    /// The highest sequence number that ever failed. For units with higher numbers, no failure need be searched for.
     private let lastFailed = Atomic<UInt64>(0)
     private let pendingBytes = Atomic<Int>(0)
 

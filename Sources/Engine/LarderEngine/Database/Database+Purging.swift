@@ -41,8 +41,8 @@ extension Database {
         return report
     }
 
-    /// Returns the ticket of a purge without anything to remove, which needs no new epoch or file; nil if there may be
-    /// entries. An epoch without files is empty unless memory has entries.
+    /// If there is nothing to remove, returns the ticket of a purge that needs no new epoch or file; otherwise nil. An
+    /// epoch without files is empty unless memory has entries.
     /// - Parameter isPurging: whether all running fetches become outdated at the same instant, so that none can store a
     ///   value from before the purge.
     func ticketIfEmpty(isPurging: Bool = false) -> CommitTicket? {

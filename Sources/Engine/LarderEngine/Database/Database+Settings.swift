@@ -25,8 +25,8 @@ extension Database {
 
     /// Runs a change of the whole database, with `openLock` held.
     /// - Parameter needsWrites: whether the change is refused while the database accepts no writes.
-    /// - Returns: false, without an effect, if its files were removed or closed in the meantime. The caller then
-    ///   prepares the database and tries again.
+    /// - Returns: false, without an effect, if the database's files were removed or closed in the meantime. The caller
+    ///   then prepares the database and tries again.
     func changeIfOpen(
         _ operation: String, needsWrites: Bool = true, _ body: (DatabaseState) throws(LarderError) -> Void
     ) throws(LarderError) -> Bool {

@@ -97,8 +97,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     // MARK: For the commit pipeline and the checkpointer
 
-    /// Drops all entries from memory, and makes the durable state the applied one. The caller then restores the entries
-    /// that LevelDB does not have, from the journal. Called with all shard locks held.
+    /// Drops all entries from memory, and makes the durable state the applied one. The caller then restores from the
+    /// journal the entries that LevelDB does not have. Called with all shard locks held.
     func revertToDurable() {
         clearEntries()
         revertStateOnly()
@@ -160,8 +160,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { shards.sum { $0.dirtyByteCount } }
 
-    /// Drops all entries from memory and informs waiting readers that everything changed. Called with all shard locks
-    /// held.
+    /// Drops all entries from memory, and marks reads in progress as outdated. Called with all shard locks held.
     func clearEntries() {
         unresolved = UnresolvedOperations()
         for shard in shards.all { shard.clear() }
@@ -199,7 +198,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     /// Returns the engine's time, for one command or call.
     package func now() -> Int64 { time.now() }
-    /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
+    /// The milliseconds by which ``now()`` is ahead of the wall clock: 0 unless the wall clock was set back.
     package var timeAhead: Int64 { time.offsetMilliseconds }
     /// Like ``now()``, but for background work: does not mark the time as used.
     func unnoticedNow() -> Int64 { time.unnoticed() }

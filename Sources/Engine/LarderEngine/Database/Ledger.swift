@@ -95,8 +95,7 @@ package struct Ledger: Sendable {
     }
 
     /// Applies facts to memory, and adds them to a commit unit that also makes a change of another database durable.
-    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the lock
-    /// order.
+    /// Called with all shard locks of both databases held; those of the ledger are taken first.
     /// - Parameter enqueue: queues a commit unit with the operations that its argument adds, and returns the unit's
     ///   sequence.
     func apply(

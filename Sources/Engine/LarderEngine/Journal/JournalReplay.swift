@@ -11,8 +11,8 @@ typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 ///   length is damage.
 /// - In the last segment, the frames up to the first bad one are valid. If a good frame follows the bad one, that is
 ///   damage. Otherwise the rest is ignored as an incomplete write.
-/// - The header of each segment contains the number of the previous segment and the last sequence in that segment. A
-///   mismatch is damage.
+/// - The header of each segment contains the number of the previous segment, and the last sequence before this segment.
+///   A mismatch is damage.
 /// - Damage ends the valid part. Nothing after it is used.
 struct JournalReplay {
     private(set) var report = JournalReport()

@@ -6,7 +6,7 @@ struct JournalCut: Equatable, Sendable {
     let reason: String
 }
 
-/// Damage of the journal: the place after which it cannot be used, although more groups follow or should follow.
+/// Damage: the place after which the journal cannot be used, although more groups follow or should follow.
 struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     let segment: UInt64
     /// The offset in the segment's file; 0 if nothing of the segment is valid.

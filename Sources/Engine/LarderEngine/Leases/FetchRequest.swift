@@ -56,11 +56,10 @@ package struct FetchAnswer: Sendable {
         /// The value is stale, or too old for the caller, but may be served: another caller is refreshing it, or the
         /// origin backs off after a failure.
         case stale
-        /// The caller must refresh the value, with this token. A stored value, if there is one, may be served
-        /// meanwhile.
+        /// The caller must refresh the value, with this token. If there is a stored value, it may be served meanwhile.
         case lead(token: UInt64)
-        /// There is no acceptable value, and another caller is refreshing it, at most until this instant of the
-        /// monotonic clock.
+        /// There is no acceptable value. Another caller is fetching one, at most until this instant of the monotonic
+        /// clock.
         case wait(until: Int64)
         /// Like `wait`, and the caller was added to the queue. It must ask again when its waiter is woken, or at this
         /// instant at the latest.

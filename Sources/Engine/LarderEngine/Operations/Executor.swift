@@ -22,8 +22,8 @@ package enum Loading: Sendable {
 enum Executor {
     /// Finds the entries of updates, all at one instant, and then calls `body`.
     /// - Parameters:
-    ///   - updates: prepared updates, in the order of their databases' numbers, which is the order of locking. Their
-    ///     locks are all held at the same time. The caller retains the updates: counting references costs more than a
+    ///   - updates: prepared updates, in the order of their databases' numbers, which is the order of locking. All
+    ///     their locks are held at the same time. Not retained here, because counting references costs more than a
     ///     lookup.
     ///   - drains: whether each attempt after the first waits until all earlier changes are committed.
     ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the

@@ -45,9 +45,8 @@ package final class HeldEntries {
     package let rules: FreshnessRules
 
     /// Reads several keys at one instant. Their shards are locked only for the lookup: long entries in memory are not
-    /// copied. Entries read from the disk are not kept in memory. Hits and misses are not counted: the caller has
-    /// already read each key with ``Database/read(_:now:_:below:fillCache:ticket:holding:_:)``, which counts. May
-    /// block.
+    /// copied. Entries read from the disk are not kept in memory. Does not count hits and misses: the caller has
+    /// counted them with ``Database/read(_:now:_:below:fillCache:ticket:holding:_:)`` for each key. May block.
     /// - Parameters:
     ///   - bytesMax: the maximum number of bytes to read from the disk.
     ///   - ticket: raised to cover the commits that the reply has to wait for.

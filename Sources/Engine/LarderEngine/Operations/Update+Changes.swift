@@ -311,7 +311,7 @@ extension Update {
         defer {
             self.positions = allPositions
             undo = nil
-            // A lease that the command has found valid, but has not completed by a change, stays valid.
+            // Only the command that found a lease valid may complete it by a change. Reset that for the next command.
             for position in positions { slots[position].pointee.lease = .outdated }
         }
         var update = self

@@ -131,7 +131,7 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) var observes = false
     /// Whether the update runs tentatively, without locks. Its changes are never applied.
     @exclusivity(unchecked) private(set) var isSpeculative = false
-    /// Whether an operation replaces an earlier one on the same key. Only if listeners need not be notified of both.
+    /// Whether an operation replaces an earlier one on the same key. False if listeners must be notified of both.
     @exclusivity(unchecked) private(set) var merges = false
     /// The previous contents of slots that the running command of a transaction has changed; nil outside of a command.
     @exclusivity(unchecked) var undo: [(index: Int, slot: Slot)]?

@@ -6,8 +6,8 @@ import LarderPlatform
 ///
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
-/// Only one thread may call the methods. It ensures that nothing else uses the databases until ``finish()`` has
-/// returned. `@unchecked Sendable`: a portion belongs to the caller until the caller increments `filled`. Then it
+/// Only one thread may call the methods. This thread ensures that nothing else uses the databases until ``finish()``
+/// has returned. `@unchecked Sendable`: a portion belongs to the caller until the caller increments `filled`. Then it
 /// belongs to the thread of its half until that thread increments its number in `done`. `lock` guards these counts.
 /// Everything else is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {

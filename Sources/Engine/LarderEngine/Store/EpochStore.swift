@@ -17,8 +17,8 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     let context: LarderContext
-    /// Held by checkpoints and the sweep from reading entries to writing the result. Locked before shard locks and
-    /// `writeLock`.
+    /// Checkpoints and the sweep hold it from reading entries until they have written the result. Locked before shard
+    /// locks and `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
@@ -439,8 +439,7 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Closes the LevelDB of a suspended store, runs `body`, which may change the files, and opens the LevelDB again.
-    /// If opening fails, ``recover()`` opens it later. Readers wait meanwhile. Does nothing if the store is not
-    /// suspended.
+    /// If opening fails, ``recover()`` retries it. Readers wait meanwhile. Does nothing if the store is not suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {
