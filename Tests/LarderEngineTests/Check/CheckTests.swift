@@ -43,7 +43,7 @@ import Testing
         let segment = try copy.lastSegment()
         try Files.write(segment, try Files.read(segment) + [0xF7, 0x4C, 0x4A, 0x46, 1, 2, 3, 4, 0, 0])
         try copy.expectHealthy()
-        // Neither is an incomplete end of LevelDB's log a problem, after the synced part.
+        // An incomplete end of LevelDB's log, after the synced part, is not a problem either.
         let epoch = try copy.epochDirectory()
         let log = epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
         try Files.write(log, try Files.read(log) + [1, 2, 3])

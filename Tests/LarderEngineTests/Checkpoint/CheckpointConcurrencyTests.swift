@@ -10,8 +10,8 @@ import Testing
 
     private static func number(_ text: String?) -> Int { text.flatMap { Int($0.prefix { $0 != "x" }) } ?? 0 }
 
-    /// A thread that writes to its own keys in a shared database and to a database of its own, and checks what it
-    /// reads.
+    /// A thread with keys of its own in a shared database, and with a database of its own. It writes to both, and
+    /// checks what it reads.
     private struct Worker {
         let index: Int
         let engine: Engine

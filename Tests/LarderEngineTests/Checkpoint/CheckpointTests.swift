@@ -37,8 +37,8 @@ import Testing
     }
 
     /// Regression test: a database refused writes and had more in the journal than the journal's limit. Each checkpoint
-    /// rewrote all of it to the journal, so that the next checkpoint was due at once, and writers of all databases
-    /// waited forever.
+    /// rewrote all of it to the journal, so the next checkpoint was due at once. Writers of all databases waited
+    /// forever.
     @Test(arguments: [false, true]) func aDatabaseThatRefusesWritesDoesNotBlockOthers(_ hasThreads: Bool) throws {
         let larder = try TestLarder { $0.checkpointBytes = 64 << 20 }
         let value = String(repeating: "x", count: 100_000)
@@ -189,7 +189,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "3"])
     }
 
-    /// A purge clears memory before it is durable. The journal must keep the purged entries until then.
+    /// A purge clears memory before the purge is durable. The journal must keep the purged entries until then.
     @Test func aFailedPurgeAfterACheckpointLosesNothing() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -284,7 +284,7 @@ import Testing
         try database.put("old", "0")
         try larder.maintain()
         try database.put("a", "1")
-        // All names to which the files could be moved are taken.
+        // Creates directories with all the names to which the database could be moved.
         let now = UInt64(try larder.engine().now())
         for number in now..<(now + 200) {
             try FileSystem.makeDirectories(larder.path + "/.deleted-books-\(number)/taken")

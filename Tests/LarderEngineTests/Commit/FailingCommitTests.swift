@@ -174,8 +174,7 @@ import Testing
         #expect(try database.contents() == ["a": "1"])
     }
 
-    /// A change of a whole database that is already durable is not undone if a later write of the same group of commits
-    /// fails.
+    /// A durable change of a whole database is not undone if a later write of the same group of commits fails.
     @Test func durableOperationsBeforeAFailureStayCommitted() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }

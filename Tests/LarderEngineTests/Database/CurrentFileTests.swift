@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of a power failure while LevelDB changes to a new manifest, on a file system that does not order renames and
+/// Tests of a power failure while LevelDB changes to a new manifest. The file system does not order renames and
 /// removals. After the failure, the removal of the previous manifest and its log is on disk, but the rename of CURRENT
 /// is not.
 @Suite struct CurrentFileTests {

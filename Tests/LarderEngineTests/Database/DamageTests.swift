@@ -126,8 +126,8 @@ import Testing
         }
     }
 
-    /// Returns a larder with a flipped byte in a table, which is found when the block is read, not when the database is
-    /// opened.
+    /// Returns a larder with a flipped byte in a table. The damage is found when the block is read, not when the
+    /// database is opened.
     private func withFlippedTable(_ action: EngineOptions.DamageAction) throws -> TestLarder {
         let larder = try TestLarder {
             $0.onDamage = action

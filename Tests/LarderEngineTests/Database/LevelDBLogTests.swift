@@ -39,8 +39,8 @@ import Testing
     }
 
     /// After a failed write, one thread reopens LevelDB, which replaces the manifest; another thread records the
-    /// manifest in SYNCED. Reopening must wait for the recording, which may only fail with the error of the failed
-    /// write.
+    /// manifest in SYNCED. Reopening must wait for the recording. If the recording fails, its error must be that of the
+    /// failed write.
     @Test func reopeningLevelDBWaitsUntilItsFilesAreRecorded() throws {
         let larder = try TestLarder()
         let database = try larder.database()

@@ -76,8 +76,8 @@ import Testing
         }
     }
 
-    /// A purged database has no files except POINTER. If POINTER is lost, the database still belongs to the larder, and
-    /// its entries are restored from the journal, whose operations name the old epoch.
+    /// A purged database has no files except POINTER. If POINTER is lost, the database still belongs to the larder. Its
+    /// entries are restored from the journal, whose operations name the old epoch.
     @Test func aPurgedDatabaseWithoutPointerFileKeepsJournalEntries() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()

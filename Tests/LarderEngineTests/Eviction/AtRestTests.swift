@@ -6,8 +6,8 @@ import Testing
 
 /// Tests of how much disk space the files of an idle larder take.
 @Suite struct AtRestTests {
-    /// After any history, the files of an idle larder shrink within minutes to at most 1.3 times the bytes of its
-    /// entries plus 64 MB.
+    /// The files of an idle larder shrink within minutes, whatever its history. Then they have at most 1.3 times the
+    /// bytes of its entries, plus 64 MB.
     @Test func filesOfAnIdleLarderAreLittleLargerThanItsEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())

@@ -6,8 +6,8 @@ import Testing
 
 /// Tests of the choice of the databases that evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
-    /// Evicting entries of the large database frees no space, because of a snapshot, and the small database is too
-    /// small.
+    /// Evicting entries of the large database frees no space, because of a snapshot. The small database is too small to
+    /// help.
     @Test func aSmallDatabaseIsNotEvictedIfThatFreesTooLittle() throws {
         let larder = try TestLarder {
             $0.compression = false

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// Entries stored before a soft purge are stale at any time, even before the time of the purge, as if the clock was
+    /// Entries stored before a soft purge are stale at any time: even before the time of the purge, as if the clock was
     /// set back. A second purge of the same tag does not change that.
     @Test func softPurgedEntriesAreNeverFresh() throws {
         let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }

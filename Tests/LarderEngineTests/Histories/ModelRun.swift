@@ -197,7 +197,7 @@ final class ModelRun {
         models[target.name]?.entries[key] = copied
     }
 
-    /// Purges some tags. A soft purge keeps entries for their grace time, but entries of this test have none, so both
+    /// Purges some tags. A soft purge keeps entries for their grace time. Entries of this test have no grace, so both
     /// kinds of purges remove them.
     private func purgeTags(_ name: String) throws {
         let database = try database(name)

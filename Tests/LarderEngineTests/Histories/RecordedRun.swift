@@ -5,7 +5,7 @@ import LarderTestSupport
 /// A random run of an engine. It waits for each commit unit, and records all entries after each unit.
 ///
 /// After a crash, all databases must be in the state after the same unit. Changes of a whole database (a purge, a
-/// policy, its creation) do not use the journal, so no database can go back to a state before its last such change.
+/// policy, its creation) do not use the journal. So no database can go back to a state before its last such change.
 final class RecordedRun {
     typealias Entries = [String: Model.Entry]
 

@@ -234,7 +234,7 @@ import Testing
     enum RollbackFailure: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother
 
-        /// The refused write may take effect after this event, if every fsync before it fails.
+        /// The event after which the refused write may take effect, if every fsync before the event fails.
         var doubt: String { self == .beginningAnother ? "this process terminates" : "the machine fails" }
     }
 

@@ -79,7 +79,7 @@ import Testing
         #expect(engine.statistics.checkpoints.read() == 1)
     }
 
-    /// Entries that were only in memory and in the journal for a checkpoint interval are written to LevelDB.
+    /// After a checkpoint interval, entries that are only in memory and in the journal are written to LevelDB.
     @Test func entriesReachLevelDBAfterTheCheckpointInterval() throws {
         let larder = try makeLarder()
         let database = try larder.database()

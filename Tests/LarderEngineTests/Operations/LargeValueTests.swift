@@ -233,7 +233,7 @@ extension Database {
         #expect(try again.value("long")?.first == "y")
     }
 
-    /// A long value that stays in memory only until the checkpoint evicts no other entries.
+    /// A long value leaves memory at the next checkpoint. Until then, it evicts no other entries.
     @Test func aLongValueDoesNotEvictOtherEntriesFromMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
         let database = try larder.database()

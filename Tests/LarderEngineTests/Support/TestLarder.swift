@@ -173,8 +173,8 @@ extension Database {
         return durableState.store
     }
 
-    /// Returns all keys in LevelDB after writing the entries in memory, except the keys that record which part of the
-    /// journal is needed.
+    /// Writes the entries in memory to LevelDB, and returns all of LevelDB's keys. Leaves out the keys that record
+    /// which part of the journal is needed.
     func rawKeys() throws(LarderError) -> [[UInt8]] {
         guard let store = try flushedStore() else { return [] }
         return try store.rawKeys().filter { $0 != EpochMetadata.journalKey }
@@ -196,7 +196,7 @@ extension EntryCursor {
         return result
     }
 
-    /// Returns the cursor's remaining keys, in its order.
+    /// Returns the cursor's remaining keys, in the order of the cursor.
     func keys() throws(LarderError) -> [String] {
         var result: [String] = []
         while try next() { result.append(String(decoding: try key().bytes, as: UTF8.self)) }
