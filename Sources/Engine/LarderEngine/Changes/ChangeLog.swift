@@ -105,8 +105,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day. Such a
-    /// version also moves the times of later versions here. One that is further ahead comes from a wrong clock or is
+    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day.
+    /// Versions made here later get a higher time. A version that is further ahead comes from a wrong clock or is
     /// forged, and counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 

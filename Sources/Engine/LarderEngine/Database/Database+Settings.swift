@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// The settings of a database: its policy, and its disk limit.
 extension Database {
-    /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that have no
-    /// rule of their own; entries that had expired under the old policy stay expired. Creates the database if it does
-    /// not exist. If it throws, the policy is unchanged. May block.
+    /// Changes the policy and waits until the change is on the disk. The policy applies at once to the entries that
+    /// have no rule of their own; entries that had expired under the old policy stay expired. Creates the database if
+    /// it does not exist. If this function throws, the policy is unchanged. May block.
     /// - Parameters:
     ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.
     ///   - jitter: in percent, see ``DatabasePolicy/jitter``; nil keeps the present one.
@@ -51,8 +51,8 @@ extension Database {
             try prepare(forWriting: true, policy: policy)
             return false
         } catch {
-            // If a machine failure may still lose the new database's directory, the state is `closed`, not `failed`,
-            // and the error is thrown.
+            // Throw the error unless the new policy is certainly on the disk. If a machine failure may still lose the
+            // new database's directory, the state is `closed`, not `failed`.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
                 .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")

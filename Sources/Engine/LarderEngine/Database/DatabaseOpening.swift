@@ -130,8 +130,8 @@ struct DatabaseOpening {
     }
 
     /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
-    /// minute ahead, the engine's time continues from there. Otherwise the date is changed to now: the record of time
-    /// was lost, or an older version wrote the file while the clock was ahead.
+    /// minute ahead, the engine's time continues from that date. Otherwise the date is changed to now: the record of
+    /// time was lost, or an older version wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = database.now()
         if pointer.rules.deadBefore < now { return pointer }

@@ -4,8 +4,8 @@ import Synchronization
 /// An object that a user of the engine attaches to an entry in memory, such as its decoded value. Created as an
 /// ``Attached``.
 ///
-/// Immutable for its creator. The variables belong to the table or the queue that contains the attachment. They are
-/// accessed only with the lock of the table's shard held, or by the thread that took the attachment from the queue.
+/// Immutable for its creator. The `var` properties belong to the table or the queue that contains the attachment. They
+/// are accessed only with the lock of the table's shard held, or by the thread that took the attachment from the queue.
 package class Attachment {
     /// The approximate size in bytes, as the creator has specified it. Counts towards the memory budget.
     package let byteCount: Int

@@ -48,7 +48,7 @@ package final class Shard: @unchecked Sendable {
         package var purges = 0
 
         /// Counts a read without a fresh entry.
-        /// - Parameter header: the header of the entry if the read found one, which is not fresh.
+        /// - Parameter header: the header of the entry that the read found, which is not fresh; nil if it found none.
         mutating func noteMiss(_ header: RecordHeader?) {
             misses += 1
             guard let header else { return }
@@ -91,7 +91,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Counts a read without a fresh entry.
-    /// - Parameter header: the header of the entry if the read found one, which is not fresh.
+    /// - Parameter header: the header of the entry that the read found, which is not fresh; nil if it found none.
     func noteMiss(_ header: RecordHeader?, _ hash: Int, now: Int64) {
         counters.noteMiss(header)
         if header == nil, evictedKeys.has(hash, now: now) { counters.missesEvicted += 1 }

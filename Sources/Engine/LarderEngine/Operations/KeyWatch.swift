@@ -2,7 +2,7 @@
 ///
 /// - Every write counts as a change, even if the value stays the same. So does a purge of the entry, a change of the
 ///   database's policy, and the expiry of an entry that was fresh when the watch began. Evictions from memory do not
-///   count, nor does making an entry permanent that has no deadline.
+///   count. Nor does making an entry permanent if it has no deadline anyway.
 /// - Removing an entry that had expired before the watch began counts as a change. A transaction may therefore fail
 ///   unnecessarily, but it never succeeds after the key has changed.
 ///

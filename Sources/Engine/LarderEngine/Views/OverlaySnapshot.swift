@@ -102,7 +102,7 @@ struct DatabaseView<Below: Sendable>: Sendable {
 
 extension Database {
     /// The maximum number of entries that are copied with all shards locked. If there are more, they are flushed to
-    /// LevelDB first, and copied only if that fails.
+    /// LevelDB first, and copied only if the flush fails.
     static let copiedMax = 4096
     /// The corresponding limit in bytes: 16 MiB.
     static let copiedBytesMax = 16 << 20
