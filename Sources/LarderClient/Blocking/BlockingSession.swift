@@ -236,7 +236,7 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Handles the reply to EXEC: the queued commands were executed, each with its reply in an array, or none was.
+    /// Handles the reply to EXEC: an array with one reply for each queued command, or a sign that none was executed.
     private func endTransaction(_ reply: RESPValue) {
         // EXEC with the wrong number of words does not end the transaction.
         if reply.errorMessage?.hasPrefix("ERR wrong number") ?? false { return }

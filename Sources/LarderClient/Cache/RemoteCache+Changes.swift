@@ -14,7 +14,7 @@ extension RemoteCache {
     /// `CacheChange.Kind.fellBehind` and later changes.
     ///
     /// If an entry was stored while it was observed, its expiry is reported within about a second of its deadline. This
-    /// works for at most 65,536 entries at a time. Other expiries are reported when the daemon reclaims their space.
+    /// works for at most 65,536 entries at a time. All other entries are reported when the daemon reclaims their space.
     ///
     /// A read after a reported change returns the state after that change or a newer one, also with a near cache.
     /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all

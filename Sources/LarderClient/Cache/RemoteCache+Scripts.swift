@@ -11,7 +11,7 @@ extension RemoteCache {
     }
 
     /// Runs a script in this database, as ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``
-    /// does in the client's own. Use ``ScriptModel`` for models of the cache.
+    /// does in the client's own database. Use ``ScriptModel`` for models of the cache.
     public func script<Result: ScriptResult>(
         _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false,
         returning type: Result.Type = Result.self

@@ -51,7 +51,7 @@ extension LarderClient {
         }
         let buffer = MessageBuffer(max: bufferMax)
         let subscription = Subscription(core.hub, buffer, owner: core)
-        // If this throws, `subscription` is released, and then removes the buffer from the hub.
+        // If this call throws, `subscription` is released, and its deinitializer removes the buffer from the hub.
         try await core.hub.add(buffer, topics)
         return subscription
     }

@@ -72,7 +72,7 @@ final class NearCache: @unchecked Sendable {
         }
         guard let box else { return .unknown }
         if box === NearAbsence.box { return .absent }
-        // Safe: a box is stored together with the identity of its value's type, and `find` has compared that.
+        // Safe: `find` has compared the identity of the value's type, which is stored together with the box.
         return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
 

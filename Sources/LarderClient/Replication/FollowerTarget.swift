@@ -58,7 +58,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // Remove the previous version from the target, if it had one of the replicated tags.
+                    // The entry has none of the replicated tags. Its previous version may have had one, so remove that.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))
@@ -66,7 +66,7 @@ struct FollowerTarget {
                 try send(&commands, &counts)
                 try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedPrefix(let purged):
-                // Purge only keys with both prefixes, because this follower replicates no other keys.
+                // Purge only keys with both prefixes, `purged` and the follower's. It replicates no other keys.
                 guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
                 let common = purged.count < options.prefix.count ? options.prefix : purged
                 try send(&commands, &counts)

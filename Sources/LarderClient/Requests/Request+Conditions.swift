@@ -1,4 +1,4 @@
-// Requests that depend on the stored value, count, or change the lifetime of an entry.
+// Requests for conditional writes, for counters, and for changes of lifetimes.
 
 import LarderRESP
 

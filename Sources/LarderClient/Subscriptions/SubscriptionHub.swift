@@ -186,8 +186,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
-            // If the connection is lost again, the next connection subscribes again, and the client's calls wait for
-            // that.
+            // If this fails, the connection was lost again. The next connection then subscribes, and the client's calls
+            // wait for that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
             guard let text = replies.lazy.compactMap(\.errorMessage).first else {

@@ -24,7 +24,7 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let limit: Int64?
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
-    /// The result of its last salvage since the daemon was started; nil if there was none.
+    /// The result of its last salvage (repair of damaged files) since the daemon was started; nil if there was none.
     package let damage: String?
 
     /// The numbers of fresh entries that expire within a minute, an hour and a day, and of entries that never expire.

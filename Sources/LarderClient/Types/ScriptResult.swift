@@ -14,7 +14,7 @@
 public protocol ScriptResult {
     /// Reads a reply that is not an error.
     init(scriptReply: RESPValue) throws(ScriptMismatch)
-    /// Reads a reply as several values. The default implementation reads an array; that of bytes reads a string.
+    /// Reads a reply as several values. The default implementation reads an array, and that of `UInt8` reads a string.
     static func scriptArray(_ reply: RESPValue) throws(ScriptMismatch) -> [Self]
 }
 

@@ -107,7 +107,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     var handshakeReplies: [RESPValue] = []
     var lastReceived: Int64 = 0
     var connectedAt: Int64 = 0
-    /// The number of failed connections and attempts since the last connection that was useful.
+    /// The number of failed attempts and short connections since the last connection that lasted at least a second.
     var failures = 0
     var lastFailure: LarderClientError?
     var isServed = false

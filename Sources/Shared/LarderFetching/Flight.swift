@@ -142,7 +142,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Adds the caller's wait to the wait-for graph, if it is within a closure. Called with the lock held.
+    /// Adds the caller's wait to the wait-for graph, if the call is within a closure. Called with the lock held.
     /// - Returns: an error if the wait would be a deadlock.
     private func listWait(_ waiter: Waiter) -> Event? {
         guard let closure = waiter.closures.last, let name = names.first else { return nil }

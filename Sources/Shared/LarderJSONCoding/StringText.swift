@@ -42,7 +42,7 @@ enum StringText {
         return index
     }
 
-    /// Decodes the digits at `index` of a `\u` escape, or of a surrogate pair's two escapes, and moves `index` past.
+    /// Decodes the digits of a `\u` escape at `index`, or of the two of a surrogate pair, and moves `index` past them.
     private static func scalar(_ source: UnsafePointer<UInt8>, _ index: inout Int) -> UInt32 {
         let unit = HexDigits.unit(source + index) ?? 0
         index &+= 4

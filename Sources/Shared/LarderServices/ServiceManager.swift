@@ -73,7 +73,7 @@ package final class ServiceManager: @unchecked Sendable {
 
     // MARK: Watchdog
 
-    /// Sends the pending messages, and the watchdog message if half of its timeout has passed. Call it regularly.
+    /// Sends pending messages, and the watchdog message if half of the watchdog timeout has passed. Call it regularly.
     /// - Parameters:
     ///   - now: the monotonic time in milliseconds.
     ///   - isAlive: whether the daemon works. If not, no watchdog message is sent, so the manager assumes a hang.

@@ -93,8 +93,8 @@ public struct EntryPolicy: Hashable, Sendable {
 
 extension EntryPolicy: CustomStringConvertible {
     /// The policy as text: `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or
-    /// `until:` and milliseconds since 1970. The grace and the jitter follow, if there are any, as in `every:90
-    /// grace:10 jitter:5%`. An invalid interval is printed unchanged.
+    /// `until:` and milliseconds since 1970. If there is a grace or a jitter, it follows: `every:90 grace:10
+    /// jitter:5%`. An invalid interval is printed unchanged.
     public var description: String {
         let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
         return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
@@ -125,7 +125,7 @@ extension EntryPolicy {
         }
 
         package let lifetime: Lifetime
-        /// The grace in milliseconds. Nil for the database's; with `keep`, nil for that of the replaced entry.
+        /// The grace in milliseconds. Nil for the database's grace, or with `keep` for that of the replaced entry.
         package let grace: Int64?
         /// The jitter in percent. Nil for the database's, which is used only if its policy sets the lifetime.
         package let jitter: Int?

@@ -160,7 +160,7 @@ private enum TLSError {
     static func text() -> String {
         let number = ERR_get_error()
         guard number != 0 else { return "the connection ended" }
-        // This bit means that the rest is the `errno` of a system call.
+        // If this bit is set, the other bits are the `errno` of a system call.
         if number & 0x8000_0000 != 0 { return String(cString: strerror(Int32(number & 0x7FFF_FFFF))) }
         return ERR_reason_error_string(number).map { String(cString: $0) } ?? "error \(number)"
     }

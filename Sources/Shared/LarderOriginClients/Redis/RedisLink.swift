@@ -8,7 +8,7 @@ protocol RedisLinkUser: AnyObject {
     func linkIsDown(_ link: RedisLink, _ error: OriginError)
 }
 
-/// A connection to a server that is opened again after it is lost, with an increasing back-off.
+/// A connection to a server. After a loss, the connection is opened again, with an increasing back-off.
 ///
 /// Used on the loop's thread only. Close it before you release it.
 final class RedisLink: RedisConnectionUser {

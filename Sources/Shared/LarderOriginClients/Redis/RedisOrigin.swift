@@ -12,7 +12,8 @@ public final class RedisOrigin: Origin {
         /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none.
         /// Readings of other keys have no stamp. Use this if the cache contains most entries of a database.
         case broadcast(prefixes: [[UInt8]])
-        /// The servers report no changes, so readings have no stamp. Heartbeats are sent only if calls take too long.
+        /// The servers report no changes, so readings have no stamp. Heartbeats are sent only while a server is not
+        /// trusted, and after a timeout.
         case none
     }
 

@@ -303,7 +303,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Heartbeat
 
-    /// Whether heartbeats are always sent. Without tracking they are sent only while the server is not trusted.
+    /// Whether heartbeats are always sent. If not, they are sent while the server is not trusted, and after a timeout.
     private var isAskedAlways: Bool { settings.setup.tracking != .none }
 
     private func sendNextBeat() {

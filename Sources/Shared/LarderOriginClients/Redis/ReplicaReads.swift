@@ -15,7 +15,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     private var rangeOfSlot: [Int] = []
     /// The connections to replicas. Each is made on its first use.
     private var links: [OriginEndpoint: RedisLink] = [:]
-    /// The running reads in order, each with the monotonic time, in nanoseconds, to send it to replicas.
+    /// The running reads in order, each with the monotonic time, in nanoseconds, at which it is sent to replicas too.
     private var reads = Fifo<(due: Int64, call: RedisCall)>()
     private var timer: LoopTimer?
     private var tasksUnderWay = 0
@@ -123,7 +123,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         endFirst(task)
     }
 
-    /// If the primary's read has failed too, completes the key with that error, unless a reply has completed the key.
+    /// If the read from the primary has failed too, fails the read of the key, unless it already has a result.
     private func endFirst(_ task: RedisTask) {
         guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
         call.answer(index, .failure(error))

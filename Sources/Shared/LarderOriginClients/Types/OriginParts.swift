@@ -19,7 +19,7 @@ final class OriginParts: @unchecked Sendable {
     private let parts: UnsafeMutablePointer<Part>
     /// All parts that were ever trusted have lower numbers than this.
     private let count = Atomic<UInt32>(0)
-    /// For each slot of a cluster, how often its owner may have changed: its epoch.
+    /// For each slot of a cluster, its epoch: how many times its owner may have changed.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
     init() {

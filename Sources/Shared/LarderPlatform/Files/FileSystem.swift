@@ -113,7 +113,7 @@ package enum FileSystem {
     /// Reads a small file. If the file is longer than `bytesMax`, stops within 4 KiB after that many bytes.
     /// - Returns: nil if the file does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        // With O_NONBLOCK, because without it, opening a named pipe would wait for a writer.
+        // Use O_NONBLOCK: without it, opening a named pipe would wait for a writer.
         let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }

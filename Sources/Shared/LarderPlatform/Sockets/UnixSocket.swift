@@ -149,7 +149,7 @@ package enum UnixSocket {
             $0.copyBytes(from: path.utf8)
             if isAbstract { $0[0] = 0 }
         }
-        // An abstract name may contain zero bytes, so the length of the address determines where it ends.
+        // An abstract name may contain zero bytes, so the length of the address determines where the name ends.
         let length = isAbstract ? pathOffset + path.utf8.count : MemoryLayout<sockaddr_un>.size
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
