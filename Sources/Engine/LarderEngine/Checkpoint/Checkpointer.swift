@@ -440,7 +440,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 .writesSuspended, "the database is being salvaged; its new writes stay in memory",
                 operation: "checkpoint", database: database.name)
         }
-        // The entries may come from the journal of the last process, and the database may not have been opened since.
+        // The entries may come from the journal of the last process. Perhaps the database was not opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil

@@ -335,7 +335,7 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Commits items of the queue in order.
-    /// - Returns: the number of decided items: all, unless one needs disk space to be freed and this thread may not
+    /// - Returns: the number of decided items: all, unless one needs disk space to be freed and this thread must not
     ///   block.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {

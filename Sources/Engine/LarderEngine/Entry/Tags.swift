@@ -172,7 +172,7 @@ package final class TagPurges: Sendable {
 
     func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
-    /// Returns the hash of a tag, which is also stored on the disk: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
+    /// Returns the hash of a tag: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). The disk has these hashes too.
     static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }

@@ -4,9 +4,9 @@ extension Journal {
     /// Replaces each segment whose fsync failed by a synced copy, which is read from the page cache. Call it before
     /// anything relies on the durability of these frames or of later ones.
     ///
-    /// After a failed fsync, the system treats the pages as written, although they may not be on the disk. So another
-    /// fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May take
-    /// long.
+    /// After a failed fsync, the system treats the pages as written, although they are perhaps not on the disk. So
+    /// another fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May
+    /// take long.
     /// - Throws: if a copy cannot be made, or the page cache has lost bytes. Then the segment is unchanged.
     func copyUnsynced() throws(FileError) {
         try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }

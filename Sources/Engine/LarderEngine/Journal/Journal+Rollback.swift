@@ -42,7 +42,7 @@ extension Journal {
         case unlessProcessEnds(FileError)
     }
 
-    /// Makes a segment's bytes from `offset` on permanently invalid, also for later processes. Truncates the file. If
+    /// Permanently invalidates a segment's bytes from `offset` on, also for later processes. Truncates the file. If
     /// that fails, overwrites the frame's header. If that fails too, begins the next segment, whose header excludes the
     /// bytes. The caller must set the segment's length first. If the file cannot be truncated, the segment accepts no
     /// more frames.

@@ -110,8 +110,8 @@ private final class Exchange {
         let late = Array(first.recordedKeys.union(second.recordedKeys).subtracting(known))
         for update in [update, other] {
             update.addLate(late)
-            // The recorded keys were written just now, so their entries are in memory. The entries of the other
-            // database with these keys may have to be read from the disk, with the locks held.
+            // The recorded keys were written just now, so their entries are in memory. The other database's entries
+            // with these keys may have to be read from the disk, with the locks held.
             guard try update.findLate(from: known.count, &ticket) else { return nil }
         }
         for position in known.count..<(known.count + late.count) {

@@ -71,7 +71,7 @@ package struct FetchAnswer: Sendable {
     }
 
     package let state: State
-    /// The header of the entry; nil if the entry may not even be served stale.
+    /// The header of the entry; nil if the entry must not even be served as stale.
     package let header: RecordHeader?
     package let rules: FreshnessRules
 }
@@ -84,7 +84,7 @@ extension FetchAnswer.State {
 /// It follows from the header of the stored entry, the freshness rules, the leases of the key's shard, and the time.
 struct FetchDecision {
     let request: FetchRequest
-    /// The header of the stored entry; nil if there is none, or it may not even be served stale.
+    /// The header of the stored entry; nil if there is none, or it must not even be served as stale.
     let header: RecordHeader?
     let rules: FreshnessRules
     private let now: Int64

@@ -100,8 +100,8 @@ struct RemovalPass {
     }
 
     /// Ensures that purged entries do not return after a machine failure, at any durability. Needed even if the purge
-    /// removed nothing: an earlier removal, such as that of a purge whose reply was lost, may not be synced yet. Calls
-    /// no fsync if the journal is already synced.
+    /// removed nothing: an earlier removal, such as that of a purge whose reply was lost, is perhaps not synced yet.
+    /// Calls no fsync if the journal is already synced.
     private static func sync(_ database: Database) throws(LarderError) {
         if database.context.options.durability != .always { try database.pipeline.sync() }
     }

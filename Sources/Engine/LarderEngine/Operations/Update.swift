@@ -437,7 +437,7 @@ package final class Update: @unchecked Sendable {
     var shardSet: UInt32 {
         var set: UInt32 = 0
         for index in slots.indices { set |= DatabaseShards.bit(slots[index].pointee.hash) }
-        // Without keys, lock any shard: the database's state may only be read with a shard lock held.
+        // Without keys, lock any shard: reading the database's state requires a shard lock.
         return set == 0 ? 1 : set
     }
 

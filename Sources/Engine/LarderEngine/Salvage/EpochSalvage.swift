@@ -66,7 +66,7 @@ struct EpochSalvage {
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
 
     /// The options for reading the files of an epoch.
-    /// - Parameter doubts: receives a message for each kind of loss that the salvage may not detect.
+    /// - Parameter doubts: receives a message for each kind of loss that the salvage possibly does not detect.
     static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {

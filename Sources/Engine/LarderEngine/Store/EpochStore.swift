@@ -162,7 +162,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Runs `body`, which may only call LevelDB. The store can be neither closed nor reopened meanwhile. Creates the
+    /// Runs `body`, which must call only LevelDB. The store can be neither closed nor reopened meanwhile. Creates the
     /// files first if there are none.
     func access<Result>(
         _ operation: String, key: @autoclosure () -> Key? = nil,
