@@ -93,8 +93,8 @@ public struct EntryPolicy: Hashable, Sendable {
 
 extension EntryPolicy: CustomStringConvertible {
     /// The policy as text: `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or
-    /// `until:` and milliseconds since 1970. If there is a grace or a jitter, it follows: `every:90 grace:10
-    /// jitter:5%`. An invalid interval is printed unchanged.
+    /// `until:` and milliseconds since 1970. An invalid interval is printed unchanged. If there is a grace or a jitter,
+    /// it follows: `every:90 grace:10 jitter:5%`.
     public var description: String {
         let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
         return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
