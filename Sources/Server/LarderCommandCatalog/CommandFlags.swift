@@ -12,8 +12,8 @@
     @inlinable package static var loading: CommandFlags { CommandFlags(rawValue: 16) }
     @inlinable package static var stale: CommandFlags { CommandFlags(rawValue: 32) }
 
-    /// The command works on whole databases, on a thread that may block. No database is opened or created before it
-    /// runs.
+    /// The command works on whole databases, on a thread that may block. No database is opened or created before the
+    /// command runs.
     @inlinable package static var wholeDatabase: CommandFlags { CommandFlags(rawValue: 64) }
     /// The command can store new entries. If the database has no files, they are created first.
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }

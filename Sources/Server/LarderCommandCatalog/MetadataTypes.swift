@@ -116,9 +116,9 @@ package struct KeyPositions: Sendable {
 package enum KeyUse: Sendable {
     /// All calls use the key in the same way.
     case same
-    /// A call overwrites the key without reading it, unless it has the option GET.
+    /// A call overwrites the key without reading it. A call with the option GET also reads the key.
     case overwritesUnlessGET
-    /// A call whose operations are all GET reads the key; every other call writes it too.
+    /// If all operations of a call are GET, the call only reads the key. Every other call also writes the key.
     case readsIfOnlyGET
 }
 

@@ -19,7 +19,7 @@ public struct ControlParser {
     private var buffer: [UInt8] = []
     /// The first byte of the buffer that was not parsed.
     private var start = 0
-    /// Where to search for the end of the line; the bytes before it contain none.
+    /// Where to search for the end of the line: the bytes before that position do not contain it.
     private var searched = 0
     private var isFinished = false
     /// Whether the current position is in a line that is too long and is skipped up to its end.
@@ -171,7 +171,7 @@ public struct ControlParser {
         return .stanza(stanza)
     }
 
-    /// Records a problem of the current record, unless it has one already.
+    /// Records a problem of the current record, unless the record has one already.
     private mutating func complain(_ message: String, line: Int? = nil) {
         if problem == nil { problem = RecordProblem(line: line ?? self.line, message) }
     }

@@ -41,7 +41,7 @@ package enum ProcessSettings {
     /// - Returns: the limit that now applies.
     static func raiseDescriptorLimit() -> Int {
         guard var limit = ResourceLimit.openFiles.read() else { return descriptorsMost }
-        // Some systems report RLIM_INFINITY as the maximum, but refuse to set it.
+        // Some systems report RLIM_INFINITY as the maximum, but refuse to set that value.
         let most = min(limit.rlim_max, rlim_t(descriptorsMost))
         if limit.rlim_cur < most {
             var raised = limit

@@ -76,7 +76,7 @@ struct Audience: Sendable {
     private var groups: [Group] = []
     private(set) var count = 0
 
-    /// Adds a connection. It must not be a member yet.
+    /// Adds a connection that is not a member yet.
     mutating func add(_ subscriber: Subscriber) {
         count += 1
         if let index = groups.firstIndex(where: { $0.queue === subscriber.queue }) {

@@ -121,7 +121,7 @@ final class Rates: @unchecked Sendable {
     }
 
     /// Records a memory use.
-    /// - Returns: the highest one so far, in bytes.
+    /// - Returns: the highest memory use so far, in bytes.
     func notePeak(_ bytes: Int) -> Int {
         lock.withLock {
             peak = max(peak, bytes)

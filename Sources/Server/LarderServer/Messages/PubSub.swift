@@ -50,7 +50,7 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Subscribing
 
-    /// Adds a subscription. The connection must not have it yet.
+    /// Adds a subscription that the connection does not have yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
         if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
         switch kind {
@@ -114,7 +114,7 @@ final class PubSub: @unchecked Sendable {
         }
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
-        // Compare the patterns without holding the lock, because publishers on all loops use it.
+        // Compare the patterns without holding the lock, because publishers on all loops use the lock.
         let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
         for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             let message = PushMessage.message(pattern: name, channel: channel, payload)

@@ -61,12 +61,12 @@ final class Connection: MonitorReader {
     var feedPosition: Int?
     /// Whether the connection is about to be closed, because its client has too many unread messages.
     private var isOverdue = false
-    /// When the unread messages exceeded the soft limit, by the loop's time; nil if they do not exceed it.
+    /// Since when the unread messages have exceeded the soft limit, by the loop's time; nil if they do not exceed it.
     private var overSoftLimitSince: Int64?
     /// Ticks of the loop since the last read.
     private var quietTicks = 0
 
-    /// The number of ticks without input after which a connection frees memory. It is allocated again when needed.
+    /// The number of ticks without input after which a connection frees memory, which is allocated again on demand.
     private static let ticksUntilReclaim = 20
     /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536
@@ -259,7 +259,7 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // If the command was woken while another thread owned the session, continue below to run it again now.
+                // If the command was woken while another thread owned the session, continue below to run it at once.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting

@@ -78,7 +78,7 @@ final class Listener {
                 refuse(client)
                 continue
             }
-            // Count the client before its loop gets it, so that this thread does not accept too many clients.
+            // Count the client now, not on the thread of its loop. Otherwise this thread could accept too many clients.
             server.clients.add(1)
             loops[next].send(.accept(descriptor: client))
             next = (next + 1) % loops.count

@@ -119,8 +119,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                     note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
-                // The database was purged or damaged during the scan. Its old entries no longer exist, and the
-                // deadlines of new entries are recorded when these are written.
+                // The database was purged or damaged during the scan. Its old entries no longer exist. The deadlines of
+                // new entries are recorded when these entries are written.
             }
         }
         lock.withLock {

@@ -97,7 +97,7 @@ struct TrackingSettings: Sendable {
 ///   the report, it gets the changed value or a newer one.
 /// - The table has a size limit. A key that is removed because of the limit is reported as changed.
 /// - As in Redis, the same key of different databases has one line in the table. If a whole database changes, the
-///   clients that have selected it are notified.
+///   clients that have selected this database are notified.
 ///
 /// `@unchecked Sendable`: each part has its own lock; `lock` guards the clients.
 final class Tracking: @unchecked Sendable {
@@ -214,8 +214,8 @@ final class Tracking: @unchecked Sendable {
             return clientsChanged
         }
         changed()
-        // The keys that a removed client has read stay in the table until they change. If there are no clients left,
-        // remove them.
+        // The keys that a removed client has read stay in the table until they change. But if there are no clients
+        // left, remove the keys.
         if !hasClients { forgetKeys { !$0.isActive } }
     }
 

@@ -5,7 +5,7 @@ package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
-        /// Check the files of the database with this name; of all databases if it is nil.
+        /// Check the files of the database with this name; if the name is nil, of all databases.
         case check(String?)
         /// Check the configuration, and do nothing else.
         case checkConfiguration
@@ -72,8 +72,8 @@ package struct DaemonCommandLine: Sendable {
 
     /// Checks combinations of options. Ignores options that have errors.
     private func checkCombinations(_ mistakes: inout Mistakes) {
-        // The default directory would be in a directory where all users can create files. Another user may have created
-        // it first.
+        // The default directory would be in a directory where all users can create files. So another user may have
+        // created the default directory first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe,
             mistakes.leaves("--dir")
         {

@@ -13,8 +13,8 @@ package struct DaemonOption: Sendable {
         case attached
     }
 
-    /// Parses and stores a value. Throws only ``OptionFailure``; a typed throw would have to be repeated in each
-    /// closure.
+    /// Parses and stores a value. Throws only ``OptionFailure``, but is untyped: each closure would have to repeat the
+    /// type.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
 
     /// How a new value is applied while the daemon runs.

@@ -60,7 +60,7 @@ struct OptionValue {
         return text
     }
 
-    /// Parses a file mode in octal digits. It must let the owner read and write.
+    /// Parses a file mode in octal digits. The mode must let the owner read and write.
     func mode() throws(Failure) -> mode_t {
         guard let mode = mode_t(text, radix: 8), mode & 0o600 == 0o600, mode <= 0o777, text.first != "+" else {
             throw Failure("\(option) \(text): must be an octal number such as 660, from 600 to 777")

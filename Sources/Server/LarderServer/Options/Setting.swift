@@ -10,7 +10,7 @@ struct Setting: Sendable {
     enum Change: Sendable {
         /// The setting can only be set when larderd starts: CONFIG SET returns Redis' error for immutable settings.
         case never
-        /// Like ``never``, except that setting the current value succeeds, because some clients always do that.
+        /// Like ``never``, except that CONFIG SET accepts the current value, which some clients always set.
         case currentValueOnly
         /// CONFIG SET returns Redis' error for protected settings.
         case protected

@@ -21,6 +21,6 @@ final class OriginFailureLines: @unchecked Sendable {
         }
     }
 
-    /// Makes the next failure be logged at once. Called when the origin is available again.
+    /// Resets the limits, so that the next failure is logged at once. Called when the origin is available again.
     func forget() { lock.withLock { rates = [:] } }
 }

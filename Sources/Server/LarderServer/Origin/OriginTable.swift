@@ -38,12 +38,12 @@ package final class OriginTable: @unchecked Sendable {
     private let limits: OriginLimits
     private let keysMax: Int
     private let make: OriginFactory
-    /// Why the stored origins could not be read. While it is set, it is unknown which databases have an origin, so no
-    /// database is served. Guarded by `lock`.
+    /// Why the stored origins could not be read; nil if they were read. With a defect, it is unknown which databases
+    /// have an origin, so no database is served. Guarded by `lock`.
     private var defect: Defect?
 
     private enum Defect {
-        /// A stored list of origins cannot be read. It is left unchanged, for the administrator to repair.
+        /// A stored list of origins cannot be read. The administrator must repair the list, so it is left unchanged.
         case unreadable(CommandError)
         /// The damaged ledger has lost facts, possibly also the origins. Setting an origin clears this defect.
         case lost(CommandError)
@@ -161,8 +161,8 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// Runs a change on the table's own thread, after all earlier changes. If background threads are disabled, runs it
-    /// on the caller's thread.
+    /// Runs a change on the table's own thread, after all earlier changes. If background threads are disabled, runs the
+    /// change on the caller's thread.
     /// - Parameter then: called once with the result, on any thread.
     func inTurn(
         _ change: @escaping @Sendable (OriginTable) throws(CommandError) -> Void,
@@ -236,7 +236,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { cursor.close() }
             return try cursor.next()
         } catch {
-            // If the database was purged or reopened during the check, assume that it has entries.
+            // If the database was purged or reopened during the check, assume that the database has entries.
             guard error.code == .purged || error.code == .invalidated else { throw CommandError(error) }
             return true
         }

@@ -92,7 +92,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func close() { origin.close() }
 
-    /// Switches caching of replies off while the origin is being replaced, or on again if the origin stays.
+    /// Disables caching of replies while the origin is being replaced, or enables it again if the origin stays.
     func keep(_ isOn: Bool) { keeps.store(isOn, ordering: .sequentiallyConsistent) }
 
     /// Sets ``since``: entries stored before this instant come from another origin, and are not served. Call this
@@ -310,7 +310,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Sends a write to the origin. If it succeeds, also caches the value, unless the database uses write-around.
+    /// Sends a write to the origin. If the write succeeds, also caches the value, except with write-around.
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(write.key)
         let rollbacks = surroundings.engine.rollbackCount

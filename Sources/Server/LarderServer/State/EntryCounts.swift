@@ -2,8 +2,8 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The number of entries in each database, for INFO. A thread counts them, because INFO must not read millions of
-/// entries.
+/// The number of entries in each database, for INFO. A thread counts the entries, because INFO must not read millions
+/// of them.
 ///
 /// `@unchecked Sendable`: the table is guarded by `lock`.
 final class EntryCounts: @unchecked Sendable {

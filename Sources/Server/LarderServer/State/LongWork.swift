@@ -3,7 +3,7 @@ import Synchronization
 /// The progress and the last result of one kind of long work, such as a backup. Such work never runs twice at the same
 /// time. Thread-safe: all values are atomic.
 final class LongWork: Sendable {
-    /// The prefix of the names of its fields in INFO.
+    /// The prefix of the names of the work's fields in INFO.
     private let name: String
     private let underWay = Atomic<Bool>(false)
     private let doneBytes = Atomic<Int>(0)

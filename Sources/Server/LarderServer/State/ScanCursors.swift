@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// The cursors that SCAN returns. Each is a number that identifies the last key that SCAN has returned. All connections
-/// can use a cursor. If there are too many, the oldest ones are removed.
+/// can use a cursor. If there are too many cursors, the oldest are removed.
 ///
 /// `@unchecked Sendable`: the state is guarded by `lock`.
 final class ScanCursors: @unchecked Sendable {

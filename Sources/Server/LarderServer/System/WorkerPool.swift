@@ -42,8 +42,8 @@ struct WorkerPools: Sendable {
 final class WorkerPool: @unchecked Sendable {
     private struct Item {
         let work: @Sendable () -> Void
-        /// Called before the work begins, if the work has waited for a thread. If it returns true, `drop` is called
-        /// instead.
+        /// Called before the work begins, if the work has waited for a thread. If the result is true, `drop` is called
+        /// instead of the work.
         let isUnwanted: (@Sendable () -> Bool)?
         let drop: @Sendable () -> Void
         /// Whether the work had to wait, because all threads were busy.
@@ -65,8 +65,8 @@ final class WorkerPool: @unchecked Sendable {
     }
 
     /// Submits work. Does not block.
-    /// - Parameter isUnwanted: called before the work begins, but only if the work had to wait for a thread. If it
-    ///   returns true, `drop` is called instead of the work.
+    /// - Parameter isUnwanted: called before the work begins, but only if the work had to wait for a thread. If the
+    ///   result is true, `drop` is called instead of the work.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void

@@ -15,7 +15,7 @@ final class QueuedCommand {
     /// The approximate memory in bytes that a command needs in addition to its words.
     private static let overheadBytes = 64
 
-    /// Creates a command that owns a copy of its words. Returns nil if it would use more than `bytesMax` bytes.
+    /// Creates a command that owns a copy of its words; nil if the command would use more than `bytesMax` bytes.
     /// - Parameter word: returns the bytes of one of the words.
     init?(_ row: CommandMetadata, count: Int, bytesMax: Int, word: (Int) -> UnsafeRawBufferPointer) {
         var total = 0

@@ -134,7 +134,7 @@ struct TransactionPlan {
     }
 }
 
-/// Something that a transaction needs, but its plan lacks. The transaction starts again with a plan that contains it.
+/// Something that a transaction needs, but its plan lacks. The transaction starts again with a plan that includes this.
 enum TransactionMissing {
     case key(Database, Key)
     /// The files of a database to which a command writes, and which are not open.
@@ -206,7 +206,7 @@ final class TransactionRun {
         return true
     }
 
-    /// Returns the positions of keys. Returns nil if the plan does not contain them all, and records the missing ones.
+    /// Returns the positions of keys. If the plan does not contain them all, returns nil and records the missing keys.
     private func find(
         _ keys: [Key], _ database: Database
     ) throws(CommandError) -> (part: Int, positions: [Int])? {
