@@ -43,7 +43,7 @@ import Testing
     }
 
     /// The next backup links the tables of the previous one, and copies all other files. Removing the previous backup
-    /// does not affect the next.
+    /// does not affect the next one.
     @Test func theNextBackupReusesTablesOfThePreviousOne() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1_700_000_000)
         try Files.write(image + "/books/17/000006.log", Array("longer log".utf8))
@@ -62,7 +62,7 @@ import Testing
         #expect(try BackupDirectory.backup(at: backups) == third.path)
     }
 
-    /// A table with the name of one in the previous backup, but another length, is copied.
+    /// A table is copied if the previous backup has a table of the same name, but of another length.
     @Test func aTableWhoseLengthChangedIsCopied() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         try Files.remove(image + "/books/17/000005.ldb")

@@ -69,7 +69,7 @@ struct Command {
 
 /// Generates random commands.
 struct CommandDice {
-    /// COPY, MOVE and SWAPDB accept numbered databases only; others can only be selected.
+    /// COPY, MOVE and SWAPDB accept numbered databases only; other databases can only be selected.
     static let databases = ["0", "1", "books"]
     /// Databases with unreachable origins and without entries.
     static let cachingDatabases = ["cache", "mirror"]

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-/// A failure of a run, or a defect found after it.
+/// A failure of a run, or a defect found after the run.
 package struct Finding: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }

@@ -193,7 +193,7 @@ final class Driver {
         reader = nil
     }
 
-    /// Waits until writes are accepted again after the faults end, unless the daemon is dead by then.
+    /// After the faults have ended, waits until writes are accepted again, unless the daemon is dead by then.
     private func awaitWrites() throws {
         guard let client = clients[History.control] else { return }
         do { try awaitWrites(client) } catch  where !(error is Finding) { try lost(error) }

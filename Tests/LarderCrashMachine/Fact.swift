@@ -46,7 +46,7 @@ struct FunctionVersion: CustomStringConvertible {
 
     init(_ library: String, _ version: Int) { (self.library, self.version) = (library, version) }
 
-    /// - Returns: nil if the text is not exactly that of the version that it names.
+    /// - Returns: nil if the text differs from that of the version whose number it contains.
     init?(_ text: [UInt8]) {
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
         guard let name = lines.first?.split(separator: "=").last, lines.count > 1,

@@ -27,7 +27,7 @@ final class Unit {
 
     /// The connection of the unit. Units of one connection happen in order.
     let connection: Int
-    /// The number of the unit among those of its connection.
+    /// The number of the unit among the units of its connection.
     let index: Int
     /// The number of the unit among all, in the order of the requests.
     let order: Int

@@ -40,7 +40,7 @@ struct Judge {
 
     /// - Parameters:
     ///   - cut: the length of the trace at the accident.
-    ///   - power: whether it was a power failure.
+    ///   - power: whether the accident was a power failure.
     func judge(_ found: FoundState, cut: Int, power: Bool) -> Verdict {
         if let text = factDefect(found, cut) { return .broken(text) }
         if let text = strangers(found) { return .broken(text) }
@@ -250,7 +250,7 @@ private struct Trial {
 
     /// Returns the number of units of each connection that happened; nil if no numbers agree with the found state.
     ///
-    /// If a unit has happened, all units that were answered before it was requested have happened too.
+    /// If a unit has happened, all units that were answered before that unit was requested have happened too.
     func counts() -> [Int]? {
         var moments: Set<Int> = [Int.min]
         for (connection, window) in windows.enumerated() {

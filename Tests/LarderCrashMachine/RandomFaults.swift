@@ -3,7 +3,7 @@ import LarderTestSupport
 
 extension FaultControl.Rule: CustomStringConvertible {
     /// Returns a random rule by which calls fail as with a bad or full disk, a resource limit or too little memory. The
-    /// rule applies to some calls on some files: once, at a rate, or until it is removed.
+    /// rule applies to some calls on some files: once, at a rate, or until the rule is removed.
     static func random(atStart: Bool, _ random: inout SeededGenerator) -> FaultControl.Rule {
         let kinds: [(FileCalls, [Int32])] = [
             ([.write], [EIO, ENOSPC, EDQUOT]), ([.sync], [EIO, ENOSPC]), ([.syncDirectory], [EIO]),

@@ -39,7 +39,7 @@ struct RunPlan {
 
     /// The options of one daemon.
     func options(_ random: inout SeededGenerator) -> [String] {
-        // Frequent checkpoints and rewrites, occasional ones, or only at the end.
+        // Checkpoints and rewrites are frequent, occasional, or only at the end.
         let checkpoint = ["2K", "16K", "100K", "64M"].randomElement(using: &random) ?? "64M"
         let memory = ["0", "100K", "16M"].randomElement(using: &random) ?? "16M"
         return [

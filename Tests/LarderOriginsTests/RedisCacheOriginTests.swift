@@ -31,7 +31,7 @@ import Testing
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         #expect(try await cache.value(String.self, forKey: "a") == nil)
         try change(redis, "SET a 1 PX 30000")
-        // The report of a change takes a moment: some hundred microseconds here.
+        // The report of a change takes a moment: several hundred microseconds here.
         await eventuallyCaches("a", "1", cache)
         let left = try #require(try await cache.cache.timeToLive(forKey: "a"))
         guard case .milliseconds(let milliseconds) = left else { return #expect(Bool(false), "\(left)") }

@@ -2,8 +2,8 @@ import Testing
 
 @testable import LarderRESP
 
-/// Tests of parsing several consecutive `GET key` requests in one call. It must find exactly those requests that the
-/// parser would return one by one.
+/// Tests of parsing several consecutive `GET key` requests in one call. The call must find exactly those requests that
+/// the parser would return one by one.
 @Suite struct UsualGetTests {
     private static func request(_ words: String...) -> [UInt8] {
         var text = "*\(words.count)\r\n"

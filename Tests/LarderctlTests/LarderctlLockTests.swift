@@ -163,7 +163,7 @@ import Testing
         #expect(try Files.read(directory.path + "/output") == Array("later\n".utf8))
     }
 
-    /// A signal that was ignored at the start of larderctl stays ignored, also while it waits.
+    /// A signal that was ignored at the start of larderctl stays ignored, even while larderctl waits.
     @Test func ignoredSignalsStayIgnored() throws {
         let holder = try hold([], "read line <'\(gate)'")
         let program = try DaemonProcess.program("larderctl")

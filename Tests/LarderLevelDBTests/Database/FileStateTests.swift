@@ -53,8 +53,8 @@ import Testing
         #expect(Database.containsDatabaseFiles(path: cut.path) == .database)
     }
 
-    /// LevelDB treats a directory without CURRENT as a missing database. Opening it would create an empty database
-    /// there and delete the tables.
+    /// LevelDB treats a directory without CURRENT as a missing database. Opening the directory would create an empty
+    /// database there and delete the tables.
     @Test func aMissingCurrentFileIsDamageAndNoFileIsDeleted() throws {
         let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")

@@ -66,7 +66,7 @@ import Testing
         #expect(other.allSatisfy { !Self.lacks(workspace.database, key(2 * $0 + 1)) })
     }
 
-    /// Tables have LevelDB's own filter format, so both LevelDB and Larder can use each other's filters.
+    /// Tables have LevelDB's own filter format, so LevelDB and Larder can use each other's filters.
     @Test func tablesUseTheFilterFormatOfLevelDB() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(bytes("a"), bytes("1"))

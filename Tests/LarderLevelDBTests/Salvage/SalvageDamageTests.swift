@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of random damage in any file. Every entry that is found must be right, and every lost one must be reported.
+/// Tests of random damage in any file. Every entry that is found must be right, and every lost entry must be reported.
 @Suite struct SalvageDamageTests {
     enum Kind: CaseIterable {
         case flip, zeroPage, garbageSector, cut, remove, swap

@@ -52,7 +52,7 @@ import Testing
         (0..<1000).filter { number in outcome.report.lost.contains { $0.contains(key(number)) } }
     }
 
-    /// Checks that no entry is older than the one in the log, and that each missing entry is in a lost range.
+    /// Checks that no value is older than the key's value in the log, and that each missing entry is in a lost range.
     private func check(_ outcome: SalvageOutcome) {
         for number in 0..<1000 {
             let value = outcome.entries[key(number)]

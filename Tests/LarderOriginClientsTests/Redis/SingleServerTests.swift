@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// A written value of more than 16 KiB is not read back to confirm the write. The next reader requests it.
+    /// A written value of more than 16 KiB is not read back to confirm the write. The next reader requests the value.
     @Test(.timeLimit(.minutes(10))) func aLongValueIsNotReadBackAfterItsWrite() async throws {
         try await Self.live { origin, _, _ in
             let long = String(repeating: "x", count: 16 << 10)

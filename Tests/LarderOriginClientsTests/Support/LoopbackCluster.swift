@@ -46,7 +46,7 @@ final class LoopbackCluster {
     private let directory: TemporaryDirectory
     private let primaries: Int
 
-    /// The first `primaries` nodes are primaries; each of the others is a replica of one of them, in turn.
+    /// The first `primaries` nodes are primaries. The other nodes are replicas, assigned to the primaries in turn.
     init(primaries: Int = 3, replicas: Int = 0) async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory

@@ -136,8 +136,8 @@ import Testing
         for call in calls { #expect(call("EXISTS p") == Wire.int(0)) }
     }
 
-    /// A follower (a larder that copies this one) may still have an entry that was evicted here. It is therefore
-    /// notified when a client removes a missing key. Other clients see no difference.
+    /// A follower (a larder that copies this one) may still have an entry that was evicted here. The follower is
+    /// therefore notified when a client removes a missing key. Other clients see no difference.
     @Test func theRemovalOfAMissingKeyIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())

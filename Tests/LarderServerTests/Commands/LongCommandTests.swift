@@ -104,7 +104,7 @@ import Testing
         gate.close()
         try client.send(command("SET", "long"))
         gate.waitUntil()
-        // A client that also stores a long value waits for the first one; other clients do not.
+        // A client that also stores a long value waits for the first client; other clients do not wait.
         try second.send(command("SET", "longer") + encodeRequest("PING"))
         for round in 0..<100 {
             #expect(try other.call("SET a \(round)") == Wire.ok)

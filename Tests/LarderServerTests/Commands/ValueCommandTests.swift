@@ -216,7 +216,7 @@ import Testing
         let keys = ["", "a", "aa", "aab", "b", "user:1", "user:10", "user:2", "zzzzzz"]
         for key in keys { #expect(call(["SET", key, "v"]) == Wire.ok) }
         var seen: Set<String> = []
-        // The rarest key is chosen in about one of some hundred tries. Missing it in all tries has a probability of
+        // The rarest key is chosen in about one of several hundred tries. Missing it in all tries has a probability of
         // about 10^-20.
         for _ in 0..<8000 where seen.count < keys.count { seen.insert(call("RANDOMKEY")) }
         #expect(seen == Set(keys.map { Wire.bulk($0) }))

@@ -28,8 +28,8 @@ struct TrackingModel {
 
     struct Broken: Error, CustomStringConvertible { let description: String }
 
-    /// A client with a prefix gets invalidations for all keys with this prefix. If it is nil, the client gets
-    /// invalidations for the keys that it has read.
+    /// A client with a prefix gets invalidations for all keys with this prefix. Without one, it gets invalidations for
+    /// the keys that it has read.
     let prefix: String?
     /// Whether the client is not notified of its own changes.
     let isNoLoop: Bool

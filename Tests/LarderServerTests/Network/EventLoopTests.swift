@@ -92,8 +92,8 @@ import Testing
         #expect(try idle.call("PING") == "+PONG\r\n")
         let client = try server.connect()
         let requests = (0..<20_000).flatMap { _ in encodeRequest(["ECHO", String(Self.fill.prefix(1000))]) }
-        // Send until the server reads no more, long before everything is sent. Then it closes the connection, and
-        // sending fails.
+        // Send until the server reads no more, long before everything is sent. Then the server closes the connection,
+        // and sending fails.
         #expect(throws: SocketClient.Failure.self) { try client.send(requests) }
         let line = server.logLines.line(containing: "bytes of replies were unread")
         #expect(line?.contains(" info client ") == true)

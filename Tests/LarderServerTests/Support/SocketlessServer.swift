@@ -175,7 +175,7 @@ final class TestClient {
             case .congested:
                 pauses.append("congested")
                 server.commit()
-                // If the journal is full, only a checkpoint helps, and here only this function can start one.
+                // If the journal is full, only a checkpoint helps. No background thread starts one, so start it here.
                 congestions += 1
                 if congestions > 1 { server.engine.maintain() }
                 if congestions > 20 {

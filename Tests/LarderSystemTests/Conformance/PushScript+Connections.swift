@@ -80,7 +80,7 @@ extension PushScript {
         c CLIENT GETNAME
         """#
 
-    /// `m` monitors. The start of its lines, with the time and the socket, is not compared.
+    /// `m` sends MONITOR. The start of its lines, with the time and the socket, is not compared.
     static let monitor = #"""
         # So that nobody is seen to connect.
         a PING

@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Returns bytes with more or less repetition: literals, near and far references, long and short ones.
+    /// Returns bytes with more or less repetition: literals, and references that are near or far, long or short.
     private func randomValue(_ generator: inout SeededGenerator) -> [UInt8] {
         let count = Int.random(in: 1...(generator.oneIn(4) ? 30_000 : 400), using: &generator)
         let letters = [1, 2, 4, 16, 256][Int.random(in: 0..<5, using: &generator)]

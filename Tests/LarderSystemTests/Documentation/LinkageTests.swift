@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Tests that a program links only the libraries that it needs: scripts start larderctl frequently, also on machines
+/// Tests that a program links only the libraries that it needs. Scripts start larderctl frequently, even on machines
 /// without a daemon.
 @Suite struct LinkageTests {
     private static let libraries = ["libleveldb", "libsnappy", "libuv", "libxxhash", "liblua5.1", "libmd"]

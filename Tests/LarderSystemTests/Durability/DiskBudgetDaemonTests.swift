@@ -102,7 +102,7 @@ import Testing
             for _ in 0..<(20 + random.below(60)) {
                 let keys = (0..<50).map { _ in random.below(6_000) }
                 for key in keys where random.oneIn(10) {
-                    // Use a number that is never written, so that any later entry must have a higher one.
+                    // This number is never written. So any later entry must have a higher number.
                     number += 1
                     sent[key] = number
                     _ = try client.call(["DEL", "key:\(key)"])

@@ -4,7 +4,7 @@ import LarderTestSupport
 import Testing
 
 /// Tests that the recorder sees every change of a program's files, or reports that it does not. All simulated accidents
-/// depend on it.
+/// depend on this.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecorderTests {
     private static func differences(_ faults: FaultControl) throws -> [String] {
         let trace = FileTrace(faults.trace)

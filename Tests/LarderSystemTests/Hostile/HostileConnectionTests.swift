@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct HostileConnectionTests {
     private static let loops = [1, 2]
 
-    /// Clients that only send: the daemon stops reading from them, then disconnects them, and logs it.
+    /// If clients only send, the daemon stops reading from them, then disconnects them, and logs that.
     @Test("clients that never read are disconnected", arguments: loops)
     func clientsThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--reply-timeout", "1"])

@@ -153,7 +153,7 @@ import Testing
         #expect(try client.receive() == Array(":\(keys.count)\r\n".utf8))
         #expect(try client.call("DBSIZE") == ":1\r\n")
         try probe.waitForRounds(10)
-        // For each word, some 30 bytes of the request, and some hundred bytes for its result.
+        // For each word: about 30 bytes of the request, and several hundred bytes for its result.
         Hostility.expectPeak(of: daemon, atMost: before + 600 * count + (160 << 20), "a command of \(count) words")
         try probe.stop("\(count) words, \(threads) loops")
     }

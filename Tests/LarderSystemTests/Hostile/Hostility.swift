@@ -100,7 +100,7 @@ final class ProbeClient: @unchecked Sendable {
         }
     }
 
-    /// Stops the client, and prints its longest wait, which depends on the machine. Throws if it was not served
+    /// Stops the client, and prints its longest wait, which depends on the machine. Throws if the client was not served
     /// correctly.
     func stop(_ what: String) throws {
         lock.withLock { isStopping = true }

@@ -18,8 +18,8 @@ struct FleetHistory: Sendable {
         var isDurable = true
         /// Whether a tier acknowledged the write.
         var isByTier = false
-        /// Whether the write is acknowledged before the origin has it. Reads need not see it, but it must be at the
-        /// origin in the end.
+        /// Whether the write is acknowledged before the origin has it. Reads need not return the write, but the origin
+        /// must have it in the end.
         var isBehind = false
     }
 

@@ -213,7 +213,7 @@ final class FleetRound: Sendable {
 
     // MARK: The end
 
-    /// Reads the contents of the origin once it works; every tier must return the same in the end.
+    /// Reads the contents of the origin when it works again. Every tier must return the same contents in the end.
     private func readFinal() throws {
         let client = ClusterClient(cluster)
         let single = history.value.writes.map(\.key).filter { $0.starts(with: "u") }

@@ -20,7 +20,7 @@ import Testing
     @Test("an origin that does not reply delays neither other databases nor the shutdown")
     func aHangingOriginDelaysNothingElse() throws {
         let redis = try RedisProcess()
-        // This is longer than a test waits for any reply, so a command that waits for the origin fails the test.
+        // This limit is longer than a test waits for any reply, so a command that waits for the origin fails the test.
         let daemon = try DaemonProcess(["--origin-limit", "60000"])
         let client = try daemon.connect()
         #expect(try client.call("SET k v") == "+OK\r\n")

@@ -3,8 +3,8 @@ import LarderTestSupport
 import Testing
 
 extension SocketClient {
-    /// Repeats a command until its reply is as expected, for at most a minute. The specified bound is verified by
-    /// ``FleetTests``.
+    /// Repeats a command until its reply is as expected, for at most a minute. The specified staleness bound is
+    /// verified by ``FleetTests``.
     /// - Returns: the last reply.
     @discardableResult
     func eventually(

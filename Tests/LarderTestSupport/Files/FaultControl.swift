@@ -34,7 +34,7 @@ package struct FileCalls: OptionSet, Hashable, Sendable {
     package static let statistics = FileCalls(LF_STATFS)
 
     package static let all = FileCalls(rawValue: (1 << UInt64(LF_CALLS)) - 1)
-    /// Calls that change files on disk or make them durable.
+    /// Calls that change files on disk, or make changes durable.
     package static let changing: FileCalls = [
         .create, .write, .sync, .syncDirectory, .truncate, .allocate, .rename, .link, .unlink, .makeDirectory,
         .removeDirectory,
@@ -82,7 +82,7 @@ package final class FaultControl: @unchecked Sendable {
         /// Hits only calls on paths below the root that contain this text; empty for all. For a rename, both paths are
         /// checked.
         package var path = ""
-        /// Hits no calls on paths that contain this text; if it is empty, no path is excluded.
+        /// Hits no calls on paths that contain this text; if the text is empty, no path is excluded.
         package var except = ""
         /// The first call to hit, counted from 1 among the matching calls since the rule was armed.
         package var first: UInt64 = 1
@@ -137,7 +137,7 @@ package final class FaultControl: @unchecked Sendable {
 
     /// Creates a control block (memory that this object shares with the preloaded library) for future processes.
     /// - Parameters:
-    ///   - place: the directory in which a ``DaemonProcess`` will be started; its larder is affected.
+    ///   - place: the directory in which a ``DaemonProcess`` will be started; that daemon's larder is affected.
     ///   - traceBytes: the capacity of the trace in bytes; 0 for none. Memory is only used as the trace fills.
     package convenience init(in place: TemporaryDirectory, traceBytes: Int = 0) throws {
         try self.init(root: place.path + "/larder", path: place.path + "/faults", traceBytes: traceBytes, place: place)

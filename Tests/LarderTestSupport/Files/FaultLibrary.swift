@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The library that is preloaded into a program under test (`Tests/FaultLibrary/preload.c`), compiled at its first use.
 ///
-/// SwiftPM does not build it, because it must not be linked into the tests or built with their sanitizer. It requires
-/// Linux with glibc.
+/// SwiftPM does not build the library, because it must not be linked into the tests or built with their sanitizer. The
+/// library requires Linux with glibc.
 package enum FaultLibrary {
     package static var isAvailable: Bool {
         #if os(Linux) && canImport(Glibc)

@@ -11,7 +11,7 @@ package struct FileTrace {
         /// `data` is a range of the trace's bytes.
         case write(file: UInt64, offset: Int, data: Range<Int>)
         case truncate(file: UInt64, size: Int)
-        /// An fsync of a file or directory started; it covers all earlier changes.
+        /// An fsync of a file or directory started. It covers all changes recorded before it.
         case sync(file: UInt64)
         /// The fsync succeeded; `begin` is the position of the record of its start.
         case synced(file: UInt64, begin: Int)

@@ -3,7 +3,7 @@ import LarderPlatform
 #if canImport(Glibc)
     import Glibc
 
-    /// A small file system in memory, if this machine allows mounting one, which requires root.
+    /// A small file system in memory. Mounting one requires root: see ``isPossible``.
     public final class SmallDisk {
         public let path: String
         private let directory: TemporaryDirectory

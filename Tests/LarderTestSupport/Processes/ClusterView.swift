@@ -49,8 +49,8 @@ package struct ClusterView: Sendable {
 package enum ClusterSlot {
     package static let count = 16_384
 
-    /// Returns the slot of a key, computed from the text in its first braces if there is any, otherwise from the whole
-    /// key.
+    /// Returns the slot of a key. If the first braces in the key contain text, the slot is computed from that text,
+    /// otherwise from the whole key.
     package static func of(_ key: String) -> Int {
         var bytes = Array(key.utf8)[...]
         if let open = bytes.firstIndex(of: UInt8(ascii: "{")),

@@ -13,7 +13,7 @@ extension RedisCluster {
     /// ``waitUntilReady()``.
     package func thaw(_ node: Int) { servers[node].thaw() }
 
-    /// Restarts a killed node, at its port and with its files. It announces the same port as before.
+    /// Restarts a killed node, at its port and with its files. The node announces the same port as before.
     package func restart(_ node: Int) throws {
         let port = announced.value[node]
         try servers[node].restart(port == servers[node].port ? [] : ["--cluster-announce-port", "\(port)"])

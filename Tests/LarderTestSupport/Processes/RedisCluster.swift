@@ -38,8 +38,8 @@ package final class RedisCluster: Sendable {
                 "1",
                 // Connections between nodes use this address, so that a proxy can distinguish them from clients.
                 "--bind-source-addr", Self.sourceAddress,
-                // Protected mode would allow only connections from 127.0.0.1. Without it, other machines still cannot
-                // connect.
+                // Protected mode would refuse the nodes' connections, which are not from 127.0.0.1. Other machines
+                // cannot connect anyway, because the nodes listen only at 127.0.0.1.
                 "--protected-mode", "no",
             ] + (isDurable ? ["--appendonly", "yes", "--appendfsync", "no"] : []) + settings
         servers = try (0..<(primaries + replicas)).map { _ in try Self.start(settings, program) }

@@ -3,7 +3,8 @@ import LarderRESP
 
 /// A scripted server in this process. Listens in a directory of its own.
 ///
-/// Every connection has a thread; it replies to `HELLO` and `SELECT` like the daemon, unless the test's handler does.
+/// Every connection has a thread. It replies to `HELLO` and `SELECT` like the daemon, unless the test's handler
+/// replies.
 package final class FakeServer: Sendable {
     package struct Request: Sendable {
         package let words: [[UInt8]]

@@ -28,8 +28,7 @@ package enum LoopbackPort {
     }
 
     /// Returns a free port for a cluster node. The port 10,000 above it, which nodes use between each other, is free
-    /// too. Both are below the range from which systems assign ports to connections, so that they are still free after
-    /// a restart.
+    /// too. Systems assign only higher ports to connections, so both ports are still free when the node restarts.
     package static func freeWithClusterBus() -> Int {
         while true {
             let port = Int.random(in: 10_000..<22_000)

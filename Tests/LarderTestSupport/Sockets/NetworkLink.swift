@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A virtual network cable between this machine and a process in its own network namespace, which can be unplugged. The
-/// cable and the namespace are removed when that process ends.
+/// A virtual network cable that can be unplugged. It connects this machine with a process in its own network namespace.
+/// The cable and the namespace are removed when the process ends.
 ///
 /// Start the process with ``wrapper``. Requires Linux, root, and `ip` of iproute2.
 package final class NetworkLink: Sendable {
@@ -34,8 +34,8 @@ package final class NetworkLink: Sendable {
         try set(isUp: true)
     }
 
-    /// Plugs the cable in, or unplugs it. Packets sent while it is unplugged arrive only if the protocol retransmits
-    /// them.
+    /// Plugs the cable in, or unplugs it. Packets sent while the cable is unplugged arrive only if the protocol
+    /// retransmits them.
     package func set(isUp: Bool) throws { try Self.run("ip", ["link", "set", name, isUp ? "up" : "down"]) }
 
     /// Waits until `unshare` has moved the process to the new network namespace.

@@ -28,7 +28,7 @@ final class ProxyLink {
         var hasEnded = false
         /// Whether the receiver was notified of the end of the stream.
         var isShut = false
-        /// Whether bytes were lost, so that the rest is lost too.
+        /// Whether bytes were lost, so that all later bytes are lost too.
         var isDead = false
         /// Whether the receiver's socket is full.
         var isBlocked = false
@@ -63,8 +63,7 @@ final class ProxyLink {
             var events: Int32 = 0
             if !way.hasEnded, way.waiting < Self.waitingMax { events |= Int32(POLLIN) }
             if ways[1 - direction.rawValue].isBlocked { events |= Int32(POLLOUT) }
-            // If there is nothing to wait for, leave out the descriptor: a hang-up would wake the thread again and
-            // again.
+            // If there is nothing to wait for, leave out the descriptor: a hang-up would wake the thread repeatedly.
             return Self.entry(events == 0 ? -1 : sources[direction.rawValue], events)
         }
     }

@@ -120,7 +120,7 @@ package final class SocketClient {
         defer { chunk.deallocate() }
         let count = recv(descriptor, chunk.baseAddress, chunk.count, 0)
         if count < 0, errno == EINTR { return true }
-        // A server that closes a connection with unread requests resets it.
+        // If a server closes a connection with unread requests, the system resets the connection.
         if count < 0, errno == ECONNRESET { return false }
         guard count >= 0 else { throw Self.failure("receive", "") }
         received.append(contentsOf: UnsafeRawBufferPointer(rebasing: chunk[..<count]))

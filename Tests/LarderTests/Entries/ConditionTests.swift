@@ -77,7 +77,7 @@ import Testing
         #expect(try cache.info(forKey: "new")?.rule == .governed)
         try cache.setBytes([1], forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
-        // A value that is so long that it is written to a file before it is committed.
+        // This value is so long that it is written to a file before it is committed.
         try cache.setBytes([UInt8](repeating: 7, count: 5 << 20), forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Tests of larders in memory. Serialized, because the tests look for directories that others left behind.
+/// Tests of larders in memory. Serialized, because the tests look for directories that other larders left behind.
 @Suite(.serialized) struct InMemoryTests {
     @Test func aLarderInMemoryLeavesNoFiles() throws {
         let cache = try Cache.inMemory(policy: .low)

@@ -32,7 +32,7 @@ import Testing
 
         func fresh(now: Int64) -> [String: Reader] { items.filter { isFresh($0.value, now: now) }.mapValues(\.value) }
 
-        /// A soft purge makes entries stale; only calls that fetch can distinguish it from a hard one.
+        /// A soft purge makes entries stale; only calls that fetch can distinguish this from a hard purge.
         mutating func remove(tagged tags: Set<String>) {
             items = items.filter { tags.isDisjoint(with: $0.value.tags) }
         }
@@ -149,8 +149,8 @@ import Testing
             }
         }
 
-        /// Compares the cache with the expected state. Stops the test at the first difference, because later ones are
-        /// meaningless.
+        /// Compares the cache with the expected state. Stops the test at the first difference, because later
+        /// differences are meaningless.
         func check(_ number: Int, _ place: Comment) throws {
             let fresh = expected.fresh(now: now)
             if number % 10 == 0 {

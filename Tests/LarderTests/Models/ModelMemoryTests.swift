@@ -84,7 +84,7 @@
             }
             let bytes = stored ?? Array(text.utf8)
             let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
-            // A value stored as a model is decoded in another way than one stored as bytes.
+            // A value stored as a model is decoded in another way than a value stored as bytes.
             let model = stored == nil ? try JSONDecoder().decode(type, from: Data(bytes)) : nil
             for number in 0..<count {
                 if let model, number % 2 == 0 {

@@ -7,7 +7,7 @@ import Testing
 
 /// Tests, without an origin, which replies of an origin may be stored.
 @Suite struct InvalidationEpochTests {
-    /// A reply may be stored if its key was not changed since the request was sent and is not being changed.
+    /// A reply may be stored if its key has not changed since the request was sent, and no change is in progress.
     @Test func repliesAreStoredUnlessTheirKeysChange() {
         var random = SeededGenerator(seed: testSeed())
         let keys = (0..<3).map { [UInt8($0)] }

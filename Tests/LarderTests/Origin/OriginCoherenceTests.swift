@@ -90,7 +90,7 @@ import Testing
         #expect(try await other.value == "new")
     }
 
-    /// The request was sent before the change: its callers get the old value, later ones do not, and nothing is cached.
+    /// The request was sent before the change. Only its callers get the old value, which is not cached.
     @Test func aReplyIsNotCachedIfItsKeyChangesMeanwhile() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true

@@ -122,7 +122,7 @@ import Testing
     @Test(arguments: FleetCheck.rows) func theSimulationAgreesWithTheFormulas(row: FleetCheck.Row) {
         let (model, simulation) = (FleetCheck.computed(row), FleetCheck.simulated(row))
         #expect(abs(model.hitRatio - simulation.hitRatio) < 0.01)
-        // The smaller fleet makes only some hundred writes, so random deviations are larger.
+        // The smaller fleet makes only several hundred writes, so random deviations are larger.
         let share = row.machines > 10 ? 0.05 : 0.25
         #expect(Self.isNear(model.gets, simulation.gets, share), "\(model.gets) \(simulation.gets)")
         #expect(Self.isNear(model.pushes, simulation.pushes, share), "\(model.pushes) \(simulation.pushes)")

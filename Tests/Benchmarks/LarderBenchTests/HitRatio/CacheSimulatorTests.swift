@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func sieveClearsVisitedBitsWhenTheHandPasses() {
-        // Both bits are set: the hand clears both, returns to 0 and evicts it.
+        // Both bits are set: the hand clears both, returns to key 0 and evicts this key.
         let simulator = SieveSimulator(capacity: 2, universe: 3)
         #expect(
             hits(simulator, [0, 1, 0, 1, 2, 1, 0]) == [false, false, true, true, false, true, false])

@@ -1,7 +1,7 @@
-/// A cache of keys without values, limited by their number. It measures a policy's hit ratio.
+/// A cache of keys without values, with a limited number of keys. It measures the hit ratio of an eviction policy.
 protocol CacheSimulator {
     /// Requests a key, and stores it if it was absent.
-    /// - Returns: whether it was stored before.
+    /// - Returns: whether the key was stored before.
     mutating func access(_ key: Int) -> Bool
     /// The number of stored keys.
     var count: Int { get }

@@ -56,7 +56,7 @@ final class LoadConnection {
         close(descriptor)
     }
 
-    /// Removes the connection from the loop. Run the loop once more before you release the connection.
+    /// Removes the connection from the loop. Run the loop once more before the release: libuv still uses the handle.
     func end() {
         guard isPollOpen else { return }
         poll.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {

@@ -35,7 +35,7 @@ struct ReplyScanner {
     }
 
     /// Returns the first reply in `bytes`; nil if it is incomplete.
-    /// - Throws: if it is not a reply of the protocol, or has a value of an unexpected size.
+    /// - Throws: if `bytes` is not a reply of the protocol, or has a value of an unexpected size.
     @inline(__always)
     func next(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Reply? {
         if !usual.isEmpty, bytes.count >= usualByteCount, startsAsUsual(bytes) {

@@ -8,7 +8,7 @@ enum Keys {
     static func bytes(_ index: Int) -> [UInt8] { Array(text(index).utf8) }
 }
 
-/// Values of one size that snappy compresses by about half, like many real ones. They are the same in every run.
+/// Values of one size that snappy compresses by about half, like many real values. They are the same in every run.
 final class Values: Sendable {
     private static let poolCount = 512
     /// The largest size: a reply must fit into the read buffer.

@@ -1,4 +1,4 @@
-/// A measured figure. The raw value is its name in the JSON.
+/// A measured figure. The raw value is the figure's name in the JSON.
 enum Metric: String, CaseIterable {
     case processor = "cpuMicrosecondsPerOperation"
     case processorAtRest = "cpuAtRestMicrosecondsPerOperation"

@@ -1,6 +1,6 @@
 /// A script that many applications use, for locks and limits. A call has a key and at most one value.
 enum BenchScript: String, CaseIterable {
-    /// Releases a lock: removes the key if it has the value.
+    /// Releases a lock: removes the key if it has the given value.
     case compareAndDelete = "compare-and-delete"
     /// Extends a lock.
     case compareAndExpire = "compare-and-expire"
@@ -33,7 +33,7 @@ enum BenchScript: String, CaseIterable {
     /// The percentage of SETs among the calls: a value must be stored before it can be deleted.
     var setPercent: Int { self == .compareAndDelete ? 50 : 0 }
 
-    /// The number of keys. Counters stay in memory while their windows last; the first call for each reads the disk.
+    /// The number of keys. Counters stay in memory while their windows last; each counter's first call reads the disk.
     var keyCount: Int { self == .countAndExpire ? 1_000 : 100_000 }
 
     /// The number of the first key: counters must not use keys with other values.

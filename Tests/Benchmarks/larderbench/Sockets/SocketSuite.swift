@@ -1,7 +1,7 @@
 /// SET and GET over a Unix-domain socket: Larder, redis-server, memcached and a null server.
 ///
-/// All servers of a round run at the same time, each with its own files. For each load, they are measured one after the
-/// other, so that disturbances of the machine affect them equally.
+/// All servers of a round run at the same time, each with its own files. For each load, the servers are measured one
+/// after the other, so that disturbances of the machine affect them equally.
 final class SocketSuite: Suite {
     /// FETCH of fresh entries, for comparison with GET.
     static let fetchRow = Contender.larderEverySecond.name + ", FETCH"
@@ -31,7 +31,7 @@ final class SocketSuite: Suite {
             options.isQuick ? all : all + [.larderOS, .larderDefault, .larderCold, .redisOff, .memcached, .null])
     }
 
-    /// Adds a Valkey for each redis-server, if there is one.
+    /// If Valkey is installed, adds a Valkey server for each redis-server.
     private func withValkey(_ contenders: [Contender]) -> [Contender] {
         guard options.valkeyServer != nil else { return contenders }
         return contenders + contenders.filter { $0.program == .redis }.map { .valkey(like: $0) }

@@ -7,7 +7,7 @@ final class ChildProcess {
     private var end: ProcessEnd?
 
     /// Starts a program.
-    /// - Parameter words: its path, or a name to find in PATH, and its arguments.
+    /// - Parameter words: the program's path, or a name to find in PATH; then its arguments.
     ///
     /// If the system supports it, the program is killed when this process terminates in any way. `setpriv`, part of
     /// every Debian, requests that from the kernel, and then executes the program.
