@@ -35,7 +35,7 @@ protocol CommitOwner: AnyObject, Sendable {
     func rollBack(_ failing: () -> UInt64)
 }
 
-/// Takes applied units in order and makes them durable in groups.
+/// Takes applied commit units (atomic sets of changes) in order, and makes them durable in groups.
 ///
 /// - A unit is queued while the locks of all shards that it changes are held. So units are applied in the order of
 ///   their sequences.

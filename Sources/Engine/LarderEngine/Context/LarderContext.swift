@@ -38,8 +38,8 @@ final class LarderContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message, isDamage: isDamage))
     }
 
-    /// Returns a new number for an epoch. Numbers are never reused. So a LevelDB that is still being closed never
-    /// writes into its successor's directory, and the journal's operations never apply to another epoch.
+    /// Returns a new number for an epoch (a LevelDB). Numbers are never reused. So a LevelDB that is still being closed
+    /// never writes into its successor's directory, and the journal's operations never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
     /// Records a number that was found on the disk (of an epoch, or in a file's name), so that it is not reused.

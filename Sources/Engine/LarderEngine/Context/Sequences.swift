@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// The numbers that a larder never reuses: the sequences of its commit units, and the numbers of epochs and of files
-/// that are named like epochs. They are not derived from the clock, which may be set back.
+/// The numbers that a larder never reuses: the sequences of its commit units, the numbers of its epochs (LevelDBs), and
+/// numbers in the names of other files. They are not derived from the clock, which may be set back.
 ///
 /// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So taking a number needs no system call, and
 /// if a process is killed, the next one knows an upper bound of the used numbers.

@@ -24,8 +24,8 @@ extension Database {
         return true
     }
 
-    /// Takes over the contents of POINTER if it could not be read before: its policy, its limit, and the epochs whose
-    /// operations in the journal are valid.
+    /// Takes over the contents of POINTER if it could not be read before: its policy, its limit, and the epochs
+    /// (LevelDBs) whose operations in the journal are valid.
     func adoptIfUnknown(_ pointer: PointerFile) {
         guard durableState.isEpochUnknown else { return }
         shards.withAllLocked {

@@ -4,10 +4,10 @@ import LarderPlatform
 extension Database {
     // MARK: All entries
 
-    /// Empties the database at once, whatever its size: a new epoch replaces the old one, and the old files are removed
-    /// in the background. The policy stays. A crash leaves the old database or an empty one; an error leaves the old
-    /// one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed entries
-    /// takes additional time. Does nothing if nothing was stored since the last purge.
+    /// Empties the database at once, whatever its size: a new epoch (LevelDB) replaces the old one, whose files are
+    /// removed in the background. The policy stays. A crash leaves the old database or an empty one; an error leaves
+    /// the old one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed
+    /// entries takes additional time. Does nothing if nothing was stored since the last purge.
     /// - Parameter counting: whether the report has the number of entries, which requires reading all of them.
     func purgeAll(counting: Bool) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")

@@ -99,7 +99,7 @@ extension Database {
 
     // MARK: Epochs
 
-    /// The relation of a new epoch to the one that it replaces.
+    /// The relation of a new epoch (LevelDB) to the one that it replaces.
     enum Succession {
         /// A purge: the new epoch begins empty. Entries in memory are dropped, and the journal's operations are no
         /// longer valid.
@@ -114,7 +114,7 @@ extension Database {
     ///
     /// - Parameters:
     ///   - store: the new store. If the call throws, the store is not in use, and is closed and removed later.
-    ///   - rules: the policy, and the time up to which governed entries have expired.
+    ///   - rules: the policy, and the time up to which entries that follow the policy have expired.
     ///   - ending: why the old store is no longer used, which determines the error for its readers.
     ///   - applying: called with all shard locks held, once the new store is the applied one. With
     ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.

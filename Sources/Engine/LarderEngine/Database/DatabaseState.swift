@@ -1,5 +1,5 @@
-/// The state that changes for a whole database at once: its files, the rules of freshness, and the epochs whose
-/// operations in the journal are valid. Not thread-safe: its database guards it.
+/// The state that changes for a whole database at once: its files, the rules of freshness, and the epochs (LevelDBs)
+/// whose operations in the journal are valid. Not thread-safe: its database guards it.
 struct DatabaseState {
     /// Whether there are files, and whether they are open.
     ///

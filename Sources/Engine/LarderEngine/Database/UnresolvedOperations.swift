@@ -1,5 +1,5 @@
-/// The journal's operations of a database whose POINTER cannot be read for now. Without POINTER, the current epoch and
-/// the valid operations are unknown. So the last operation for each key of each epoch is kept.
+/// The journal's operations of a database whose POINTER cannot be read for now. Without POINTER, the current epoch
+/// (LevelDB) and the valid operations are unknown. So the last operation for each key of each epoch is kept.
 ///
 /// Not thread-safe: its database guards it.
 struct UnresolvedOperations {

@@ -3,7 +3,7 @@
 /// ```
 /// offset  bytes  field
 ///      0      1  version of this layout: 1, or 2 if a flag needs it
-///      1      1  flags: bits 0-1 rule (0 governed, 1 own deadline, 2 own never), bits 3-7 zero;
+///      1      1  flags: bits 0-1 rule (0 governed by the policy, 1 own deadline, 2 own never), bits 3-7 zero;
 ///                version 2: bit 2 own grace, bit 3 tags
 ///      2      1  codec of the payload
 ///      3      1  zero

@@ -25,7 +25,7 @@ final class JournalApplier: @unchecked Sendable {
     private var epoch: UInt64 = 0
     /// The latest time at which any record in the journal was stored. The engine's time must not be earlier.
     private(set) var latestStored: Int64 = 0
-    /// The database whose current epoch is still unknown; nil if the epoch is known. The database keeps the next
+    /// The database whose current epoch (LevelDB) is still unknown; nil if it is known. The database keeps the next
     /// operations until it is known whether they apply.
     private var unresolved: Database?
     /// The names of databases that operations refer to but the larder does not have.

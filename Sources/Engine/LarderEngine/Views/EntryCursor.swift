@@ -261,8 +261,8 @@ extension Database {
 /// thread, or with the gate held for writing.
 final class StoreCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LarderLevelDB.Cursor?
-    /// Whether there is nothing to read, because the epoch had no files. Such a cursor is not registered with the
-    /// store.
+    /// Whether there is nothing to read, because the database's LevelDB had no files. Such a cursor is not registered
+    /// with the store.
     let isEmpty: Bool
 
     /// - Parameter cursor: nil if there is no LevelDB yet.

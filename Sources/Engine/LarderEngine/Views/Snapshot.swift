@@ -34,7 +34,7 @@ package final class Snapshot: Sendable {
     }
 
     /// Passes the store, LevelDB's snapshot and the copied entries of memory to `body`. LevelDB's snapshot is nil if
-    /// the epoch had no files. Returns nil, without calling `body`, if the database did not exist.
+    /// LevelDB had no files. Returns nil, without calling `body`, if the database did not exist.
     func access<Result>(
         _ operation: String,
         _ body: (EpochStore, LarderLevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
@@ -109,7 +109,7 @@ package final class Snapshot: Sendable {
 final class StoreSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LarderLevelDB.Snapshot?
-    /// Whether there is no LevelDB snapshot because the epoch had no files. False after closing.
+    /// Whether there is no LevelDB snapshot because LevelDB had no files. False after closing.
     private var holdsNothing: Bool
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.

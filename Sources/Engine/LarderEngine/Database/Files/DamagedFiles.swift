@@ -48,8 +48,8 @@ enum DamagedFiles {
         }
     }
 
-    /// Makes hard links of a damaged epoch's files, and of its database's POINTER, in `DAMAGED`, so that the files are
-    /// kept unchanged. The links are permanent only after ``Evidence/makePermanent(_:)``.
+    /// Makes hard links of a damaged epoch's files (one LevelDB), and of its database's POINTER, in `DAMAGED`. So the
+    /// files are kept unchanged. The links are permanent only after ``Evidence/makePermanent(_:)``.
     /// - Returns: evidence without linked files if hard links are not possible.
     static func keep(
         _ epoch: String, pointer: String, _ name: String, _ context: LarderContext

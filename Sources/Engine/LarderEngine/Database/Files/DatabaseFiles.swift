@@ -1,8 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It creates, reads,
-/// replaces and removes these files. It does not access the entries in memory or the current state.
+/// A database's directory: POINTER, which names the current epoch (LevelDB), and a directory for each epoch. This type
+/// creates, reads, replaces and removes the files. It does not access the entries in memory or the current state.
 ///
 /// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
 /// files that were staged under that lock.

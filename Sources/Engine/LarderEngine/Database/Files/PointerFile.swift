@@ -1,4 +1,4 @@
-/// The small file `<database>/POINTER`: the current epoch of a database, and its policy.
+/// The small file `<database>/POINTER`: the current epoch (number of the LevelDB) of a database, and its policy.
 ///
 /// It is text, with a name and a value in each line; the last line is the checksum of all previous lines:
 /// ```
