@@ -26,7 +26,7 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
         RequestFixture("SET schlüssel 一本书\r\n", [["SET", "schlüssel", "一本书"]]),
         RequestFixture("no end of line", []),
         RequestFixture("", []),
-        // NUL is a byte like any other. Redis would wait for a line end that it does not see.
+        // NUL is a byte like any other. Redis does not see a line end after a NUL, and would wait.
         RequestFixture("\0\r\nPING a\0b \"\0\"\r\n", [["\0"], ["PING", "a\0b", "\0"]]),
         RequestFixture(bytes: [0xFF, 0xFE, 0x20, 0x80, 0x0A], [[[0xFF, 0xFE], [0x80]]]),
     ]

@@ -67,7 +67,7 @@ package final class CommandMetadata: Sendable {
         package let text: String
     }
 
-    // Not inlined: some 250 copies of this initializer would take most of the time to compile this module.
+    // Not inlined: about 250 copies of this initializer would take most of the time to compile this module.
     @inline(never) init(
         _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
         since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,

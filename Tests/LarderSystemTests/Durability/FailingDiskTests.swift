@@ -122,8 +122,8 @@ import Testing
         #expect(!again.process.errors.contains("damaged"))
     }
 
-    /// The limit is reached in the middle of a file, by a pipeline: some replies are OK, the following ones are errors.
-    /// A program with a sanitizer does not start under such a limit.
+    /// A pipeline reaches the file size limit in the middle of a file: some replies are OK, the replies after them are
+    /// errors. A program with a sanitizer does not start under such a limit.
     @Test(
         "a pipeline that reaches a file size limit gets errors for the remaining writes",
         .enabled(if: !TestSetting.sanitized.isSet))

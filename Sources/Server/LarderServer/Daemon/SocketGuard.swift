@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Checks once per second whether the file of the daemon's socket still exists. Without the file, clients cannot
-/// connect, and might start another daemon. Only the thread of the first event loop uses this object.
+/// connect, and another daemon could be started. Only the thread of the first event loop uses this object.
 final class SocketGuard {
     private let socket: ListeningSocket
     private let listener: Listener

@@ -1,8 +1,8 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Polls each origin that is itself a larder for its upstream chain: that larder's origin, the origin's origin, and so
-/// on. Suspends the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
+/// Polls origins that are larders for their upstream chains: the larder's own origin, the origin of that origin, and so
+/// on. Suspends an origin while the chain has a cycle, because all larders in a cycle would wait for each other.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class CycleDetector: @unchecked Sendable {

@@ -108,7 +108,8 @@ struct FleetModel {
                     &figures, clients: clients, reads: { rack * reads($0) }, ends: ends,
                     fleetReads: { count * reads($0) })
             }
-            // A relay notifies a machine of a change only if the machine has read the key since its previous change.
+            // A relay notifies a machine of a key's change only if the machine has read the key since its previous
+            // change.
             figures.pushesPerMachine = popularity.sum { ends($0) * Self.share(reads($0), ends($0)) }
         }
         if mode.isBroadcast { figures.pushes = clients * writes }
