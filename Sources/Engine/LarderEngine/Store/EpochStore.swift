@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
 /// - Writes run one at a time, under `writeLock`. So when a write fails, no other write is running that could still be
-///   acknowledged. After a failed write, the store rejects writes until ``recover()`` has reopened the LevelDB, because
-///   writes before the failure might never reach the disk.
+///   acknowledged. The store then rejects writes until ``recover()`` has reopened the LevelDB: until then, LevelDB may
+///   accept writes that never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before their LevelDB is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `failure`, `damage`, `sizes` and `lastCount` by
