@@ -421,8 +421,8 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: The pipeline's own thread
 
-    /// Starts the thread that commits for callers that do not wait.
-    /// - Parameter onDemand: whether it starts only when there is work for it.
+    /// Starts the pipeline's thread, which commits for callers that do not wait.
+    /// - Parameter onDemand: whether the thread starts only when there is work for it.
     func start(onDemand: Bool) {
         lock.withLock {
             hasIdleThread = true
