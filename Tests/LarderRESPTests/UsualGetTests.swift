@@ -11,13 +11,17 @@ import Testing
         return Array(text.utf8)
     }
 
-    /// Returns the keys of the `GET` requests at the beginning, and skips these requests.
+    /// Returns the keys of the `GET` requests at the beginning, or the keys and values of the `SET` requests (`key=value`),
+    /// and skips these requests.
     private static func take(_ parser: inout RequestParser, most: Int = 8, skipping: Int? = nil) -> [String] {
-        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: most) { keys in
+        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2 * most) { words in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: most) { ends in
-                let count = parser.usualGets(keys, ends)
-                let found = (0..<count).map { String(decoding: keys[$0], as: UTF8.self) }
-                let skipped = min(skipping ?? count, count)
+                let keys = UnsafeMutableBufferPointer(rebasing: words[..<most])
+                let values = UnsafeMutableBufferPointer(rebasing: words[most...])
+                func text(_ word: UnsafeRawBufferPointer) -> String { String(decoding: word, as: UTF8.self) }
+                let (count, isSet) = parser.usualRun(keys, values, ends)
+                let found = (0..<count).map { text(keys[$0]) + (isSet ? "=" + text(values[$0]) : "") }
+                let skipped = min(skipping ?? found.count, found.count)
                 if skipped > 0 { parser.skip(ends[skipped - 1]) }
                 return found
             }
@@ -34,15 +38,32 @@ import Testing
         let long = String(repeating: "k", count: 999)
         parser.append(
             Self.request("GET", "a") + Self.request("get", "") + Self.request("gEt", long)
-                + Self.request("SET", "b", "c")
+                + Self.request("DEL", "b", "c")
                 + Self.request("GET", "d"))
         #expect(Self.take(&parser) == ["a", "", long])
         #expect(Self.take(&parser) == [])
-        #expect(try Self.words(&parser) == ["SET", "b", "c"])
+        #expect(try Self.words(&parser) == ["DEL", "b", "c"])
         #expect(Self.take(&parser) == ["d"])
         #expect(Self.take(&parser) == [])
         #expect(try Self.words(&parser) == nil)
         #expect(parser.bufferedBytes == 0)
+    }
+
+    @Test func consecutiveSetsAreTakenAndOtherCommandsAreLeft() throws {
+        var parser = RequestParser()
+        let long = String(repeating: "v", count: 9999)
+        parser.append(
+            Self.request("SET", "a", "1") + Self.request("set", "", "") + Self.request("sEt", "b", long)
+                + Self.request("GET", "a") + Self.request("SET", "c", "3", "EX", "10")
+                + Self.request("SET", "d", long + "v") + Self.request("SET", "e", "5"))
+        #expect(Self.take(&parser) == ["a=1", "=", "b=" + long])
+        #expect(Self.take(&parser) == ["a"])
+        #expect(Self.take(&parser) == [])
+        #expect(try Self.words(&parser) == ["SET", "c", "3", "EX", "10"])
+        #expect(Self.take(&parser) == [])
+        #expect(try Self.words(&parser) == ["SET", "d", long + "v"])
+        #expect(Self.take(&parser) == ["e=5"])
+        #expect(try Self.words(&parser) == nil)
     }
 
     @Test func noMoreGetsAreTakenThanRequested() throws {
@@ -83,7 +104,9 @@ import Testing
                     if lends { parser.borrow(part) } else { parser.append(UnsafeRawBufferPointer(part)) }
                     while true {
                         let run = Self.take(&parser)
-                        seen += run.map { ["GET", $0] }
+                        seen += run.map {
+                            $0.contains("=") ? ["SET"] + $0.split(separator: "=").map(String.init) : ["GET", $0]
+                        }
                         if run.isEmpty {
                             guard let words = try Self.words(&parser) else { break }
                             seen.append(words)

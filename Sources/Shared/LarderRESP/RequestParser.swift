@@ -121,44 +121,65 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Finds consecutive requests `GET key`, starting with the next command, if they have the usual form: `*2`, `$3`,
-    /// `GET` or `get`, a key of less than 1,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys are
-    /// valid until the next mutating call.
+    /// Finds consecutive requests `GET key`, or consecutive requests `SET key value`, starting with the next command, if
+    /// they have the usual form: `*2`, `$3`, `GET` or `get`, a key of less than 1,000 bytes; or the same with a value of
+    /// less than 10,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys and values are valid until the
+    /// next mutating call.
     /// - Parameters:
     ///   - keys: is filled with the keys.
+    ///   - values: is filled with the values of `SET`s.
     ///   - ends: is filled with the end of each request, in bytes from the start of the first one.
-    /// - Returns: the number of requests, at most the size of `keys`.
-    package mutating func usualGets(
-        _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
-    ) -> Int {
-        guard failure == nil, phase == .complete || phase == .start else { return 0 }
+    /// - Returns: the number of requests, at most the size of each buffer, and whether they are `SET`s.
+    package mutating func usualRun(
+        _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>,
+        _ values: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
+    ) -> (count: Int, isSet: Bool) {
+        guard failure == nil, phase == .complete || phase == .start else { return (0, false) }
         if phase == .complete { finish() }
         let text = UnsafeRawPointer(input.current)
         let end = input.available
         var at = 0
         var count = 0
+        let isSet = end >= 8 && text.loadUnaligned(as: UInt64.self) == Self.setHead
+        let (head, name) = isSet ? (Self.setHead, Self.setName) : (Self.getHead, Self.getName)
+        let bytesMax = limits.bulkBytesMax
         // The shortest request has 17 bytes: 13 up to the key's header, and 4 for the header `$0` CR LF.
         while count < min(keys.count, ends.count), end - at >= 13 + 4 {
-            guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == Self.getHead,
-                text.loadUnaligned(fromByteOffset: at + 8, as: UInt32.self) & ~0x2020_20 == Self.getName,
+            guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == head,
+                text.loadUnaligned(fromByteOffset: at + 8, as: UInt32.self) & ~0x2020_20 == name,
                 text.load(fromByteOffset: at + 11, as: UInt8.self) == ASCII.carriageReturn,
-                text.load(fromByteOffset: at + 12, as: UInt8.self) == ASCII.lineFeed,
-                text.load(fromByteOffset: at + 13, as: UInt8.self) == UInt8(ascii: "$")
+                text.load(fromByteOffset: at + 12, as: UInt8.self) == ASCII.lineFeed
             else { break }
-            var next = at + 14
-            let length = Self.usualNumber(text, &next, end)
-            guard length >= 0, length < 1000, length <= limits.bulkBytesMax, end - next >= length + 2,
-                text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == Self.lineEnd
-            else { break }
-            keys[count] = UnsafeRawBufferPointer(start: text + next, count: length)
-            at = next + length + 2
+            var next = at + 13
+            guard Self.usualWord(text, &next, end, below: min(1000, bytesMax + 1), &keys[count]) else { break }
+            if isSet {
+                guard Self.usualWord(text, &next, end, below: min(10_000, bytesMax + 1), &values[count]) else { break }
+            }
+            at = next
             ends[count] = at
             count += 1
         }
-        return count
+        return (count, isSet)
     }
 
-    /// Consumes the requests up to an end that ``usualGets(_:_:)`` returned.
+    /// Parses a word in the usual form at `at`: `$`, its length, CR LF, its bytes, CR LF. Moves `at` behind it.
+    /// - Returns: false if it is incomplete, or has another form.
+    @inline(__always)
+    private static func usualWord(
+        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, below lengthMax: Int, _ word: inout UnsafeRawBufferPointer
+    ) -> Bool {
+        guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { return false }
+        at += 1
+        let length = usualNumber(text, &at, end)
+        guard length >= 0, length < lengthMax, end - at >= length + 2,
+            text.loadUnaligned(fromByteOffset: at + length, as: UInt16.self) == lineEnd
+        else { return false }
+        word = UnsafeRawBufferPointer(start: text + at, count: length)
+        at += length + 2
+        return true
+    }
+
+    /// Consumes the requests up to an end that ``usualRun(_:_:_:)`` returned.
     package mutating func skip(_ byteCount: Int) {
         precondition(
             phase == .start && byteCount >= 0 && byteCount <= input.available,
@@ -170,6 +191,10 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// The bytes `*2` CR LF `$3` CR LF as a number in the machine's byte order.
     private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
+    /// The bytes `*3` CR LF `$3` CR LF as a number.
+    private static var setHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_332A) }
+    /// The bytes `SET` CR as a number. The comparison ignores case.
+    private static var setName: UInt32 { UInt32(littleEndian: 0x0D54_4553) }
     /// The bytes `GET` CR as a number in the machine's byte order. The comparison ignores case.
     private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
 

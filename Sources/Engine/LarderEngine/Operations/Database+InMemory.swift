@@ -107,14 +107,19 @@ extension Database {
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys in order, without using the disk. Stops at the first key that needs the
-    /// disk or has a long value. Prefetches the table slots of all keys first.
-    /// - Parameter body: called for each key in turn, with its index, the ticket that its reply has to wait for, and
-    ///   the payload; nil if there is none. Called with a shard's lock held. Returns whether to continue.
+    /// Reads the fresh entries of several keys in order, or stores a payload for each, without using the disk. Stops at the
+    /// first key that needs the disk, has a long value, or cannot be stored.
+    ///
+    /// First prefetches the memory of all keys: the processor then loads it while it waits for that of the first one.
+    /// - Parameters:
+    ///   - payloads: the payloads to store, one for each key; nil to read.
+    ///   - body: called for each key in turn, with its index, the ticket that its reply has to wait for, and the payload
+    ///     that was read; nil if there is none. May be called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
-    package func readRun(
-        _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,
-        _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
+    package func run(
+        _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,
+        storing payloads: UnsafeBufferPointer<UnsafeRawBufferPointer>? = nil, now: Int64,
+        origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
     ) -> (count: Int, needsDisk: Bool) {
         if ForkGuard.isForked { return (0, false) }
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: keys.count) { hashes in
@@ -126,7 +131,7 @@ extension Database {
             for index in keys.indices {
                 shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
             }
-            for index in keys.indices {
+            for index in keys.indices where payloads == nil {
                 let end = shards.withLocked(hashes[index]) { shard -> (count: Int, needsDisk: Bool)? in
                     var ticket = CommitTicket.none
                     let continues: Bool
@@ -142,6 +147,11 @@ extension Database {
                     return continues ? nil : (index + 1, false)
                 }
                 if let end { return end }
+            }
+            for (index, payload) in (payloads ?? UnsafeBufferPointer(start: nil, count: 0)).enumerated() {
+                let stored = try? put(keys[index], hash: hashes[index], payload: payload, now: now, origin: origin)
+                guard let stored else { return (index, false) }
+                if !body(index, stored, nil) { return (index + 1, false) }
             }
             return (keys.count, false)
         }

@@ -58,7 +58,7 @@ struct CommandRunner {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = FastPath(session: session).runGets(
+                    let done = FastPath(session: session).runUsual(
                         now: time, outputBytesMax: most, mayBlock: slice != nil)
                     if done.count > 0 {
                         count += done.count

@@ -57,24 +57,52 @@ struct FastPath {
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs consecutive requests `GET key` in the usual form until one needs the disk or the origin, or has a long value.
-    /// While it waits for the memory of the first entry, the processor already loads the memory of the other ones.
+    /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the origin,
+    /// or has a long value.
     /// - Parameter mayBlock: whether the first request may read the disk.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
-    func runGets(now: Int64, outputBytesMax: Int, mayBlock: Bool) -> (count: Int, needsDisk: Bool) {
-        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
-            withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
-                let count = session.parserMemory.pointee.usualGets(keys, ends)
+    func runUsual(now: Int64, outputBytesMax: Int, mayBlock: Bool) -> (count: Int, needsDisk: Bool) {
+        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2 * Self.runMax) { words in
+            withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.runMax) { ends in
+                let keys = UnsafeMutableBufferPointer(rebasing: words[..<Self.runMax])
+                let values = UnsafeMutableBufferPointer(rebasing: words[Self.runMax...])
+                let (count, isSet) = session.parserMemory.pointee.usualRun(keys, values, ends)
                 guard count > 0 else { return (0, false) }
                 let run = UnsafeBufferPointer(rebasing: keys[..<count])
                 let done =
-                    session.fastPath.takesOriginGets
-                    ? (replyBehindOrigin(run, now, outputBytesMax), false)
-                    : reply(to: run, now, outputBytesMax, mayBlock: mayBlock)
+                    if isSet {
+                        (store(UnsafeBufferPointer(rebasing: values[..<count]), run, now), false)
+                    } else if session.fastPath.takesOriginGets {
+                        (replyBehindOrigin(run, now, outputBytesMax), false)
+                    } else {
+                        reply(to: run, now, outputBytesMax, mayBlock: mayBlock)
+                    }
                 if done.0 > 0 { session.parserMemory.pointee.skip(ends[done.0 - 1]) }
                 return done
             }
         }
+    }
+
+    /// Stores the values of consecutive SETs.
+    /// - Returns: the number of values that were stored.
+    private func store(
+        _ values: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,
+        _ now: Int64
+    ) -> Int {
+        guard session.fastPath.takesAll, !server.isCongested, !server.notifier.needsPrevious else { return 0 }
+        let replies = session.replyMemory
+        let sent = session.replyQueue.sentBytes
+        let run = session.fastPath.database._withUnsafeGuaranteedRef { database in
+            database.run(keys, storing: values, now: now, origin: session.fastPath.setOrigin) { index, ticket, _ in
+                let start = sent + replies.pointee.count
+                replies.pointee.raw("+OK\r\n")
+                session.replyQueue.hold(from: start, ticket)
+                accounting.fastPath.pointee.workLeft -= values[index].count >> 10
+                return true
+            }
+        }
+        accounting.noteFast(.set, run.count)
+        return run.count
     }
 
     /// Replies to consecutive GETs of keys from memory; the first one also from the disk, if it may block.
@@ -88,7 +116,7 @@ struct FastPath {
         let sent = session.replyQueue.sentBytes
         var stops = 0
         let run = session.fastPath.database._withUnsafeGuaranteedRef { database in
-            database.readRun(keys, now: now) { _, ticket, payload in
+            database.run(keys, now: now) { _, ticket, payload in
                 if mustExist, payload == nil {
                     stops = 1
                     return false
@@ -118,8 +146,8 @@ struct FastPath {
         return (1, false)
     }
 
-    /// The most requests that ``runGets(now:outputBytesMax:)`` looks up at once.
-    private static let getsMax = 64
+    /// The most requests that ``runUsual(now:outputBytesMax:mayBlock:)`` looks up at once.
+    private static let runMax = 64
 
     /// Replies to consecutive GETs in a database with an origin until an entry is not current or not in memory. Then
     /// requests all other keys from the origin together.
