@@ -2,7 +2,7 @@ import LarderEngine
 
 /// An error that is the reply to a command.
 struct CommandError: Error, Equatable {
-    /// The text, which begins with a code: `ERR syntax error`. Bytes from the request in it may be invalid UTF-8.
+    /// The text, which begins with a code: `ERR syntax error`. It may be invalid UTF-8 if it quotes the request.
     let bytes: [UInt8]
 
     init(_ text: String) { bytes = Array(text.utf8) }

@@ -37,8 +37,8 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether the set contains a command that can run on a fast path. If so, and the commands of the set are disabled,
-    /// the fast paths are not used, because they do not check for disabled commands.
+    /// Whether the set contains a command that can run on a fast path. If such a command is disabled, the fast paths
+    /// are not used, because they do not check for disabled commands.
     private(set) var mayHaveFastPath = false
 }
 

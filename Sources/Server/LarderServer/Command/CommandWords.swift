@@ -9,12 +9,12 @@ protocol CommandWords {
     var name: String { get }
     /// The time that the command uses for expiry, in milliseconds since 1970.
     var now: Int64 { get }
-    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Commands that
-    /// take or return an instant need it, because clients use the wall clock. It reads the clocks, so do not use it in
-    /// other commands.
+    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Use it only
+    /// in commands that take or return an instant, because clients use the wall clock. It reads the clocks, which takes
+    /// time.
     var timeAhead: Int64 { get }
 
-    /// Returns the bytes of a word. They are valid until the command has run.
+    /// Returns the bytes of a word. The pointer is valid until the command has run.
     func bytes(_ index: Int) -> UnsafeRawBufferPointer
 }
 
@@ -97,7 +97,7 @@ extension CommandWords {
     }
 }
 
-/// The words of the request that was parsed last, for the fast path.
+/// The words of the last parsed request, for the fast path.
 struct RequestWords: CommandWords {
     let arguments: RequestArguments
     let now: Int64

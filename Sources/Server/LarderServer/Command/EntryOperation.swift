@@ -1,8 +1,8 @@
 import LarderEngine
 import LarderRESP
 
-/// What a command on one entry does whose reply is a number: counters, deadlines and removals. Planners, the fast path and
-/// scripts all use this implementation.
+/// The operations of commands on a single entry that reply with a number, such as INCR, EXPIRE and DEL. Planners, the
+/// fast path and scripts share this implementation.
 enum EntryOperation {
     case exists
     case remove
@@ -12,7 +12,7 @@ enum EntryOperation {
 
     /// Parses a command whose key is its first argument.
     /// - Parameter name: the command's name.
-    /// - Returns: nil if the command does something else, or is given several keys.
+    /// - Returns: nil if the command is none of these operations, or has several keys.
     @inline(__always)
     init?(_ name: ShortWord, _ words: some CommandWords) throws(CommandError) {
         switch (name, words.count) {
@@ -39,7 +39,7 @@ enum EntryOperation {
         return .expire(at: try form.deadline(try words.integer(2), words, positive: false), if: condition)
     }
 
-    /// Applies the operation to the entry at an index of an update.
+    /// Applies the operation to the entry of the key at `index` in an update.
     /// - Returns: the number for the reply.
     @inline(__always)
     func apply(_ update: Update, _ index: Int) throws(CommandError) -> Int64 {
@@ -58,14 +58,14 @@ enum EntryOperation {
 
 /// How the operations change an entry.
 extension EntryOperation {
-    /// Removes the entry of a key, even a stale one that FETCH could still serve. Ends the lease of the key.
+    /// Removes the entry of a key, even if it is stale and FETCH could still return it. Ends the lease of the key.
     /// - Returns: whether the removed entry was fresh.
     static func remove(_ update: Update, _ index: Int) -> Bool {
         defer { update.removeStored(index) }
         return update.isFresh(index)
     }
 
-    /// Adds a number to the value of a key. If there is no entry, its value counts as 0.
+    /// Adds a number to the value of a key. A key without an entry counts as 0.
     /// - Returns: the sum, which is the new value.
     static func add(_ amount: Int64, _ update: Update, _ index: Int) throws(CommandError) -> Int64 {
         guard let value = update.payload(index).map({ parseInteger($0) }) ?? 0 else { throw .notAnInteger }
@@ -81,8 +81,8 @@ extension EntryOperation {
 
     // MARK: Deadlines
 
-    /// Returns the remaining time until a deadline, or ``noDeadline``. If a change of the policy has just made the
-    /// entry expire, returns 0, because negative replies have other meanings.
+    /// Returns the remaining time until a deadline; ``noDeadline`` if it is nil. A change of the policy can move a
+    /// deadline into the past. The result is then 0, because negative replies have other meanings.
     static func remaining(_ deadline: Int64?, now: Int64, inSeconds: Bool) -> Int64 {
         guard let deadline else { return noDeadline }
         let left = max(0, deadline - now)
@@ -111,7 +111,7 @@ extension EntryOperation {
         return true
     }
 
-    /// Whether a condition allows a new deadline. As in Redis, an entry without a deadline has the latest possible one.
+    /// Whether a condition allows a new deadline. As in Redis, an entry without a deadline counts as infinitely late.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }

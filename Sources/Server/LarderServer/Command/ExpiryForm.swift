@@ -1,4 +1,4 @@
-/// The form in which a command gives an expiry time: in seconds or milliseconds, as an instant or as a time span.
+/// The form of an expiry time in a command: in seconds or in milliseconds, and an instant or a time span.
 struct ExpiryForm: Equatable {
     let isSeconds: Bool
     let isAbsolute: Bool
@@ -11,12 +11,12 @@ struct ExpiryForm: Equatable {
     /// Returns the deadline by the engine's clock, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
     func deadline(_ value: Int64, _ call: some CommandWords, positive: Bool) throws(CommandError) -> Int64 {
-        // Compute the error only if it is thrown: its text takes longer than the rest.
+        // Create the error only if it is thrown, because that takes longer than the computation of the deadline.
         func invalid() -> CommandError { CommandError("ERR invalid expire time in '\(call.name)' command") }
         if positive, value <= 0 { throw invalid() }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid() }
-        // An instant is given by the wall clock: add the time by which the engine's clock is ahead.
+        // An instant is a time of the wall clock. Convert it to the engine's clock, which may be ahead.
         let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
         if carry, !isAbsolute { throw invalid() }
         return carry ? scaled : sum

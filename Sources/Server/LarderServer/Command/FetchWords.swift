@@ -47,7 +47,7 @@ struct FetchWords {
 enum ServedState {
     case fresh, stale, lead
 
-    /// The beginning of the reply in RESP: an array of 6 elements, and the state as the first of them.
+    /// The beginning of the reply in RESP: an array of 6 elements, of which the first is the state.
     var header: StaticString {
         switch self {
         case .fresh: "*6\r\n$5\r\nfresh\r\n"
@@ -62,7 +62,7 @@ extension ReplyBuffer {
     /// - Parameters:
     ///   - known: the version of the value that the client already has. A fresh value with this version is not sent
     ///     again.
-    ///   - deadline: when the value expires, in milliseconds since 1970; nil if it does not expire.
+    ///   - deadline: when the value expires, in milliseconds since 1970; nil for never.
     mutating func fetched(
         _ state: ServedState, token: UInt64? = nil, _ payload: UnsafeRawBufferPointer, unless known: UInt64?,
         storedAt: Int64, deadline: Int64?, now: Int64

@@ -29,15 +29,15 @@ struct SetOptions {
     private(set) var condition = Condition.none
     private(set) var returnsPrevious = false
     private(set) var lifetime = Lifetime.governed
-    /// Whether the lifetime was given as a time span. A span, unlike an instant, means the same on every clock.
+    /// Whether the lifetime was given as a time span. A span, unlike an instant, does not depend on a machine's clock.
     private(set) var isSpan = false
     private(set) var codec = Codec.raw
-    /// The grace period in milliseconds, in which the expired entry may still be served; nil to use the database's.
+    /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's.
     private(set) var grace: Int64?
-    /// By how many percent a lifetime is shortened at random; nil to use the database's jitter, which applies only to
-    /// lifetimes that follow the policy.
+    /// The most by which a lifetime is shortened at random, in percent. With nil, the database's jitter applies, but
+    /// only to lifetimes that follow the database's policy.
     private(set) var jitter: Int?
-    /// The tokens of the leases for which the client has computed the values, one per key; empty without leases.
+    /// The tokens of the leases with which the client has computed the values, one per key; empty without leases.
     private(set) var tokens: [UInt64] = []
     private var tags: Tags?
     /// Whether the new entry has the tags of the previous one, even if its lifetime is new.
@@ -59,7 +59,7 @@ struct SetOptions {
         }
     }
 
-    /// Returns the deadline rule of the new entry; nil if the deadline has passed already, so that nothing is stored.
+    /// Returns the deadline rule of the new entry; nil if the deadline has already passed. Then nothing is stored.
     func rule(_ previous: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
@@ -70,14 +70,14 @@ struct SetOptions {
         }
     }
 
-    /// Returns the grace period of the new entry. With KEEPTTL and without GRACE, it is that of the previous entry.
+    /// Returns the grace period of the new entry. With KEEPTTL but without GRACE, the previous entry's period is kept.
     func grace(_ previous: Record?) -> Int64? { keepsDeadline ? grace ?? previous?.header.grace : grace }
 
-    /// Returns the tags of the new entry. With KEEPTTL or KEEPTAGS, and without TAGS, they are those of the previous
-    /// entry, so that purging the tags still affects the entry.
+    /// Returns the tags of the new entry. With KEEPTTL or KEEPTAGS but without TAGS, the previous entry's tags are
+    /// kept, so that a purge of these tags still affects the entry.
     func tags(_ previous: Record?) -> Tags? { keepsAny ? tags ?? previous?.tags : tags }
 
-    /// Whether all given leases are still valid; true if none were given. Storing the values completes valid leases.
+    /// Whether all leases of the call are still valid; true for a call without leases. Marks valid leases as completed.
     private func holdsLeases(_ update: Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
@@ -90,7 +90,7 @@ struct SetOptions {
         keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
     }
 
-    /// Whether ``store(_:_:in:)`` supports the options: those that locks and rate limits use.
+    /// Whether ``store(_:_:in:)`` supports the options. It supports those that locks and rate limits use.
     var isSimple: Bool {
         guard !returnsPrevious, !keepsAny, tags == nil, tokens.isEmpty else { return false }
         switch condition {
@@ -115,7 +115,7 @@ struct SetOptions {
     /// valid.
     /// - Returns: whether the values were stored.
     func store(_ values: [UnsafeRawBufferPointer], long: LargeValue?, in update: Update) -> Bool {
-        // First check everything, then store: a key may be given twice, and the first value must not affect the second
+        // Check all keys before storing: a key may be given twice, and its first value must not affect its second
         // check.
         for index in values.indices where !condition.allows(update, index) { return false }
         guard holdsLeases(update) else { return false }
@@ -141,7 +141,7 @@ struct SetOptions {
     /// Parses the options. As in Redis, an invalid combination of options is reported before an invalid value.
     /// - Parameters:
     ///   - first: the position of the first option in the call.
-    ///   - isForMany: whether the options are those of MSETEX, for several entries. Some options are then not allowed.
+    ///   - isForMany: whether the command is MSETEX, which stores several entries, and does not allow some options.
     ///   - keyCount: the number of entries that the command stores.
     init(
         _ call: some CommandWords, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1

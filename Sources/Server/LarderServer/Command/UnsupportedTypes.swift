@@ -1,6 +1,5 @@
-/// Redis commands that store, await or describe values of other types than strings. Larder does not have these
-/// commands. Their names are known only for an error that explains this. Commands that only read or remove values of
-/// other types exist: ``AbsentTypeCommands``.
+/// Redis commands for other types than strings, which Larder does not have. The error for such a command uses this list
+/// to say why. Not in the list are commands that only read or remove values: see ``AbsentTypeCommands``.
 enum UnsupportedTypes {
     /// Returns the type of values that a command uses.
     /// - Returns: nil if the name is not one of these commands.

@@ -12,7 +12,7 @@ struct ValueCondition {
     private let subject: Subject
     private let isNegated: Bool
 
-    /// Whether a condition begins at this word of the call.
+    /// Whether a condition begins at the word at `index`.
     static func isOne(_ call: some CommandWords, _ index: Int) -> Bool {
         call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") || call.isWord(index, "IFDEQ")
             || call.isWord(index, "IFDNE")
@@ -32,7 +32,7 @@ struct ValueCondition {
     }
 
     /// Whether a value meets the condition.
-    /// - Parameter payload: the value; nil for a missing entry, which is different from every value.
+    /// - Parameter payload: the value; nil for a missing entry, which counts as different from every value.
     func holds(_ payload: UnsafeRawBufferPointer?) -> Bool {
         guard let payload else { return isNegated }
         let isEqual =

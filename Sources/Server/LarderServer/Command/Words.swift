@@ -8,7 +8,7 @@ func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -
     bytes.count == word.utf8CodeUnitCount && matches(bytes, word)
 }
 
-/// Does the same for words of equal length.
+/// Compares words of equal length as ``equalsIgnoringCase(_:_:)`` does.
 private func matches(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
     for index in 0..<bytes.count {
         let byte = bytes[index]
@@ -32,7 +32,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
         guard digit >= 0x30, digit <= 0x39 else { return nil }
         let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
         let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
-        // Sum up negative numbers, because the smallest Int64 has no positive counterpart.
+        // Build the number as a negative one, because the smallest Int64 has no positive counterpart.
         guard !overflow, !carry else { return nil }
         value = sum
     }
@@ -40,7 +40,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     return value == Int64.min ? nil : -value
 }
 
-/// Returns the beginning of a word for use in an error: at most `most` bytes, and only the bytes before the first NUL.
+/// Returns the beginning of a word for use in an error: at most `most` bytes, and none from the first NUL on.
 func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
     Array(bytes.prefix(most).prefix { $0 != 0 })
 }

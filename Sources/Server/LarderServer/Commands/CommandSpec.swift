@@ -4,12 +4,12 @@ import LarderRESP
 
 /// A command: its metadata, and the function that runs it.
 ///
-/// A class, so that passing it on copies only a reference.
+/// A class, so that passing a command to a function copies only a reference.
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
     let run: Handler
-    /// The subcommands, one of which is chosen by the second word of a call. A call without a second word runs the
-    /// command itself, if the metadata allows that.
+    /// The subcommands; the second word of a call selects one of them. A call without a second word runs the command
+    /// itself, if the metadata allows that.
     package let subcommands: [CommandSpec]
 
     package var name: String { metadata.name }
@@ -17,11 +17,10 @@ package final class CommandSpec: Sendable {
     package var flags: CommandFlags { metadata.flags }
     var word: ShortWord { metadata.word }
 
-    /// Runs a call on the connection's event loop. Must not block: a handler returns work that would block.
+    /// Runs a call on the connection's event loop. Must not block; returns work that would block.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
-    /// Plans what a command does with entries. A pure function: it gets only the words, and may be called again for the
-    /// same call.
+    /// Plans what a command does with entries. A pure function of the words: a call may be planned several times.
     typealias Planner = @Sendable (CallWords) throws(CommandError) -> EntryPlan
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {

@@ -1,9 +1,9 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// The table of all commands: each row of the catalog with the function that runs the command. To add a command, add a
-/// row to the catalog, and write a planner if the command uses entries, otherwise a handler. Add both to a dictionary of
-/// this table.
+/// The table of all commands: each row of the catalog, and the function that runs the command. To add a command, add
+/// its row to the catalog. If the command uses entries, write a planner, otherwise a handler, and add it to a
+/// dictionary of this table.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
     typealias Planners = [CommandMetadata: CommandSpec.Planner]
@@ -37,7 +37,7 @@ package enum CommandTable {
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
 
-    /// The commands and subcommands by the number of their row.
+    /// The commands and subcommands; the index is the number of the catalog's row.
     private static let byNumber: [CommandSpec?] = {
         var specs = [CommandSpec?](repeating: nil, count: CommandMetadata.numberMax)
         for spec in withSubcommands { specs[spec.metadata.number] = spec }

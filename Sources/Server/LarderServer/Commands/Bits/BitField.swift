@@ -29,7 +29,7 @@ struct BitField: Equatable {
         return extended(bits)
     }
 
-    /// Writes the low bits of a number into a value. It must have at least ``bytesNeeded`` bytes.
+    /// Writes the low bits of a number into a value, which must have at least ``bytesNeeded`` bytes.
     func write(_ number: Int64, to bytes: UnsafeMutableRawBufferPointer) {
         for index in 0..<width {
             let place = offset + index
@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. As in Redis, `room` and `fall`
-    /// may overflow. If an operand is far outside of the field's range, the result depends on that overflow.
+    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. `room` and `fall` may overflow.
+    /// This affects the result if an operand is far outside of the field's range; Redis behaves in the same way.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

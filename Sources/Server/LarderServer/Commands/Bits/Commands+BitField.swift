@@ -48,7 +48,7 @@ enum BitFieldCommands {
             }
         }
         guard mayWrite else { throw CommandError("ERR BITFIELD_RO only supports the GET subcommand") }
-        // As in Redis, a value that is too short for a field is made longer, even if no operation writes.
+        // As in Redis, a value that is too short for a field is extended, even if no operation writes.
         return try .change(words, builtBytes: bytesNeeded) { (update, context) throws(CommandError) in
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, bytesNeeded)
@@ -70,7 +70,7 @@ enum BitFieldCommands {
         }
     }
 
-    /// Runs the operations if none of them would change a bit. As in Redis, nothing is stored in this case.
+    /// Runs the operations if none of them changes a bit. As in Redis, nothing is stored then.
     /// - Returns: the numbers for the reply; nil if an operation would change a bit.
     private static func runUnchanging(_ operations: [Operation], on bytes: UnsafeRawBufferPointer) -> [Int64?]? {
         var numbers: [Int64?] = []

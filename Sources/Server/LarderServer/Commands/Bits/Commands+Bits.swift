@@ -17,8 +17,8 @@ enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
     /// Parses the position of a bit. Throws if a value with this bit would be too long.
-    /// - Parameter width: for BITFIELD, the number of bits of the field: an offset such as `#2` is a multiple of it.
-    ///   Nil for other commands.
+    /// - Parameter width: for BITFIELD, the number of bits of the field, by which an offset such as `#2` is multiplied;
+    ///   nil for other commands.
     static func offset(_ words: CallWords, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
         var bytes = words.bytes(index)
         var factor: Int64 = 1
@@ -78,7 +78,7 @@ enum BitCommands {
         guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
         guard words.count == 4 || words.count == 5 else { throw .syntax }
         let (start, end) = (try words.integer(2), try words.integer(3))
-        // As in Redis, check this before the unit is parsed, so that a wrong unit is no error here.
+        // As in Redis, check this before parsing the unit, so that an empty range hides an invalid unit.
         if start < 0, end < 0, start > end { return 0 }
         let unit = words.count == 5 ? try unit(words, 4) : 8
         let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
@@ -130,7 +130,7 @@ enum BitCommands {
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // If the call gives no end, the value counts as followed by zeros: the first of them is found.
+        // If the call gives no end, the value counts as followed by zeros, so the first bit after the value is found.
         return !bit && words.count <= 4 ? payload.count * 8 : -1
     }
 

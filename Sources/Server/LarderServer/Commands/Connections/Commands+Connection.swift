@@ -82,7 +82,7 @@ enum ConnectionCommands {
         call.session.modes.isAuthenticated = true
     }
 
-    /// Compares two passwords. The time does not depend on how many bytes are equal, so it reveals nothing about them.
+    /// Compares two passwords, in a time that does not depend on how many bytes are equal, and so reveals none of them.
     private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
         guard let password else { return true }
         var difference = given.count ^ password.count
@@ -151,7 +151,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// Applies the options of HELLO one after the other. As in Redis, the options before a wrong one take effect.
+    /// Applies the options of HELLO one by one. As in Redis, the options before an invalid option take effect.
     private static func readOptions(_ call: Call) throws(CommandError) {
         var index = 2
         while index < call.count {

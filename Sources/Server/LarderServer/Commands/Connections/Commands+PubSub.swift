@@ -22,8 +22,7 @@ extension CommandTable {
 
 enum PubSubCommands {
     static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        // As in Redis, SSUBSCRIBE is not allowed in a transaction. SUBSCRIBE and PSUBSCRIBE are: many clients use them
-        // there.
+        // As in Redis, SSUBSCRIBE is not allowed in a transaction, but SUBSCRIBE and PSUBSCRIBE are allowed.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }

@@ -58,11 +58,11 @@ enum TrackingCommands {
             try check(options, session.tracking.client)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Add the new prefixes to those that the client already tracks. The right to read all databases was
-                // checked before.
+                // Add the new prefixes to the prefixes that the client already tracks. Its right to read all databases
+                // is already checked.
                 var prefixes = session.tracking.client?.prefixes ?? []
-                // Without PREFIX, all keys are tracked: add the empty prefix. But if the client tracks prefixes
-                // already, a call with only DATABASE limits these to one database.
+                // Without PREFIX, all keys are tracked: add the empty prefix. But if the client already tracks
+                // prefixes, a call with DATABASE and without PREFIX only limits these prefixes to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(

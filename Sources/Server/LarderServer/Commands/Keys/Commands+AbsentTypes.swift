@@ -7,11 +7,11 @@ extension CommandTable {
     }
 }
 
-/// Commands that only read or remove values of types that Larder does not store, such as lists. For missing keys, they
-/// return Redis' reply. For a key with an entry, which is always a string, they return an error.
+/// Commands that only read or remove values of types that Larder does not store, such as lists. For a missing key, they
+/// reply like Redis. For a key with an entry, which is always a string, they reply with an error.
 enum AbsentTypeCommands {
     static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Planner {
-        // Of the commands that write, only XACK counts its lookup as a read in Redis.
+        // In Redis, lookups by commands that write do not count as reads, except for XACK.
         let counts = !row.flags.contains(.write) || row.name == "xack"
         return { words throws(CommandError) in
             try check(words, absent.check)

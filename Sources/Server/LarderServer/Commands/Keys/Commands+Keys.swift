@@ -138,7 +138,7 @@ enum KeyCommands {
 
         mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
-            // No key before the prefix can match, so do not begin earlier than at the prefix.
+            // No key before the prefix can match, so begin at the prefix or after it.
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
             guard let cursor = try view.cursor(enumeration) else { return }
             var seen = 0
@@ -187,8 +187,8 @@ struct View: Sendable {
     }
 
     /// Runs `body`, and converts errors of the engine to errors for the client. If the database is purged or reopened
-    /// meanwhile, `body` runs again from the start, and sees the new state. If the connection has a snapshot, this is
-    /// an error instead.
+    /// meanwhile, runs `body` again from the start, with the new state. With a snapshot of the connection, throws an
+    /// error in this case.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
         while true {
             do throws(LarderError) {

@@ -86,7 +86,7 @@ enum MovingCommands {
     static let badNumber = CommandError(
         "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
 
-    /// Returns the database that SELECT would select for a word of the call.
+    /// Returns the database that a word of the call names, as SELECT does.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         try checkDatabase(call.words, index)
         return try call.database(call.text(index))
@@ -114,9 +114,9 @@ enum MovingCommands {
     }
 }
 
-/// Chooses a random key in a few steps, whatever the number of keys is. It walks down the tree of common prefixes, and
-/// takes a random branch where keys differ. If the keys are evenly distributed, such as numbers of equal length, all
-/// have nearly the same probability.
+/// Chooses a random key in a few steps, whatever the number of keys. Walks down the tree of common prefixes, and takes
+/// a random branch where keys differ. If the keys are evenly distributed, for example numbers of equal length, they
+/// have nearly equal probabilities.
 enum RandomKey {
     static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
         var prefix: [UInt8] = []
@@ -125,16 +125,16 @@ enum RandomKey {
                 let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
             else { return nil }
             if first == last { return first }
-            // All keys that begin with `prefix` are between `first` and `last`, so they share the common prefix of
-            // these two.
+            // All keys that begin with `prefix` are between `first` and `last`, and share the common prefix of `first`
+            // and `last`.
             let common = zip(first, last).prefix { $0 == $1 }.count
-            // If the smallest key is this common prefix itself, it is one of the possible branches.
+            // If the smallest key is equal to this common prefix, the key itself is one of the branches.
             let least = common < first.count ? Int(first[common]) : -1
             let way = Int.random(in: least...Int(last[common]))
             if way < 0 { return first }
             let start = Array(first[..<common]) + [UInt8(way)]
             let next = try key(snapshot, EnumerationOptions(prefix: Array(first[..<common]), start: start))
-            // The keys of this branch may have expired meanwhile: use a key that was found before.
+            // The keys of this branch may have expired meanwhile. If so, use the key that was found before.
             guard let next, next.count > common else { return first }
             prefix = Array(next[...common])
         }

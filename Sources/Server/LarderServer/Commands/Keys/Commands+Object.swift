@@ -39,7 +39,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .read(2) { payload, replies in
             guard let payload else { return replies.null() }
-            // Report the largest reference count for small integers, as Redis does, which shares their objects.
+            // Redis shares the objects of small integers, and reports this number for them.
             replies.integer(parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1)
         }
     }
@@ -65,7 +65,7 @@ enum ObjectCommands {
     @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
-            // Read this in the deferred work: `engine.memory` locks all shards (the parts of the memory), and a
+            // Read this in the deferred work: `engine.memory` locks all shards (the parts of the memory). A running
             // transaction already holds some of these locks.
             let memory = engine.memory
             reply.verbatim(

@@ -42,8 +42,7 @@ enum BackupCommands {
         }
     }
 
-    /// Returns the real path of the longest part of a path that exists, followed by a slash. Symbolic links are
-    /// resolved.
+    /// Returns the longest existing part of a path, with symbolic links resolved, and with a slash at the end.
     private static func existing(_ path: String) -> String {
         var path = path
         while true {

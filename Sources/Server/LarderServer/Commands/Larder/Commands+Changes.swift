@@ -4,9 +4,8 @@ import LarderRESP
 import LarderVocabulary
 import Synchronization
 
-/// Replication between larders. CHANGES returns the changes of a database, so that another larder can follow them.
-/// UNPLACE applies a removal that was made in another larder. If there are several changes of an entry, the latest one
-/// wins.
+/// Replication between larders. CHANGES returns the changes of a database, so that another larder can apply them.
+/// UNPLACE applies a removal that was made in another larder. Of several changes to an entry, the latest applies.
 extension CommandTable {
     static let changesCommands: Handlers = [.changes: ChangesCommands.changes]
     static let changesPlanners: Planners = [.unplace: ChangesCommands.unplace]
@@ -105,7 +104,7 @@ enum ChangesCommands {
 }
 
 extension Call {
-    /// Throws if the database is an outbox: outboxes are neither a source nor a target of replication.
+    /// Throws if the database is an outbox, because outboxes are not replicated.
     func checkIsNoCompanion() throws(CommandError) {
         guard CompanionName.isOne(database.name) else { return }
         throw CommandError("ERR \(CompanionName.refusal(database.name))")

@@ -90,7 +90,7 @@ enum CheckCommands {
     }
 }
 
-/// The files in a larder's directory that the daemon uses, and the engine does not know.
+/// The files in a larder's directory that the daemon uses, but not the engine.
 package enum LarderFiles {
     static let names = [FunctionLibraries.fileName, OriginFile.fileName]
 

@@ -10,7 +10,7 @@ extension CommandTable {
 
 enum EntryCommands {
     /// Returns how far the engine's clock is ahead of the wall clock, in milliseconds; 0 if that is less than a second.
-    /// On a busy machine, a few milliseconds can be measured by mistake; they must not change the times of exported
+    /// On a busy machine, small differences are errors of measurement, and must not change the times of exported
     /// entries.
     static func timeAhead(_ engine: Engine) -> Int64 { exported(engine.clockOffsetMilliseconds) }
     private static func timeAhead(_ words: CallWords) -> Int64 { exported(words.timeAhead) }
@@ -117,12 +117,12 @@ enum EntryCommands {
         /// The last key that was read; nil if all keys were read.
         var last: [UInt8]?
 
-        /// The most expired entries that one call skips before it returns.
+        /// The most expired entries that one call of ENTRIES skips before it returns.
         private static let goneMax = 100_000
 
         mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-            // Begin at the smallest key that is greater than the last one, but not before the prefix.
+            // Begin at the smallest key that is greater than `after`, but not before the prefix.
             if let start = options.after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
                 enumeration.start = start
             }
@@ -188,13 +188,12 @@ enum EntryCommands {
         private(set) var grace: Int64?
         private(set) var codec = Codec.raw
         private(set) var tags: Tags?
-        /// The version of a change that is replicated from another larder; nil for other calls.
+        /// The version of the change, if the call replicates a change of another larder; otherwise nil.
         private(set) var version: ChangeVersion?
         private(set) var over: Int64?
         private var seen: Set<Word> = []
 
-        /// The options that may be given only once. NEVER and PXAT both set the deadline, so they are the same option
-        /// here.
+        /// The options that may be given only once. NEVER and PXAT count as one option, because both set the deadline.
         private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
         init(_ words: CallWords) throws(CommandError) {
@@ -262,7 +261,7 @@ enum EntryCommands {
             return min(instant, words.now - ahead) + ahead
         }
 
-        /// Parses a codec: its name, or, for a codec without a name, the number that ENTRIES returns.
+        /// Parses the name of a codec; for a codec without a name, the number that ENTRIES returns.
         private static func codec(_ text: String) throws(CommandError) -> Codec {
             guard let codec = Codec(name: text) ?? UInt8(text).map({ Codec(rawValue: $0) }) else {
                 throw CommandError("ERR the codec must be raw, json, plist or custom")

@@ -3,7 +3,7 @@ import LarderEngine
 import LarderRESP
 
 /// FETCH and RELEASE. If a value is missing or due for a refresh, one client gets a lease, which is the right to
-/// compute the value. Other clients get the existing value, or wait.
+/// compute the value. Other clients get the old value, or wait.
 extension CommandTable {
     static let fetchingPlanners: Planners = [
         .fetch: { words throws(CommandError) in .fetch(try FetchWords(words)) },
@@ -12,7 +12,7 @@ extension CommandTable {
 }
 
 enum FetchingCommands {
-    /// Returns a lease: the client will not store the value.
+    /// Gives a lease back, because the client will not store a value.
     @Sendable static func release(_ words: CallWords) throws(CommandError) -> EntryPlan {
         _ = try words.key(1)
         let token = try words.token(2)

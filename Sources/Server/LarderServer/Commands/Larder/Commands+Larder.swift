@@ -170,8 +170,8 @@ enum LarderCommands {
                 reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // The result of the last salvage since the daemon started, with a description of the damage; empty if
-                // nothing was salvaged.
+                // The damage that the last salvage since the start of the daemon has found; empty if nothing was
+                // salvaged.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }
@@ -196,7 +196,7 @@ enum LarderCommands {
         }
         let (database, origins, lines) = (call.database, call.server.origins, call.server.purgeLines)
         let notifier = call.count == 1 ? call.server.notifier : nil
-        // Purges of prefixes and tags are not logged, because programs make them all the time.
+        // Do not log purges of prefixes and tags, because programs make them all the time.
         let what: String? = call.count == 1 ? "PURGE" : call.count == 2 ? "PURGE EXPIRED" : nil
         let line = what.map { "\(call.session.logName) ran \($0) in database '\(database.name)'" }
         return .deferred { (reply) throws(CommandError) in
@@ -220,8 +220,8 @@ enum LarderCommands {
         }
     }
 
-    /// Handles `PURGE TAG tag [tag …] [SOFT]`. SOFT as the last of several words is the option, so a tag named SOFT
-    /// must be put before another tag.
+    /// Handles `PURGE TAG tag [tag …] [SOFT]`. After a tag, SOFT as the last word is the option. To purge a tag named
+    /// SOFT, put it before another tag.
     private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
         let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
         let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }

@@ -35,7 +35,7 @@ enum OriginCommands {
         let (record, mayDrop) = (call.session.record, !call.session.modes.isSilent)
         return try call.awaitReply { [settings] reply in
             server.origins.inTurn { (origins) throws(CommandError) in
-                // If the client has disconnected, skip the change, because it would delay the changes of other clients.
+                // If the client has disconnected, skip its change, which would delay the changes of other clients.
                 if mayDrop, record.isGone { throw CommandError("ERR the client disconnected: nothing was changed") }
                 try origins.set(settings, for: name, discards: discards)
             } then: {

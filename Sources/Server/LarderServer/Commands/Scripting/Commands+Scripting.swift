@@ -27,7 +27,7 @@ extension CommandTable {
 }
 
 enum ScriptingCommands {
-    /// Runs a script. Outside of a transaction, first begins a transaction that consists of only this script.
+    /// Runs a script. Outside of a transaction, first begins a transaction with only this script.
     static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
         if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
             try call.run(own)
@@ -47,8 +47,8 @@ enum ScriptingCommands {
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
-        // A user who may not run SCRIPT FLUSH could fill the cache, but not empty it. Keep the scripts of such users
-        // only while they are in use.
+        // A user who may not run SCRIPT FLUSH could fill the cache, but not empty it. So scripts of such a user are
+        // removed when they are no longer used.
         let mayFlush = call.session.rights.current?.covers(.write, in: nil) ?? true
         let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)

@@ -23,7 +23,7 @@ extension CommandTable {
     ]
 }
 
-/// ACL and its subcommands. Their replies show the access rules in larderd's options, which no command can change.
+/// ACL and its subcommands. They show the access rules in larderd's options. Commands cannot change these rules.
 enum AccessCommands {
     static let unchangeable = CommandError(
         "ERR users are those of the system, and commands cannot change their rights: use --allow-uid, --allow-gid "
@@ -52,8 +52,8 @@ enum AccessCommands {
         return selectors(rights).reduce(start) { $0 + " (\($1.database): \(commands($1.level)))" }
     }
 
-    /// Returns all users and groups that have rights. Root and the daemon's user come first, then those in the rules,
-    /// in order.
+    /// Returns all users and groups that have rights: first root and the daemon's user, then the users and groups in
+    /// the order of the rules.
     private static func subjects(_ server: ServerState) -> [(kind: AccessRule.Kind, name: String, rights: Rights)] {
         let rules = server.access.rules
         var all = Rights()
@@ -74,7 +74,7 @@ enum AccessCommands {
 
     // MARK: Commands
 
-    // The lookup of a user's name may wait for a directory service, so it must not run on an event loop.
+    // Looking up a user's name may wait for a directory service. So do it only in deferred work, not on an event loop.
 
     @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server

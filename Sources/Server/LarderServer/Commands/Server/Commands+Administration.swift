@@ -29,8 +29,7 @@ extension CommandTable {
 /// TIME, SAVE, ROLE, MONITOR, DEBUG and other administrative commands.
 enum AdministrationCommands {
     @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
-        // The engine's time, converted to the wall clock, has only milliseconds. Add the microseconds of the wall
-        // clock.
+        // The engine's time has only milliseconds. Convert it to the wall clock, and add the wall clock's microseconds.
         let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
@@ -201,7 +200,7 @@ enum LatencyCommands {
         return call.reply(call.server.latency.reset(names))
     }
 
-    /// Draws a line for each of the newest samples, in proportion to its duration. The longest line has 60 characters.
+    /// Draws a line for each of the newest samples, in proportion to its duration, with at most 60 characters.
     @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
@@ -257,7 +256,7 @@ enum LatencyCommands {
             replies.pointee.bulk("calls")
             replies.pointee.integer(sum.calls)
             replies.pointee.bulk("histogram_usec")
-            // As in Redis, each count includes the faster calls, and a bound is omitted if no call belongs to it.
+            // As in Redis, each count includes all faster calls. A bound is omitted if its own range has no call.
             var total = 0
             var bounds: [(Int, Int)] = []
             for (bucket, count) in sum.histogram.enumerated() where count > 0 {

@@ -59,8 +59,8 @@ enum CommandCommands {
         return .done
     }
 
-    /// Returns the commands that the call names from its third word on; nil for an unknown name. Without names, returns
-    /// all.
+    /// Returns the commands named by the third and later words of the call; nil for each unknown name. Without names,
+    /// returns all commands.
     private static func named(_ call: Call) -> [CommandSpec?] {
         guard call.count > 2 else { return CommandTable.all }
         return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
@@ -147,7 +147,7 @@ enum CommandCommands {
 
     // MARK: Keys of a call
 
-    /// Parses the call that begins at the third word. Returns its command, and the positions of its keys.
+    /// Parses the third and later words as a call of their own. Returns its command, and the positions of its keys.
     private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
         let count = call.count - 2
         guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }

@@ -28,7 +28,7 @@ enum ConfigCommands {
             }
         }
         let server = call.server
-        // Some settings need locks of the engine, which a running transaction may hold. So read them in deferred work.
+        // Defer the work: reading some settings needs locks of the engine, which a running transaction may hold.
         return .deferred { [found] (reply) throws(CommandError) in
             reply.map(count: found.count)
             for (name, setting) in found {
@@ -84,7 +84,7 @@ enum ConfigCommands {
     }
 
     @Sendable static func resetstat(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Deferred, because it locks all shards, and a transaction already holds some of these locks.
+        // Defer the work: it needs locks of the engine, some of which a running transaction may hold.
         .deferred { [server = call.server] (reply) throws(CommandError) in
             server.resetStatistics()
             reply.simple("OK")

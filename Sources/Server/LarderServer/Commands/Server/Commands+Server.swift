@@ -22,7 +22,7 @@ enum ServerCommands {
         let line = "\(call.session.logName) ran " + (all ? "FLUSHALL" : "FLUSHDB in database '\(current.name)'")
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            // Keep outboxes unless one is selected: they are the only copy of the writes that are queued for origins.
+            // FLUSHALL keeps outboxes, because they have the only copies of the writes that are queued for origins.
             let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
             notifier.notifyOnce(of: databases, isForAll: true) {
                 for database in databases {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The text that INFO returns. It has the sections and fields that tools for Redis expect, and a section `larder`.
 ///
-/// Creating the text may block for a fraction of a second, to count entries: see ``EntryCounts``.
+/// Creating the text may block for a fraction of a second, while entries are counted: see ``EntryCounts``.
 struct ServerInfo {
     private let server: ServerState
     private let asked: Int64
@@ -173,7 +173,7 @@ struct ServerInfo {
     private var cpuFields: Fields {
         var own = rusage()
         var children = rusage()
-        // Use the numbers: some C libraries declare RUSAGE_SELF and RUSAGE_CHILDREN with a type of their own.
+        // RUSAGE_SELF and RUSAGE_CHILDREN as numbers, because some C libraries declare them with a type of their own.
         getrusage(0, &own)
         getrusage(-1, &children)
         return [
@@ -287,8 +287,9 @@ struct ServerInfo {
         }
     }
 
-    /// One field for each database: `db0` for a numbered database, as tools for Redis expect, and `database_<name>` for
-    /// another. Before them, the number of databases that have not been counted yet, if there are any.
+    /// One field for each database: `db0` for a numbered database, as tools for Redis expect; `database_<name>` for any
+    /// other database. If the entries of some databases have not been counted yet, the first field is the number of
+    /// these databases.
     private var keyspaceFields: Fields {
         let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
         let counts = server.counts.counts(of: databases, asked: asked)
@@ -324,8 +325,8 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk space of the whole larder. If the client must not read all databases, the space of those that it may
-    /// read, which reveals nothing about the other databases.
+    /// The disk space of the whole larder if the client may read all databases. Otherwise the space of the databases
+    /// that it may read, to reveal nothing about other databases.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }

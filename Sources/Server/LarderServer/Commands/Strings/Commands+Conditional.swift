@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that Redis has added after version 7: changes that depend on the current value (DELEX), its digest
-/// (DIGEST), and storing many values with one lifetime (MSETEX).
+/// Commands that Redis has added after version 7: DELEX removes an entry if its value meets a condition. DIGEST returns
+/// the digest of a value. MSETEX stores several values with one lifetime.
 extension CommandTable {
     static let conditionalPlanners: Planners = [
         .digest: ConditionalCommands.digest,

@@ -45,7 +45,7 @@ enum LCSCommand {
             cells($0[0], $0[1])
         } reply: { (records, replies) throws(CommandError) in
             let values = records.map { $0.map { Array($0.payload) } ?? [] }
-            // As in Redis, the table must not be larger than the longest value that is allowed.
+            // As in Redis, the size of the table is limited to the length of the longest allowed value.
             guard cells(values[0].count, values[1].count) <= most / MemoryLayout<UInt32>.size else {
                 throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
             }
@@ -90,8 +90,8 @@ struct CommonSequence {
 
     private let first: [UInt8]
     private let second: [UInt8]
-    /// The table in row-major order. Row i, column j: the length for the first i bytes of `first` and the first j of
-    /// `second`.
+    /// The table in row-major order. The cell in row i and column j is the length for the first i bytes of `first` and
+    /// the first j bytes of `second`.
     private let lengths: [UInt32]
 
     init(_ first: [UInt8], _ second: [UInt8]) {
@@ -133,8 +133,7 @@ struct CommonSequence {
                 bytes.append(first[row - 1])
                 row -= 1
                 column -= 1
-                // Extend the current range to the left. A range ends where the path in the table does not go
-                // diagonally.
+                // Extend the current range to the left. A range ends where the path through the table is not diagonal.
                 open = Range(first: row, second: column, count: (open?.count ?? 0) + 1)
             } else {
                 if let range = open { ranges.append(range) }

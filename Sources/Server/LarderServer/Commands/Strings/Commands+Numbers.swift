@@ -37,8 +37,8 @@ enum NumberCommands {
     }
 }
 
-/// C's type `long double`, which Redis uses for INCRBYFLOAT. It has 80 bits on x86. On other machines, where Swift has
-/// no such type, this uses 64 bits.
+/// C's type `long double`, which Redis uses for INCRBYFLOAT. It has 80 bits on x86. On other machines, Swift has no
+/// such type, and 64 bits are used.
 struct LongDouble {
     #if arch(x86_64) && !os(Windows)
         typealias Value = Float80

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Variants of SET and GET that imply a condition, a lifetime, or the previous value as the reply: SETNX, SETEX,
-/// GETSET.
+/// Variants of SET and GET with an implied option: for example SETNX (a condition), SETEX (a lifetime), and GETSET (the
+/// previous value as the reply).
 extension CommandTable {
     static let storingPlanners: Planners = [
         .setnx: StoringCommands.setnx,
@@ -51,7 +51,7 @@ enum StoringCommands {
     @Sendable static func getex(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let lifetime = try newLifetime(words)
         if case .unchanged = lifetime { return .value(1) }
-        // As in Redis, the number is parsed only if there is an entry: otherwise a wrong number is no error.
+        // As in Redis, parse the number only if there is an entry. Without an entry, a wrong number is no error.
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = lifetime else { return .ownNever }
             let value = try words.integer(index)

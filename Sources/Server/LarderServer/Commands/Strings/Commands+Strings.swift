@@ -40,8 +40,8 @@ enum StringCommands {
     }
 
     /// Stores one value for each key, for SET and its variants.
-    /// - Parameter answer: gets the previous entry of the first key, if the options ask for it, and whether the values
-    ///   were stored.
+    /// - Parameter answer: called with the previous entry of the first key (nil unless the options request it), and
+    ///   with whether the values were stored.
     static func store(
         _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions, _ words: CallWords,
         _ answer: @escaping (Record?, Bool) -> ChangeReply
