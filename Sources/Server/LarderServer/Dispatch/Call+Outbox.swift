@@ -5,8 +5,8 @@ import LarderRESP
 
 /// Write-behind: the daemon acknowledges a write, queues it in the outbox, and delivers it to the origin later.
 extension Call {
-    /// Writes entries of the database, and queues the same writes in its outbox. Either all of this is committed, or
-    /// nothing.
+    /// Writes entries of the database, and queues the same writes in its outbox. Either all of these changes are
+    /// committed, or none.
     /// - Returns: the reply, which must wait for the commit.
     mutating func writeBehind(
         _ command: OriginCommand, _ tier: OriginTier, _ outbox: Outbox
@@ -22,8 +22,8 @@ extension Call {
         let now = now
         if !database.isReady(forWriting: true) { try prepare(database) }
         let isRemoval = if case .remove = command { true } else { false }
-        // For DEL, the number of keys that had a value. Nil if the outbox accepts no writes, because the origin is
-        // changing.
+        // For DEL, the number of keys that had a value; otherwise 0. Nil if the outbox accepts no writes, because the
+        // origin is being changed.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
             guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
@@ -50,11 +50,10 @@ extension Call {
         return isRemoval ? .integer(Int64(removed)) : .simpleString("OK")
     }
 
-    /// A value and its deadline in milliseconds since 1970 (nil for none). An optional `Write` that is nil is a
-    /// removal.
+    /// A value, and its deadline in milliseconds since 1970 (nil for none). A removal is represented by nil.
     private typealias Write = (value: [UInt8], until: Int64?)
 
-    /// Returns each key once, with the last write of the key in the command.
+    /// Returns the keys without duplicates, and for each key its last write in the command.
     private static func last(
         _ command: OriginCommand, _ now: Int64
     ) throws(CommandError) -> (keys: [Key], writes: [Write?]) {

@@ -6,7 +6,7 @@ import LarderVocabulary
 extension ScriptCall {
     /// Checks the words of EVAL and similar commands, and finds the script.
     /// - Parameters:
-    ///   - source: what the second word is: the script's text, its digest, or a function's name.
+    ///   - source: whether the second word is the script's text, its digest, or a function's name.
     ///   - isReadOnly: whether the command is a read-only form such as EVAL_RO.
     init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts
@@ -14,7 +14,7 @@ extension ScriptCall {
         switch source {
         case .text: break
         case .digest:
-            // As in Redis, a wrong number of keys is reported before an unknown digest, but after a text that is not a
+            // As in Redis, report errors in this order: a text that is no digest, a wrong number of keys, an unknown
             // digest.
             guard let digest = ScriptDigest(hexadecimal: call.bytes(1)) else { throw Self.unknown }
             known = cache.find(digest)
@@ -128,7 +128,7 @@ extension Call {
         }
     }
 
-    /// Shows the call, and the commands that its script has called, to clients that use MONITOR.
+    /// Sends the call, and the commands that its script has called, to clients that use MONITOR.
     private func show(_ host: ScriptHost) {
         guard !server.monitors.isEmpty, let spec else { return }
         show(spec)
@@ -160,8 +160,7 @@ extension Call {
         }
     }
 
-    /// Runs the recorded commands of a long script again, now with locks. If a result differs, the script must start
-    /// again.
+    /// Repeats the recorded commands of a long script, with locks held. If a result differs, the script starts again.
     private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
         let host = ScriptHost(
             session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)

@@ -25,16 +25,16 @@ struct CommandRunner {
     /// Runs the received commands until there is a reason to pause. Begins with the current command, if there is one.
     /// - Parameters:
     ///   - outputBytesMax: no command starts while more bytes of replies than this are unsent.
-    ///   - slice: on a thread that may block, how much work is allowed; nil on an event loop, where nothing blocks.
+    ///   - slice: how much work is allowed on a thread that may block; nil on an event loop, which must not block.
     func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
-        // Each command has its own time, but consecutive commands on the fast path use the same one. Together, they
+        // Read the clock for each command, but only once for consecutive commands on the fast path. Together, these
         // take far less than a millisecond, which is the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
         session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
         renewState()
-        // If each command needs additional checks, do not use the fast path.
+        // The fast path does not support MONITOR, CLIENT PAUSE, and a low threshold of SLOWLOG.
         let usesFastPath = session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: session.pendingOutput) } }
@@ -87,7 +87,7 @@ struct CommandRunner {
         return session.isClosing ? .closing : .needsInput
     }
 
-    /// Applies changes that other threads have made since the last run: rights, origins, and CLIENT KILL.
+    /// Applies what other threads have changed since the last run: rights, origins, and CLIENT KILL.
     private func renewState() {
         session.renewRights()
         if server.origins.generation.load(ordering: .acquiring) != session.origin.generation { session.findOrigin() }
@@ -109,8 +109,8 @@ struct CommandRunner {
         return nil
     }
 
-    /// Reads the clock for the next command. The following commands on the fast path use the same time until their work
-    /// exceeds ``FastPathCounts/workLeft``.
+    /// Reads the clock for the next command. The commands after it on the fast path use the same time, until
+    /// ``FastPathCounts/workLeft`` is used up.
     @inline(__always)
     private func readClock() -> Int64 {
         accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
@@ -200,7 +200,7 @@ struct CommandRunner {
         session.command.isPending = false
     }
 
-    /// For a client that tracks keys, records which keys the command reads or changes. First writes invalidations that
+    /// For a client that tracks keys, records which keys the command reads or changes. Writes the invalidations that
     /// must precede the command's reply.
     private func noteUse(_ spec: CommandMetadata, _ start: inout Int) {
         let parser = session.parserMemory
@@ -224,7 +224,7 @@ struct CommandRunner {
     /// Replies with an error.
     /// - Parameters:
     ///   - spec: the command; nil if it is unknown.
-    ///   - begin: when the command began to run; nil if it was refused before.
+    ///   - begin: when the command began to run; nil if it was refused before it ran.
     private func fail(_ error: CommandError, _ spec: CommandMetadata?, _ begin: Int64?, _ call: Call) {
         guard let begin, let spec else { return reject(spec, error, call) }
         call.fail(error)
@@ -292,8 +292,8 @@ struct CommandRunner {
 
     private static let shownBytesMax = 128
 
-    /// Whether the command looks like a line of HTTP. As in Redis, the connection is closed then. Otherwise a web page
-    /// could make a browser send commands to the daemon.
+    /// Whether the command looks like a line of HTTP. Like Redis, the daemon then closes the connection: otherwise a
+    /// web page could make a browser send commands in an HTTP request.
     private var looksLikeHTTP: Bool {
         let word = session.parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
@@ -345,7 +345,7 @@ struct CommandRunner {
 
     /// Returns the reason why a command cannot run on this thread now; nil if it can.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
-        // Check this first, so that no files are created for a command that is refused.
+        // Refuse the command before its database's files are created.
         if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }

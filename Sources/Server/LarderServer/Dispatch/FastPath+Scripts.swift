@@ -3,8 +3,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of EVAL, EVALSHA and FCALL. It runs scripts that use a few keys whose entries are in memory, and call
-/// only commands of ``QuickScriptHost``. For other scripts, it changes nothing, and the handler runs them.
+/// The fast path of EVAL, EVALSHA and FCALL. A script can use it if it has few keys, all their entries are in memory,
+/// and it calls only ``QuickCommands``. Otherwise nothing is changed, and the handler runs the script.
 extension FastPath {
     /// The most arguments that a script on this path may have, including its keys.
     private static let scriptWordsMax = 64

@@ -8,8 +8,8 @@ import LarderRESP
 /// a `Key` and a memory allocation. The replies are the same. If a command has an unusual form, needs the disk or
 /// fails, the fast path changes nothing, and the handler runs the command.
 ///
-/// ``FastPathState`` decides which commands may use it. Has no state of its own, so it costs nothing to create. Used
-/// only by the session's owner.
+/// ``FastPathState`` decides which commands may use the fast path. This type has no state, so creating it costs
+/// nothing. Used only by the session's owner.
 struct FastPath {
     let session: Session
     var server: ServerState { session.server }
@@ -58,7 +58,7 @@ struct FastPath {
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
     /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the origin,
-    /// or has a long value.
+    /// or has a long value. Their entries are looked up together, so that the processor loads their memory in parallel.
     /// - Parameter mayBlock: whether the first request may read the disk.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
     func runUsual(now: Int64, outputBytesMax: Int, mayBlock: Bool) -> (count: Int, needsDisk: Bool) {
@@ -105,7 +105,7 @@ struct FastPath {
         return run.count
     }
 
-    /// Replies to consecutive GETs of keys from memory; the first one also from the disk, if it may block.
+    /// Replies to consecutive GETs from memory. If `mayBlock` is true, the first key may be read from the disk.
     /// - Parameter mustExist: whether to stop at a key without a fresh entry, instead of replying with null.
     /// - Returns: the number of replies, and whether the next key needs the disk.
     private func reply(
@@ -149,14 +149,14 @@ struct FastPath {
     /// The most requests that ``runUsual(now:outputBytesMax:mayBlock:)`` looks up at once.
     private static let runMax = 64
 
-    /// Replies to consecutive GETs in a database with an origin until an entry is not current or not in memory. Then
-    /// requests all other keys from the origin together.
+    /// Replies to consecutive GETs in a database with an origin, until an entry is not current or not in memory. Then
+    /// requests the remaining keys that are unknown from the origin, all together.
     /// - Returns: the number of replies.
     private func replyBehindOrigin(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
         guard let tier = session.origin.tier else { return 0 }
-        // Use one instant for all these requests: they take only a few microseconds together.
+        // Read the clock once: all these requests together take only a few microseconds.
         let instant = MonotonicClock.nanoseconds()
         var index = 0
         requests: while index < keys.count, replies.pointee.count <= outputBytesMax {
@@ -180,7 +180,7 @@ struct FastPath {
         return index
     }
 
-    /// Requests the keys of the next GETs from the origin now, so that these do not wait for one reply after the other.
+    /// Requests the keys of the next GETs from the origin together. Otherwise each GET would wait for a reply in turn.
     private func askAhead(
         _ keys: Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
     ) {
@@ -191,7 +191,7 @@ struct FastPath {
     }
 
     /// Adds a reply to the reply queue, which sends it when the commits that it depends on have succeeded.
-    /// - Parameter body: adds the reply, and raises the ticket to cover these commits. Returns false if it did nothing.
+    /// - Parameter body: adds the reply, and sets the ticket to the last of these commits. Returns false to do nothing.
     @inline(__always)
     func replyFromMemory(_ body: (Database, inout CommitTicket) -> Bool) -> Bool {
         let start = session.replyQueue.position
@@ -242,7 +242,7 @@ struct FastPath {
             !server.notifier.needsPrevious
         else { return false }
         return replyFromMemory { database, ticket in
-            // Without side effects, returns nil if the files are not open, and throws if the database accepts no writes.
+            // Returns nil if the files are not open, and throws if the database accepts no writes. Has no effect then.
             let origin = session.fastPath.setOrigin
             guard let stored = try? database.put(key, payload: value, rule: rule, now: now, origin: origin) else {
                 return false

@@ -12,8 +12,8 @@ enum OriginCommand {
     /// Any other command, which is sent to the origin unchanged.
     case other(words: [[UInt8]], keys: [[UInt8]])
     /// A script or a function. It may change other keys than those in its arguments.
-    /// - Parameter otherWords: for EVALSHA, the same call as EVAL with the script's source; nil if the source is
-    ///   unknown here.
+    /// - Parameter otherWords: for EVALSHA, an equivalent EVAL call with the script's source; nil if the daemon does
+    ///   not know the source.
     case script(words: [[UInt8]], keys: [[UInt8]], otherWords: [[UInt8]]?)
 
     init(_ spec: CommandMetadata, _ keys: [Int], _ call: Call) throws(CommandError) {
@@ -49,8 +49,8 @@ enum OriginCommand {
         self = .other(words: call.allWords, keys: names)
     }
 
-    /// Converts an EVALSHA command to EVAL if the script is known here; otherwise returns nil. To make that possible,
-    /// this also caches the scripts of EVAL: an origin loses its scripts when it restarts, and each server of a cluster
+    /// Converts an EVALSHA command to EVAL if the cache has the script; otherwise returns nil. For EVAL, caches the
+    /// script. An origin may not know the digest: it loses its scripts when it restarts, and in a cluster each server
     /// needs them.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
@@ -68,8 +68,8 @@ enum OriginCommand {
         return nil
     }
 
-    /// Whether the command can be queued in the outbox: its result must not depend on values at the origin, and its
-    /// values must not be too long.
+    /// Whether the command can be queued in the outbox. Its result must not depend on values at the origin, and the
+    /// values that it writes must not be too long.
     var canWait: Bool {
         switch self {
         case .write(let writes):

@@ -5,11 +5,11 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// Runs the commands of a session in a database with an origin: requests values that are not known to be current, and
-/// sends writes to the origin. Meanwhile, a command waits, and then runs again.
+/// Runs the commands of a session in a database with an origin. Requests values that are not known to be current, and
+/// sends writes to the origin. The command waits for the origin's reply, and then runs again.
 ///
-/// ``OriginAccess`` has the state of the current command, so this costs nothing to create. Used only by the session's
-/// owner.
+/// The state of the current command is in ``OriginAccess``, so creating a runner costs nothing. Used only by the
+/// session's owner.
 struct OriginRunner {
     let session: Session
     private var server: ServerState { session.server }
@@ -25,10 +25,10 @@ struct OriginRunner {
         guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
             return try command.run(&call)
         }
-        // Send these commands to the origin. It may have values of other types than strings, so this includes commands
-        // for types that Larder does not store.
+        // Send writes and scripts to the origin. Also send commands for types that Larder does not store, because the
+        // origin may have values of these types.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
-        // If the command was sent already, reply with its result, even if the origin was removed since.
+        // If the command was already sent, reply with its result, even if the origin has been removed since.
         if isSent || session.origin.isForwarded, session.origin.call != nil {
             let outcome = try replyWithOrigins()
             if case .done = outcome { invalidateUntracked(spec, keys.map { words.array($0) }, nil) }
@@ -67,7 +67,7 @@ struct OriginRunner {
         }
     }
 
-    /// Throws if the command would store an entry in an outbox. Only DEL and UNLINK are allowed there.
+    /// Throws if the command would change an outbox, except for DEL and UNLINK.
     static func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
@@ -90,7 +90,7 @@ struct OriginRunner {
                 }
                 try checkOriginLimit()
                 if asked.takeNews() {
-                    // A replica has replied: its value may be served as a stale one.
+                    // A replica of the origin has replied. Its value may be served as a stale value.
                     session.origin.servesStale = true
                     return nil
                 }
@@ -109,18 +109,18 @@ struct OriginRunner {
         return waitEnd
     }
 
-    /// How much longer a command waits than the origin's time limit, in milliseconds. At the limit, the origin reports
-    /// a timeout, which needs some time to arrive here.
+    /// How many milliseconds a command waits beyond the time limit for the origin. A timeout is reported at the limit,
+    /// and that report takes a moment to arrive.
     private static let slackMilliseconds: Int64 = 20
 
-    /// Throws if the command has waited for the origin longer than allowed, no matter how many requests it has sent.
+    /// Throws if the command has waited for the origin longer than allowed, with all its requests together.
     private func checkOriginLimit() throws(CommandError) {
         let (limit, waited) = (server.limits.origin.call, session.origin.call?.waitedMilliseconds ?? 0)
         guard waited >= Int64(limit) + Self.slackMilliseconds else { return }
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
-    /// When a waiting command is checked again without a reply, in milliseconds of the monotonic clock.
+    /// When a waiting command runs again even if no reply has arrived, in milliseconds of the monotonic clock.
     private var waitEnd: Int64 {
         let waited = session.origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
@@ -158,7 +158,7 @@ struct OriginRunner {
         return .waits(until: waitEnd)
     }
 
-    /// Sends a command to the origin after all writes of its keys that are queued in the outbox were delivered.
+    /// Sends a command to the origin. If writes of its keys are queued in the outbox, first waits for their delivery.
     private func send(
         _ keys: [[UInt8]], _ tier: OriginTier,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<RESPValue, OriginError>) -> Void) -> Void
@@ -197,9 +197,9 @@ struct OriginRunner {
 
     // MARK: Client-side caching
 
-    /// After a reply, sends invalidations for those of its keys whose next change would not be reported, so that a
-    /// client that tracks keys does not keep copies of them. Either the key has changed while it was being read, so its
-    /// invalidation was sent before the reply; or the origin sends no invalidations for it.
+    /// For a client that tracks keys: after a reply, invalidates those keys whose next change would not be reported, so
+    /// that the client keeps no copies of them. Either the key has changed while it was being read, so its invalidation
+    /// came before the reply. Or the origin sends no invalidations for the key.
     /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
     private func invalidateUntracked(
         _ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?
@@ -211,8 +211,8 @@ struct OriginRunner {
         if !unheard.isEmpty { server.tracking.notify(unheard, client, in: session.database.name) }
     }
 
-    /// Whether the next change of a key will be reported. Call this after the key was recorded, so that no change is
-    /// missed.
+    /// Whether the origin will report the next change of a key. Call this after the key was recorded as tracked:
+    /// otherwise a change in between could be missed.
     private func isTrackedAtOrigin(_ key: [UInt8], _ tier: OriginTier) -> Bool {
         switch session.origin.call?.reading(key) {
         case .success(let reading)?: tier.isKnown(reading, of: key)
@@ -225,7 +225,7 @@ struct OriginRunner {
 
     /// Sends the commands of a transaction to the origin, if the origin can run them as a transaction of its own: each
     /// command must have keys, and must use the selected database.
-    /// - Returns: nil for all other session.transactions. They run here, and their commands fail if they need the origin.
+    /// - Returns: nil for all other transactions. These run here, and their commands fail if they need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {
             if session.origin.call != nil {
@@ -272,7 +272,7 @@ struct OriginRunner {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
-        // At the origin, the number of a database stands for another database than here.
+        // A database number in the command means another database at the origin than in this larder.
         if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }

@@ -4,7 +4,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The callbacks of a running script. Executes the commands that the script calls, within the script's transaction.
+/// The callbacks of a running script. They execute the commands that the script calls, in the script's transaction.
 ///
 /// Used only on the thread that runs the script.
 final class ScriptHost {
@@ -14,7 +14,7 @@ final class ScriptHost {
     private let now: Int64
     private let isReadOnly: Bool
     private let progress: ScriptProgress?
-    /// The command that the script calls at present. The object is reused for each call.
+    /// The command that the script is calling. The object is reused for each call.
     private let command: QueuedCommand
     /// The position of the script's results in the reply buffer. Each result is removed after the script has read it.
     private let base: Int
@@ -22,18 +22,16 @@ final class ScriptHost {
     private let selected: Database
     private let begin: Int64
     private let slice: Int64
-    /// The CPU time of the thread at the start, in nanoseconds; nil if the script is not part of a MULTI transaction. A
-    /// script in a transaction is stopped after some CPU time. Time during which other threads used the CPU does not
-    /// count.
+    /// For a script in a MULTI transaction: the CPU time of the thread when the script started, in nanoseconds;
+    /// otherwise nil. Such a script is stopped after some CPU time, not after some elapsed time.
     private let beginOfCPU: Int64?
-    /// The lines for clients that use MONITOR. They are sent after the script's changes were applied.
+    /// The lines for clients that use MONITOR. They are sent when the script's changes have been applied.
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
     private var log: ScriptLog
-    /// Whether the last command's result cannot be checked when the script is replayed, so that it must not be
-    /// recorded.
+    /// Whether the last command must not be recorded, because a replay of the script cannot check its result.
     private var isUnrepeatable = false
-    /// The commands called so far, if the script runs without locks and will be replayed; nil if it runs with locks.
+    /// The commands called so far, for a replay with locks; nil if the script runs with locks already.
     private(set) var record: ScriptRecord?
 
     init(
@@ -75,7 +73,7 @@ final class ScriptHost {
                 if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
                     return ending.rawValue
                 }
-                // These bytes are valid until the next call. The script copies them before that.
+                // These bytes are valid until the next call. The script copies them before it calls another command.
                 let encoded = host.answer
                 answer.pointee.kind = LARDER_ANSWER_ENCODED
                 answer.pointee.bytes = encoded.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -157,7 +155,7 @@ final class ScriptHost {
         }
         let row = spec.metadata
         if server.disabledCommands.contains(row) { throw session.rights.refuseDisabled(row, .lua) }
-        // Look up the rights again: changed access rules apply from this call on.
+        // The access rules may have changed while the script was running. If so, the new rules apply to this call.
         session.renewRights()
         if session.rights.current != nil {
             try session.rights.check(row, count: count, selected: session.database.name, .lua, word)
@@ -204,8 +202,8 @@ final class ScriptHost {
             })
     }
 
-    /// Runs the deferred work of a command that lists or counts keys. Only scripts that hold no locks can do this. The
-    /// result is not checked when the script's changes are applied.
+    /// Runs the deferred work of a command that lists or counts keys, which only scripts without locks can do. A replay
+    /// of the script does not check the result.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
         guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
@@ -241,8 +239,8 @@ final class ScriptHost {
         guard let copy = QueuedCommand(row, count: count, bytesMax: room, word: word) else { return .tooMuch }
         record?.byteCount += copy.byteCount
         record?.commands.append(copy)
-        // A command without keys may have another result in the replay, such as the number of subscribers: do not check
-        // it.
+        // Do not check results of commands without keys. For example, the number of subscribers may differ in the
+        // replay.
         record?.answers.append(isOfEntries ? ScriptRecord.Answer(answer) : nil)
         record?.versions.append(version)
         return nil
@@ -253,7 +251,7 @@ final class ScriptHost {
     func replay(_ record: ScriptRecord) -> Bool {
         for (index, recorded) in record.commands.enumerated() {
             if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
-            // If the user has lost a right, a SELECT may have failed, and the next commands would use a wrong database.
+            // Stop if rights have changed: a SELECT may have failed, and the next commands would use a wrong database.
             guard session.rights.generation == record.rightsGeneration else { return false }
             guard let expected = record.answers[index] else { continue }
             guard ScriptRecord.Answer(answer) == expected else { return false }
@@ -278,8 +276,7 @@ final class ScriptHost {
         return nil
     }
 
-    /// Stops the script if it runs with locks. It can then start again without locks, so that it does not delay other
-    /// clients.
+    /// Stops the script if it runs with locks, so that it starts again without locks, and does not delay other clients.
     private func leave() -> ScriptEnding? {
         if record != nil { return nil }
         if case .replaying? = progress?.stage { return nil }

@@ -24,8 +24,8 @@ struct TransactionRunner {
     func run(now: Int64) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Run a long transaction on another thread. It holds its locks for as long, but does not delay other
-            // connections.
+            // Run a long transaction on another thread. Its locks are not held for a shorter time there, but
+            // connections that do not need them are not delayed.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || execution.needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -34,8 +34,8 @@ struct TransactionRunner {
             }
             let plan = TransactionPlan(
                 rest, in: session.database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
-                // If a command may still be refused, its key keeps its value: load also the values that would be
-                // overwritten.
+                // Also load values that a command overwrites if that command may be refused, because its key then keeps
+                // its value.
                 loadsAll: server.notifier.needsPrevious || session.rights.current?.areLimited ?? false,
                 engine: server.engine)
             if let pause = obstacle(plan) { return pause }
@@ -94,7 +94,7 @@ struct TransactionRunner {
         session.endExecution()
     }
 
-    /// Makes the replies of applied commands wait for their commit.
+    /// Makes the replies of applied commands wait for the commit of these commands.
     /// - Returns: the reason to pause before the next command; nil if it can run.
     private func apply(_ attempt: Attempt, _ ticket: CommitTicket) -> Pause? {
         execution.isBegun = true
@@ -108,14 +108,14 @@ struct TransactionRunner {
         session.sendPublished()
         guard let work = attempt.work else { return nil }
         session.command.waitsForWork = true
-        // The command may be FUNCTION LOAD: look up the libraries again for the commands after it.
+        // The last command may be FUNCTION LOAD. So the commands after it must look up the libraries again.
         execution.functions = nil
         let last = execution.commands[execution.next - 1]
         session.accounting.pending = PendingNote(row: last.row, command: last, start: nil)
         return .work(work)
     }
 
-    /// The state of the session before an attempt to run commands. It is restored if the attempt is abandoned.
+    /// The state of the session before an attempt to run commands. If the attempt is abandoned, this state is restored.
     private struct AttemptStart {
         let count: Int
         let database: Database
@@ -158,7 +158,7 @@ struct TransactionRunner {
             return false
         }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return false }
-        // First let the script run longer on a thread that may block, because most slow scripts only wait for the disk.
+        // Before running it without locks, try a thread that may block: most slow scripts only wait for the disk.
         if attempt.needsScriptThread, !mayBlock { return true }
         guard !script.isLong else { return false }
         script.isLong = true
@@ -168,7 +168,7 @@ struct TransactionRunner {
         return true
     }
 
-    /// Runs a script without locks, and records its commands. Throws if it has failed.
+    /// Runs a script without locks, and records its commands. Throws if the script fails.
     private func speculate(_ plan: TransactionPlan, _ now: Int64) throws(CommandError) {
         let startCount = session.replies.count
         let bytesMax = server.limits.replyBytesMax
