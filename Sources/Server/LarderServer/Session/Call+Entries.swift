@@ -2,10 +2,10 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Executes the plans of commands. Only this extension, and those for origins and FETCH, access entries.
+/// Executes the plans of commands. Only this extension, and the extensions for origins and FETCH, access entries.
 extension Call {
-    /// Executes a plan, and writes its reply. Throws ``cold()`` without an effect if the command must be planned again on
-    /// another thread.
+    /// Executes a plan, and writes its reply. If the command must be planned again on another thread, throws
+    /// ``cold()``, and has no effect.
     mutating func perform(_ plan: EntryPlan) throws(CommandError) -> Outcome {
         let replies = session.replyMemory
         switch plan {
@@ -38,17 +38,17 @@ extension Call {
 
     // MARK: Threads
 
-    /// Throws if the command must run on another thread, where it does not delay other connections, because it will
-    /// process many bytes. Commands of a transaction run on the thread of the transaction.
+    /// Throws if the command must move to another thread, because processing this many bytes would delay the other
+    /// connections of the event loop. Commands in a transaction always run on the transaction's thread.
     private mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Throws if the command must run on the thread that builds long values, because it will build a value of this
-    /// size. That thread runs one command at a time, so only one long value is in memory, regardless of the number of
-    /// clients.
+    /// Throws if a value of this size must be built on the thread for long values, and the command runs on another
+    /// thread. The thread for long values runs one command at a time, so that only one long value is in memory,
+    /// whatever the number of clients.
     ///
-    /// In a transaction, ``ChangeContext/admit(_:_:)`` makes this decision.
+    /// In a transaction, ``ChangeContext/admit(_:_:)`` checks this instead.
     private mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
         if !isInTransaction, !session.thread.admits(bytes) { throw needsLongThread() }
@@ -65,7 +65,7 @@ extension Call {
 
     /// Returns the header and length of a key's entry; nil if there is none.
     private mutating func facts(_ index: Int, _ lookup: EntryPlan.Lookup) throws(CommandError) -> EntryFacts? {
-        // Snapshots and origins have one way to read.
+        // From snapshots and origins, entries are read in the same way for each kind of lookup.
         let isPlain = try session.snapshot() == nil && !readsOrigin
         switch lookup {
         case .uncounted where isPlain:
@@ -81,7 +81,7 @@ extension Call {
         }
     }
 
-    /// Returns the facts of an entry that is fresh or stale.
+    /// Returns the facts of an entry that may be stale.
     private mutating func keptFacts(_ key: Key) throws(CommandError) -> EntryFacts? {
         var found: EntryFacts?
         let isAnswered = try CommandError.wrap(
@@ -107,10 +107,10 @@ extension Call {
         try result.get()
     }
 
-    /// Reads the key that is the word at `index`, from the connection's snapshot if it has opened one.
+    /// Reads the key that is the word at `index`. If the connection has opened a snapshot, reads from the snapshot.
     /// - Parameters:
     ///   - bytesMax: an entry of this length or longer is not read on an event loop; the call throws ``cold()``.
-    ///   - body: called with the fresh entry, if there is one. It must be short, and may only copy what it needs.
+    ///   - body: called with the fresh entry, if there is one. It must take little time, so it should only copy data.
     /// - Returns: whether there is a fresh entry.
     @discardableResult
     private mutating func read(
@@ -148,7 +148,7 @@ extension Call {
         return try read(key, in: database, below: bytesMax, body)
     }
 
-    /// Reads the fresh entry of a key of a database. Throws ``cold()`` if another thread must read it.
+    /// Reads the fresh entry of a key in a database. Throws ``cold()`` if another thread must read the entry.
     mutating func read(
         _ key: Key, in database: Database, below bytesMax: Int = .max,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -188,7 +188,7 @@ extension Call {
 
     // MARK: Several entries
 
-    /// Replies with the values of the fresh entries of several keys, all at one instant; null for a key without one.
+    /// Replies with the values of several keys, as they are at one instant; null for a key without a fresh entry.
     private mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
         // In a transaction, in a snapshot, and with an origin, reply with copies of the entries.
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
@@ -212,7 +212,8 @@ extension Call {
         }
     }
 
-    /// Does the same on an event loop. Throws ``cold()`` for long values, which another thread must copy.
+    /// Implements ``replyWithValues(_:)`` on an event loop. Throws ``cold()`` for long values: another thread must copy
+    /// them.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let call = self
         var headers: [(Int, RecordHeader)] = []
@@ -232,7 +233,7 @@ extension Call {
     /// or if very long values must be copied on the thread for long values.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
-        // First read each entry alone. This loads entries into memory if possible, and stops at the limit for one
+        // First read the entries one by one. This loads them into memory if they fit, and stops at the limit for one
         // reply.
         var byteCount = 0
         for index in keys.indices {
@@ -252,8 +253,8 @@ extension Call {
     }
 
     /// Returns the fresh entries of several keys at one instant. Throws if their values exceed the limit of one reply.
-    /// - Parameter isLong: whether values of these lengths must be processed on another thread. Then the call throws
-    ///   ``cold()`` on an event loop, and counts no reads.
+    /// - Parameter isLong: whether values of these lengths must be processed on another thread. If so, and on an event
+    ///   loop, the call throws ``cold()``, and counts no reads.
     private mutating func read(
         _ keys: [Key], leaving isLong: ([Int]) -> Bool = { _ in false }
     ) throws(CommandError) -> [Record?] {
@@ -262,7 +263,7 @@ extension Call {
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
-            // First read the entries one at a time, to stop when the reply's limit is exceeded.
+            // First read the entries one by one, and stop when the limit for one reply is exceeded.
             var records: [Record?] = []
             for key in keys {
                 let record = try read(key, open)
@@ -286,8 +287,8 @@ extension Call {
         return records
     }
 
-    /// Throws if the values of the keys exceed the limit of one reply, so that loading them cannot take too much
-    /// memory. On an event loop, nothing is checked: there, only values that are already in memory are read.
+    /// Throws if the values of the keys together exceed the limit of one reply, because loading them would take too
+    /// much memory. Checks nothing on an event loop, where only values are read that are already in memory.
     private mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -323,8 +324,8 @@ extension Call {
         let context = ChangeContext(
             long: try change.staged.flatMap { (value) throws(CommandError) in try stage(value, change.keys[0]) },
             valueBytesMax: server.limits.valueBytesMax, thread: session.thread, hasCounted: mayBlock)
-        // Do not load a value into the cache if it is about to be replaced by one that is built from it: it may be
-        // larger than the cache's limit.
+        // If the change builds a new value from an old one, do not load the old value into the cache. It is about to be
+        // replaced, and may be larger than the cache.
         let result = try update(
             change.keys, change.loading, fillCache: change.builtBytes == nil, observing: change.version
         ) { update in
@@ -342,7 +343,7 @@ extension Call {
         _ keys: [Key], _ loading: Loading, fillCache: Bool = true, observing version: ChangeVersion? = nil,
         _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // Some events need the existing entry, because they report whether a key is new.
+        // Load the existing entry if events report whether a key is new.
         let loading = loading == .none && server.notifier.needsPrevious ? .records : loading
         if let run {
             try checkHasNoOrigin()
@@ -364,10 +365,10 @@ extension Call {
         return try committed(result, ticket)
     }
 
-    /// Writes a long value to the disk before the update that stores it. Blocks.
-    /// - Returns: nil if the value must not be written ahead.
+    /// Writes a long value to the disk, before the update that stores the value. Blocks.
+    /// - Returns: nil if the value is not written: in a transaction, or if nothing will be stored.
     private func stage(_ value: StagedValue, _ key: Key) throws(CommandError) -> LargeValue? {
-        // Commands with long values run only where blocking is allowed. The size of transactions is limited.
+        // Outside of transactions, whose size is limited, commands with long values run only where blocking is allowed.
         guard mayBlock, !isInTransaction, let rule = value.rule(rules) else { return nil }
         return try CommandError.wrap(
             LargeValue(staging: value.payload, key, in: database, rule: rule, grace: value.grace))
@@ -387,7 +388,7 @@ extension Call {
         return result
     }
 
-    /// Records which client and command make a change, and records loaded keys if the client tracks its reads.
+    /// Records which client and command make a change. Also records the loaded keys if the client tracks its reads.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracking.tracksReads else { return }
@@ -418,8 +419,8 @@ extension Call {
             }
         }
         try checkHasNoOrigin(target)
-        // In a transaction, first check whether there is an entry. Otherwise the files of the other database would be
-        // created even if there is nothing to move or copy.
+        // In a transaction, first check whether there is an entry. If there is nothing to move or copy, do not create
+        // the files of the other database.
         if isInTransaction, try facts(1, removes ? .uncounted : .counted) == nil { return false }
         let counts = !removes && !isInTransaction
         return try update([transfer.key], and: target, [transfer.targetKey]) { update, other in
@@ -432,8 +433,8 @@ extension Call {
         }
     }
 
-    /// Runs one change of entries of the current database and of another one; either both databases are changed or
-    /// none. The other database's files are created if it is written to.
+    /// Changes entries of the current database and of another database in one step: either both databases are changed,
+    /// or none. If the other database has no files, they are created only if it is written to.
     /// - Parameter loading: whether the existing entries of each database are read. A transaction always reads them.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),
@@ -449,7 +450,7 @@ extension Call {
             }
             return Self.made(result)
         }
-        // First try without creating files for a database that has none: they are needed only if the body writes to it.
+        // First try without creating the other database's files, because they are needed only if the body writes to it.
         for needsFiles in [other.exists, true] {
             if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?

@@ -1,8 +1,8 @@
 import LarderEngine
 import LarderRESP
 
-/// Executes FETCH. If a value is missing or due for a refresh, one client gets a lease, which is the right to compute the
-/// value. Other clients get the existing value, or wait.
+/// Executes FETCH. If a value is missing or due for a refresh, one client gets a lease, which is the right to compute
+/// the value. Other clients get the old value, or wait.
 extension Call {
     /// Executes a FETCH.
     mutating func fetch(_ options: FetchWords) throws(CommandError) -> Outcome {
@@ -15,7 +15,7 @@ extension Call {
         var request: FetchRequest
         var waiting = session.waits.fetching.waiting
         if let waiting {
-            // Clear the flag before checking, so that no wake-up after the check is lost.
+            // Clear the flag before reading the entry, so that a wake-up during or after the read is not lost.
             waiting.isWoken.clear()
             request = waiting.request
         } else {
@@ -35,13 +35,14 @@ extension Call {
         request.mayWait = waiting.map { clock < $0.until && !session.isStopping } ?? false
         var end = try answerFetch(request, ifNot: options.version)
         if case .wait = end, waiting == nil, trackAbsent(request.key) {
-            // The value may have been stored just before the key was tracked: check again.
+            // The value may have been stored before the key was tracked. So look for the value a second time.
             end = try answerFetch(request, ifNot: options.version)
         }
         switch end {
         case .queued(let leaseEnds):
             session.waits.fetching.waiting = waiting
-            // The command may have been woken although another waiting command got the lease: wait again.
+            // When the command is woken, another waiting command may already have the lease. The command then waits
+            // again.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): Self.reply(session, "wait", left: left)
         case .answered: break
@@ -54,11 +55,11 @@ extension Call {
     private enum FetchEnd {
         /// The reply is written.
         case answered
-        /// Another client has the lease, for at most this many milliseconds. The command does not wait for the lease.
-        /// No reply is written.
+        /// Another client has the lease, for at most this many milliseconds. The command does not wait for it. No reply
+        /// is written yet.
         case wait(Int64)
-        /// Another client has the lease, and the command waits for it: at most until this time of the monotonic clock,
-        /// in milliseconds, when the lease ends. No reply is written.
+        /// Another client has the lease, and the command waits for it. The lease ends at this time of the monotonic
+        /// clock (in milliseconds) at the latest. No reply is written yet.
         case queued(Int64)
     }
 
@@ -148,8 +149,8 @@ extension Call {
         return .answered
     }
 
-    /// Tracks a key without an entry for a client with CLIENT TRACKING. The client is then notified when the value is
-    /// stored, or the lease is released.
+    /// Tracks a key without an entry for a client with CLIENT TRACKING, so that the client is notified when the value
+    /// is stored, or the lease is released.
     /// - Returns: false if the client does not track keys that it reads.
     private func trackAbsent(_ key: Key) -> Bool {
         guard let tracking = session.tracking.client, !tracking.isBroadcast else { return false }

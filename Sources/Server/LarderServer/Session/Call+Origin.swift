@@ -3,11 +3,10 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderVocabulary
 
-/// Reads entries of a database with an origin. Entries that are current are read here. For other keys, the session
-/// sends a request to the origin, and runs the command again when the replies have arrived.
+/// Reads entries of a database with an origin. Entries that are known to be current are read from the database. Other
+/// keys are requested from the origin, and the command runs again when the replies have arrived.
 extension Call {
-    /// Whether reads must consult the origin. Reads of a snapshot, and reads in a transaction, use only the entries
-    /// here.
+    /// Whether reads must consult the origin. Reads of a snapshot, and reads in a transaction, use only the database.
     var readsOrigin: Bool {
         session.origin.isUsed && run == nil && session.seesCurrent
     }
@@ -33,7 +32,7 @@ extension Call {
 
     /// Reads the fresh entry of a key.
     /// - Parameter servesStale: whether to return a stale entry if the origin cannot be used and has the option STALE.
-    /// - Returns: whether there is an entry. If it is unknown, throws after setting ``missing``.
+    /// - Returns: whether there is an entry. If only the origin knows, sets ``missing``, and throws.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -63,7 +62,7 @@ extension Call {
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
         case .kept: if try read(key, in: database, below: bytesMax, body) { return true }
-        // The queued write was delivered after the first check: continue as for an unknown key.
+        // In the case of `pending`, the queued write has been delivered since the first check. Its key is now unknown.
         case .pending, .nothing: break
         }
         if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {
@@ -127,8 +126,8 @@ extension Call {
         return true
     }
 
-    /// Reads a value that may be stale: the cached entry, or the reply of one of the origin's replicas. Finds nothing
-    /// if the database has no grace period, in which stale values may be served.
+    /// Reads a value that may be stale: the cached entry, or the reply of one of the origin's replicas. Stale values
+    /// may be served only in a grace period. If there is none, nothing is found.
     mutating func readUnverified(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
@@ -136,8 +135,8 @@ extension Call {
         guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
             let value = reading.value, rules.grace > 0
         else { return try readStale(key, body) }
-        // If the cached entry was current at some time, prefer it. A replica may have an older value, and may lack
-        // writes that clients made through this daemon.
+        // Prefer the cached entry if it was current at some time. The replica's value may be older, and may lack writes
+        // that clients made through this daemon.
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
         let rule = tier.rule(of: reading, now: now)
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
@@ -151,7 +150,7 @@ extension Call {
     private mutating func readStale(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
-        // Entries stored before this time come from another origin, or were written while there was none.
+        // Entries stored before this time come from another origin, or were written while the database had no origin.
         let since = session.origin.tier?.since ?? 0
         var isFound = false
         let isAnswered = try CommandError.wrap(

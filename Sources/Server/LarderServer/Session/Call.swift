@@ -3,7 +3,8 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The words of a call, without its session. A function that gets nothing else, such as a planner, has no side effects.
+/// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
+/// have no side effects.
 struct CallWords: CommandWords {
     fileprivate let session: Session
     /// The words of a command in a transaction; nil if the parser has the words.
@@ -17,15 +18,15 @@ struct CallWords: CommandWords {
     var row: CommandMetadata? { queued?.row ?? session.command.row }
     var name: String { row?.name ?? "" }
     var timeAhead: Int64 { session.server.engine.clockOffsetMilliseconds }
-    /// The limits for a value that a command builds, and for the values of one reply, in bytes.
+    /// The limits for a value that a command builds, and for all values in one reply, in bytes.
     var valueBytesMax: Int { session.server.limits.valueBytesMax }
     var replyBytesMax: Int { session.server.limits.replyBytesMax }
 }
 
 /// A running command: its words, its time, and its reply.
 ///
-/// Used only by the owner of the session, which is its event loop or another thread. A handler must write its reply
-/// last, so that an error that it throws is the only reply.
+/// Used only by the owner of the session, which is its event loop or another thread. A handler must throw its errors
+/// before it writes its reply, so that each command has only one reply.
 struct Call: CommandWords {
     let words: CallWords
     let server: ServerState
@@ -33,10 +34,10 @@ struct Call: CommandWords {
     let mayBlock: Bool
     /// The commit that must succeed before the reply is sent.
     var ticket = CommitTicket.none
-    /// The transaction of the command. While it is set, do not call the engine: the transaction holds the engine's
-    /// locks.
+    /// The transaction of the command; nil outside of transactions. In a transaction, do not call the engine, because
+    /// the transaction already holds locks of the engine.
     let run: TransactionRun?
-    /// Whether the command needed the disk on a thread that must not block. It has had no effect then, and runs again
+    /// Whether the command needed the disk on a thread that must not block. If so, it has had no effect, and runs again
     /// from the start on another thread.
     private(set) var isCold = false
     /// A key that must be read from the origin before the command can run. The command has had no effect yet, and runs
@@ -85,8 +86,8 @@ struct Call: CommandWords {
 
     var access: Access { mayBlock ? .mayBlock : .memoryOnly }
 
-    /// Returns an error to throw if the command must wait for the disk. It is not sent: the command runs again
-    /// elsewhere.
+    /// Returns an error to throw if the command must wait for the disk. The error is not sent to the client: the
+    /// command runs again on another thread.
     mutating func cold() -> CommandError {
         isCold = true
         return CommandError("ERR the entry is not in memory")
@@ -131,9 +132,9 @@ struct Call: CommandWords {
 
     // MARK: Waiting
 
-    /// Makes the command wait for a reply from another thread. Other connections are served meanwhile. The command then
-    /// runs again, and must call ``awaitedReply()`` first.
-    /// - Parameter begin: starts the work. It gets the function that sets the reply; call that function once, on any
+    /// Makes the command wait for a reply from another thread. Other connections are served meanwhile. When the reply
+    /// is set, the command runs again, and must then call ``awaitedReply()`` first.
+    /// - Parameter begin: starts the work. Its parameter is the function that sets the reply; call it once, on any
     ///   thread.
     func awaitReply(
         _ begin: (_ reply: @escaping @Sendable (Result<RESPValue, CommandError>) -> Void) throws(CommandError) -> Void

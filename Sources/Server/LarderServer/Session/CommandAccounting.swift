@@ -2,23 +2,23 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The commands that ran on the fast path. They are not timed one by one.
+/// The counts of commands on the fast path, which are not timed one by one.
 struct FastPathCounts {
-    /// The row of the last of these commands, and how many times it has run in a row. These calls are not in the
-    /// statistics yet.
+    /// The row number of the last of these commands, and how many times it has run without a break. These calls are not
+    /// in the statistics yet.
     var number = 0
     var count = 0
-    /// The number of earlier calls in the current run of the session.
+    /// The number of calls in the current run of the session that are already in the statistics.
     var earlier = 0
-    /// How much work may still use the last reading of the clock. A command takes one unit, plus one per KiB that it
-    /// copies.
+    /// How many units of work may follow before the clock is read again. A command takes one unit, plus one for each
+    /// KiB that it copies.
     var workLeft = 0
     /// The average duration of a command in the last run that was timed.
     var nanosecondsEach: Int64 = 0
-    /// The number of calls of the session's `run`. It determines which of them are timed.
+    /// The number of runs of the session. ``CommandAccounting/beginSample()`` uses it to choose which runs are timed.
     var runs = 0
 
-    /// The units of work after which the clock is read again. They take some tens of microseconds.
+    /// The units of work after which the clock is read again. This takes some tens of microseconds.
     static let workPerTime = 64
 }
 
@@ -39,8 +39,8 @@ final class CommandAccounting {
     let counter: CommandCounter
     /// The record of the connection, which other threads may read.
     let record: ClientRecord
-    /// The commands that ran on the fast path since the last call of `noteRun`. A pointer, because each access to a
-    /// class's stored property would be checked for exclusivity at run time.
+    /// The commands that ran on the fast path since the last call of `noteRun`. A pointer, because Swift checks each
+    /// access to a class's stored property for exclusivity at run time.
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
     /// The command whose work runs on another thread; nil if there is none.
     var pending: PendingNote?
@@ -56,7 +56,7 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// One of 16 runs of the session is timed. The commands in the other runs are assumed to take as long.
+    /// One in 16 runs of the session is timed. Its average is assumed for the commands in the other runs.
     private static let runsPerSample = 16
 
     /// Begins a run of the session.

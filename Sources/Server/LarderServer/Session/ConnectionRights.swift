@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// The rights of a connection's user by the current access rules, and the reports of its refused calls for ACL LOG.
+/// The rights that the access rules give to a connection's user. Adds the user's refused calls to ACL LOG.
 ///
 /// Used only by the owner of its session.
 final class ConnectionRights {
@@ -12,7 +12,8 @@ final class ConnectionRights {
 
     /// The rights; nil if there are no access rules.
     private(set) var current: Rights?
-    /// The value of ``AccessControl/generation`` when ``current`` was set. If it has changed, the rights are outdated.
+    /// The value of ``AccessControl/generation`` when ``current`` was set. If the generation has changed, ``current``
+    /// is outdated.
     private(set) var generation = 0
     private let access: AccessControl
     private let record: ClientRecord
@@ -26,7 +27,7 @@ final class ConnectionRights {
 
     var areOutdated: Bool { access.generation.load(ordering: .acquiring) != generation }
 
-    /// Looks up the rights again. If one was lost, closes a connection with subscriptions.
+    /// Looks up the current rights. If a right was lost, and the connection has subscriptions, closes the connection.
     func renew() {
         generation = access.generation.load(ordering: .acquiring)
         let old = current
@@ -35,7 +36,7 @@ final class ConnectionRights {
         Self.closeIfReduced(record, from: old, to: current)
     }
 
-    /// Closes a connection with subscriptions whose user has lost a right.
+    /// Closes a connection if it has subscriptions, and its user has lost a right.
     fileprivate static func closeIfReduced(_ record: ClientRecord, from old: Rights?, to new: Rights?) {
         guard record.listens, let new, old.map({ !new.covers($0) }) ?? new.areLimited else { return }
         record.close("its user lost rights while the connection was subscribed to changes, messages or commands")
@@ -81,13 +82,13 @@ final class ConnectionRights {
         }
     }
 
-    /// Whether another client may get this client's invalidations. For limited rights, it must be of the same user.
+    /// Whether another client may get this client's invalidations. If rights are limited, it must have the same user.
     func mayRedirect(to other: ClientRecord?) -> Bool {
         guard let current, current.areLimited, let other else { return true }
         return other.credentials?.user == record.credentials?.user
     }
 
-    /// Returns whether the user may receive events of a database, by the rules at the time of each event.
+    /// Returns whether the user may receive events of a database. Uses the access rules at the time of the event.
     var mayNotify: @Sendable (String) -> Bool {
         { [access, credentials = record.credentials] name in
             if access.generation.load(ordering: .acquiring) == 0 { return true }

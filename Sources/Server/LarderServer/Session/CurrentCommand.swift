@@ -4,7 +4,7 @@ import LarderRESP
 
 /// The command of a session that was parsed last. A value type, owned by its session.
 struct CurrentCommand {
-    /// Whether it has not run yet: it waits for files, for a read of the disk, or for commits of other writes.
+    /// Whether the command has not run yet, for example because it waits for files, for the disk, or for other commits.
     var isPending = false
     /// Whether the next command waits for work on another thread.
     var waitsForWork = false
@@ -12,13 +12,13 @@ struct CurrentCommand {
     private(set) var row: CommandMetadata?
     private var word = ShortWord.other
 
-    /// Returns the row of the last command if it has this name. A repeated command is then found without a search.
+    /// Returns the row of the last command if that command has this name, so that a repeated command needs no search.
     func row(of word: ShortWord) -> CommandMetadata? { word == self.word && word != .other ? row : nil }
 
     mutating func note(_ row: CommandMetadata, _ word: ShortWord) { (self.row, self.word) = (row, word) }
 }
 
-/// The thread on which a session runs, and the one that its next command needs. A value type, owned by its session.
+/// The thread on which a session runs, and the thread that its next command needs. A value type, owned by its session.
 struct ThreadPlacement {
     /// Whether the current thread is the session's event loop.
     private(set) var isOnLoop = true

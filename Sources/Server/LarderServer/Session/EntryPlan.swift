@@ -3,17 +3,17 @@ import LarderRESP
 
 /// What a command does with entries: which ones it reads or changes, and how it replies.
 ///
-/// The planner of a command creates it from the command's words, and ``Call/perform(_:)`` executes it: alone, in a
-/// transaction, for a script, in a snapshot, and in a database with an origin. If the entries must first be read from
-/// the disk or the origin, nothing has happened yet, and the command is planned again later.
+/// The planner of a command creates the plan from the command's words. ``Call/perform(_:)`` executes it, also in
+/// transactions, scripts, snapshots, and databases with an origin. If entries must first be read from the disk or the
+/// origin, the plan has no effect, and the command is planned again later.
 enum EntryPlan {
-    /// Writes the reply to a read. It gets nil if there is no fresh entry. If it throws, the error is the reply.
+    /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply<Entry> = (Entry?, inout ReplyBuffer) throws(CommandError) -> Void
 
     /// Reply with the value of the key that is the word at an index, or with null.
     case value(Int)
-    /// Read the value of the key that is the word at an index. The reply is written while a lock is held, so this must
-    /// take little time.
+    /// Read the value of the key that is the word at an index. `reply` must take little time, because it is called
+    /// while a lock is held.
     case read(Int, reply: Reply<UnsafeRawBufferPointer>)
     /// Read the header and the length of an entry.
     case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
@@ -24,22 +24,22 @@ enum EntryPlan {
     /// Reply with the number of keys that have an entry. A key that is given twice counts twice.
     case count([Key])
     /// Read several entries, as they were at one instant, and reply without holding a lock.
-    /// - Parameter cost: the number of steps that the reply takes, given the lengths of the values. If there are many,
-    ///   it is written on another thread.
+    /// - Parameter cost: returns how many steps `reply` takes, given the lengths of the values. If there are many,
+    ///   another thread writes the reply.
     case records([Key], cost: ([Int]) -> Int, reply: ([Record?], inout ReplyBuffer) throws(CommandError) -> Void)
     case change(ChangePlan)
     case transfer(TransferPlan)
     case fetch(FetchWords)
-    /// Make the plan where it does not delay other connections, because that processes this many bytes.
+    /// Call `plan` on a thread where it does not delay other connections, because it processes this many bytes.
     indirect case long(bytes: Int, plan: () throws(CommandError) -> EntryPlan)
 
     /// How ``facts(_:_:reply:)`` finds an entry.
     enum Lookup {
         /// Find fresh entries, and count a hit or miss.
         case counted
-        /// Find fresh entries. Count nothing, for commands whose reads Redis does not count.
+        /// Find fresh entries, and count nothing. For commands whose reads are not counted in Redis either.
         case uncounted
-        /// Find stale entries too, except in transactions, in snapshots and in databases with an origin.
+        /// Find fresh and stale entries; in transactions, snapshots, and databases with an origin, only fresh ones.
         case stale
     }
 }
@@ -48,31 +48,31 @@ enum EntryPlan {
 struct EntryFacts {
     let header: RecordHeader
     let payloadCount: Int
-    /// Whether the entry was not confirmed by the origin of the database, which may have a newer one.
+    /// Whether the database's origin has not confirmed the entry, and may have a newer value.
     var isUnverified = false
 }
 
-/// A change of entries, which takes effect as a whole.
+/// A change of entries. It takes effect completely or not at all.
 struct ChangePlan {
-    /// Makes the change and returns the reply. Called with the locks held. An error that it throws is the reply; it must
-    /// throw before it changes anything, unless the change shall be kept.
+    /// Makes the change, and returns the reply. Called with the locks held. If it throws, the error is the reply, and
+    /// what it has changed before is kept.
     typealias Body = (inout Update, ChangeContext) throws(CommandError) -> ChangeReply
 
     let keys: [Key]
     /// The parts of the existing entries that the body needs.
     var loading = Loading.records
-    /// The value that is written to the disk before the change; nil if it is short.
+    /// The value that is written to the disk before the change; nil if the value is short.
     var staged: StagedValue?
-    /// For a change that builds values, at least how many bytes one has; nil for other changes.
+    /// For a change that builds a value, a lower bound for the length of that value, in bytes; otherwise nil.
     var builtBytes: Int?
-    /// Whether the total length of the entries that are read is limited, except that of the first one.
+    /// Whether the values of all keys but the first are sources, whose total length is limited.
     var limitsSources = false
-    /// The version of a change from another larder that the body applies; nil for a client's own change.
+    /// If the body applies a change that was made in another larder, the version of that change; otherwise nil.
     var version: ChangeVersion?
     let body: Body
 }
 
-/// A long value that an ``ChangePlan`` stores for its only key, and the metadata that is stored with it.
+/// A long value that a ``ChangePlan`` stores for its only key, and its metadata.
 struct StagedValue {
     let payload: UnsafeRawBufferPointer
     let grace: Int64?
@@ -88,13 +88,13 @@ struct StagedValue {
     }
 }
 
-/// What the body of an ``ChangePlan`` may use besides the entries.
+/// What the body of a ``ChangePlan`` may use besides the entries.
 struct ChangeContext {
-    /// The file with the value that was staged; nil if the value is short.
+    /// The file with the staged value; nil if none was staged.
     let long: LargeValue?
     let valueBytesMax: Int
     let thread: ThreadPlacement
-    /// Whether the reads of the sources were counted before the change, when their lengths were checked.
+    /// Whether the reads of the sources were already counted, because the check of their total length has read them.
     let hasCounted: Bool
 
     /// Throws if an update must not build a value of this many bytes on this thread.
@@ -106,19 +106,19 @@ struct ChangeContext {
         guard thread.admits(bytes) else { throw .needsLongThread }
     }
 
-    /// Counts the read of a key, unless that was done before the change.
+    /// Counts the read of a key, unless it is already counted.
     func countRead(_ index: Int, in update: Update) { if !hasCounted { _ = update.has(index) } }
 }
 
 /// Copying or moving an entry to another key or database.
 struct TransferPlan {
     let key: Key
-    /// The position of the word that names the other database; nil for the current one.
+    /// The position of the word that names the target database; nil for the current database.
     let target: Int?
     let targetKey: Key
-    /// Whether the entry is moved.
+    /// Whether the original entry is removed.
     let removes: Bool
-    /// Whether an existing entry is replaced.
+    /// Whether an existing entry of the target key is replaced.
     let replaces: Bool
 }
 
@@ -175,6 +175,6 @@ extension ReplyBuffer {
 }
 
 extension CommandError {
-    /// Thrown when a value must be built on the thread for long values. It is not sent: the command runs again there.
+    /// Thrown if a value must be built on the thread for long values, where the command then runs again. Never sent.
     static let needsLongThread = CommandError("ERR the value must be built on another thread")
 }

@@ -2,19 +2,19 @@ import LarderCommandCatalog
 import LarderEngine
 
 /// Which commands of a connection may use the fast path, and on which database. The path itself checks neither rights
-/// nor the modes of the connection. A value type, owned by its session. It owns no objects, so that the compiler can
-/// prove that accesses do not overlap, and need not check it at run time.
+/// nor the modes of the connection. A value type, owned by its session. It has no references to objects, so that the
+/// compiler can prove that accesses do not overlap, and omits checks at run time.
 struct FastPathState {
-    /// The client and the command that are recorded with the changes of SET, created once for all of them.
+    /// The client and the command that are recorded with each change by SET. Created only once.
     let setOrigin: WriteOrigin
-    /// The selected database without reference counting, which would make all loops write to the same counter. It is
-    /// valid until another one is selected.
+    /// The selected database, without reference counting: otherwise all event loops would write to the same counter.
+    /// Valid until another database is selected.
     var database: Unmanaged<Database>
-    /// Whether frequent commands may use the fast path. Tests switch it off to compare the results.
+    /// Whether the fast path may be used at all. Tests switch it off to compare the results.
     var isAllowed: Bool
     /// Whether all frequent commands may use the fast path.
     private(set) var takesAll = false
-    /// Whether consecutive GETs may use the fast path; this is also possible for users who may only read.
+    /// Whether consecutive GETs may use the fast path. The user need not have the right to write.
     private(set) var takesGets = false
     /// Whether consecutive GETs may use the fast path of a database with an origin.
     private(set) var takesOriginGets = false

@@ -4,16 +4,16 @@ import LarderEngine
 struct FeedWait {
     private struct Waiting {
         let database: Database
-        /// The end of the wait, in milliseconds of the monotonic clock.
+        /// When the wait ends, in milliseconds of the monotonic clock.
         let until: Int64
-        /// Set when the command must run again: to the end of the feed if the wait begins there, nil if there is a
+        /// Set when the command must run again: to the end of the feed when that end is known, to nil if there is a
         /// change.
         let news: Awaited<FeedPosition?>
         var waiter: FeedWaiter?
     }
 
     private var waiting: Waiting?
-    /// The end of the feed at the start of the command, from which the command reads; nil if the client gave a
+    /// For a command that reads from the end of the feed: that end when the command began; nil if the client gave a
     /// position.
     private(set) var end: FeedPosition?
 
@@ -25,9 +25,9 @@ struct FeedWait {
     ///   - milliseconds: the longest wait; nil to not wait, 0 for no limit.
     ///   - clock: the current time of the monotonic clock, in milliseconds.
     ///   - wakeUp: makes the event loop run the command again; nil if the command must not wait.
-    ///   - elsewhere: runs work on another thread, because it would block the loop.
-    /// - Returns: the time at which the wait ends, in milliseconds of the monotonic clock; nil if the command must
-    ///   reply now. If ``end`` is set, the reply starts there.
+    ///   - elsewhere: runs work on another thread, because the work would block the event loop.
+    /// - Returns: when the wait ends, in milliseconds of the monotonic clock; nil if the command must reply now. The
+    ///   reply starts at ``end`` if that is set, otherwise at `position`.
     mutating func mustWait(
         behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64?, _ database: Database, clock: Int64,
         wakeUp: (@Sendable () -> Void)?, elsewhere: (@escaping @Sendable () -> Void) -> Void

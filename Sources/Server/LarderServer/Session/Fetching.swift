@@ -1,12 +1,12 @@
 import LarderEngine
 import Synchronization
 
-/// A FETCH command that waits while another client, which has the lease of the key, computes the value. The session
-/// owns it; any thread may wake it.
+/// A FETCH command that waits while another client has the lease of the key, and computes the value. The session owns
+/// this object. Any thread may wake the command.
 final class WaitingFetch: Sendable {
     let request: FetchRequest
     let database: Database
-    /// The end of the wait, in milliseconds of the monotonic clock.
+    /// When the wait ends, in milliseconds of the monotonic clock.
     let until: Int64
     /// Whether another thread has woken the command, so that it must run again.
     let isWoken: Flag
@@ -32,7 +32,7 @@ final class WaitingFetch: Sendable {
 struct Fetching {
     /// The waiting command; nil if none waits.
     var waiting: WaitingFetch?
-    /// The connection's leases; nil before it gets the first one.
+    /// The connection's leases; nil before its first FETCH.
     private var leases: LeaseHolder?
 
     /// Returns the holder of the connection's leases, and creates it if there is none.
@@ -44,8 +44,8 @@ struct Fetching {
         return holder
     }
 
-    /// Releases the leases to waiting clients, because the connection was closed or reset. Many leases are released on
-    /// another thread, because this would delay other connections.
+    /// Releases the leases, so that waiting clients can get them. Called when the connection is closed or reset.
+    /// Releases many leases on another thread, so that other connections are not delayed.
     mutating func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)?) {
         if let waiting { waiting.database.leases.stopWaiting(waiting.request) }
         waiting = nil

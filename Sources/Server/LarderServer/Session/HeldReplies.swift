@@ -12,8 +12,8 @@ struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        /// The commit that the reply waits for; `.none` once it is decided, and the reply only waits for the replies
-        /// before it.
+        /// The commit that the reply waits for; `.none` if the commit has failed, and the reply is already replaced by
+        /// an error.
         var ticket: CommitTicket
     }
 
@@ -25,23 +25,22 @@ struct HeldReplies {
     }
 
     private var entries: [Entry] = []
-    /// The index of the first reply that has not been released. Entries before it will be removed.
+    /// The index of the first reply that has not been released. The entries before this index will be removed.
     private var first = 0
 
     var isEmpty: Bool { first == entries.count }
 
-    /// The position at which the first held reply starts; nil if none is held. Nothing from that position on may be
-    /// sent.
+    /// The position at which the first held reply starts; nil if none is held. Only the bytes before it may be sent.
     var firstStart: Int? { isEmpty ? nil : entries[first].start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
         entries.append(Entry(start: start, end: end, ticket: ticket))
     }
 
-    /// Releases the decided replies at the front. A reply whose commit has failed is replaced by an error first.
+    /// Releases the decided replies at the front. Replies whose commits have failed are replaced by errors.
     ///
-    /// Replies after an undecided one are not checked, unless an earlier reply is replaced. Then all failed replies are
-    /// replaced in one pass over the bytes, so that the cost does not depend on the number of failures.
+    /// Stops at the first undecided reply. But if a reply at the front has failed, replaces all failed replies, also
+    /// those after an undecided reply. One pass over the bytes is enough for them, whatever their number.
     /// - Parameters:
     ///   - sent: the number of bytes that were removed from the front of `replies` since the connection was opened.
     ///   - decision: returns the state of a commit.
@@ -66,7 +65,7 @@ struct HeldReplies {
         }
     }
 
-    /// Replaces all failed replies with errors. This moves the bytes after them.
+    /// Replaces all failed replies with errors. This moves the replies after them.
     private mutating func replaceFailed(
         in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
     ) {

@@ -8,12 +8,12 @@ struct OriginAccess {
     private(set) var failure: CommandError?
     /// Whether the database is an outbox, which contains queued writes for an origin.
     private(set) var isOutbox = false
-    /// The value of ``OriginTable/generation`` when the other properties were set. If it has changed, they are
-    /// outdated.
+    /// The value of ``OriginTable/generation`` when the other properties were set. If the generation has changed, these
+    /// properties are outdated.
     private(set) var generation = 0
     /// The current command's requests to the origin; nil if it has sent none.
     var call: OriginCall?
-    /// For how many of the following commands the keys were already requested from the origin.
+    /// The number of following commands whose keys were already requested from the origin.
     var aheadCount = 0
     /// Whether the current command may return a stale value, because it has waited for the origin long enough.
     var servesStale = false

@@ -10,8 +10,8 @@ enum Outcome {
     case close
     /// Nothing is written yet. A thread that may block must run this work, which writes the reply.
     case deferred(DeferredWork)
-    /// Nothing is written. The command runs again when it is woken, and at this time of the monotonic clock (in
-    /// milliseconds) at the latest. Meanwhile, other connections are served.
+    /// Nothing is written. The command runs again when it is woken, at the latest at this time of the monotonic clock
+    /// (in milliseconds). Meanwhile, other connections are served.
     case waits(until: Int64)
 }
 
@@ -45,15 +45,15 @@ struct WorkResult: Sendable {
     }
 }
 
-/// The reason why the run of a session's commands has ended.
+/// The reason why a session has stopped running commands.
 enum Pause {
     /// All complete commands have run.
     case needsInput
-    /// A thread that may block must run this work, and its result must be passed to ``Session/finish(_:)``.
+    /// A thread that may block must run this work. Then pass the result to ``Session/finish(_:)``.
     case work(DeferredWork)
     /// This database's files must be opened, created or reopened. Then call ``Session/finishPreparing(_:)``.
     case prepare(Database, forWriting: Bool)
-    /// The current command must read the disk. Run the session with a slice on a thread that may block.
+    /// The current command must read the disk. Run the session on a thread that may block, with a slice.
     case cold
     /// The session has used up its time on this thread; run it again.
     case sliceEnded
@@ -62,7 +62,7 @@ enum Pause {
     /// CLIENT PAUSE delays the current command; run the session again later.
     case paused
     /// The current command waits, for example for a value that another client computes. Run the session again when it
-    /// is woken, and at this time of the monotonic clock (in milliseconds) at the latest.
+    /// is woken, at the latest at this time of the monotonic clock (in milliseconds).
     case waiting(until: Int64)
     /// There are too many unsent bytes of replies; run the session again after they are sent.
     case outputFull

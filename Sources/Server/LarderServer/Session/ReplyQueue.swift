@@ -5,18 +5,18 @@ import LarderRESP
 ///
 /// Positions count the bytes of all replies since the connection was opened. Used only by the session's owner.
 final class ReplyQueue {
-    /// A pointer, because each access to a class's stored property is checked for exclusivity at run time.
+    /// A pointer, because Swift checks each access to a class's stored property for exclusivity at run time.
     let memory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
     private let pipeline: CommitPipeline
     private var held = HeldReplies()
     /// The number of bytes that were sent since the connection was opened.
     private(set) var sentBytes = 0
-    /// Whether the current command's reply is sent even if CLIENT REPLY has switched replies off. As in Redis, this
-    /// applies to SUBSCRIBE and similar commands, because their replies are messages.
+    /// Whether the current command's reply is sent although CLIENT REPLY has switched replies off. As in Redis, this is
+    /// so for SUBSCRIBE and similar commands, because their replies are messages.
     var keepsReply = false
     /// The latest commit that any reply of the connection has waited for.
     private(set) var lastTicket = CommitTicket.none
-    /// Whether commands that send no reply have made writes that may not be committed yet.
+    /// Whether there may be uncommitted writes of commands that send no reply.
     var hasSilentWrites = false
 
     init(_ pipeline: CommitPipeline) {
@@ -44,7 +44,7 @@ final class ReplyQueue {
         sentBytes += count
     }
 
-    /// Holds back the reply from `start` to the current end until its commit has succeeded or failed.
+    /// Holds back the reply from `start` to ``position`` until its commit has succeeded or failed.
     @inline(__always)
     func hold(from start: Int, _ ticket: CommitTicket) {
         if ticket != .none { holdLast(from: start, ticket) }
@@ -52,14 +52,14 @@ final class ReplyQueue {
 
     private func holdLast(from start: Int, _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
-        // If the commit ends after this check, the committing thread wakes the loop, which then checks the held
-        // replies.
+        // If the commit succeeds or fails after this check, the committing thread wakes the event loop, which checks
+        // the held replies.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: position, ticket)
         if pipeline.isDecided(ticket) { releaseDecided() }
     }
 
-    /// Holds back several replies until their commit has succeeded or failed. Each is replaced by an error if it fails.
+    /// Holds back several replies until their common commit has succeeded or failed. If it fails, they become errors.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if ticket == .none || pipeline.isDecided(ticket) && pipeline.failure(of: ticket) == nil { return }
@@ -67,14 +67,14 @@ final class ReplyQueue {
         if pipeline.isDecided(ticket) { releaseDecided() }
     }
 
-    /// Records a write whose command sends no reply. The loop must still commit it.
+    /// Records a write whose command sends no reply. The event loop must commit it nevertheless.
     func noteSilentWrites(_ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 
-    /// Checks which commits have succeeded or failed. Their replies can then be sent; those of failed commits become
-    /// errors.
+    /// Releases the replies whose commits have succeeded or failed, so that they can be sent. Errors replace the
+    /// replies of failed commits.
     func releaseDecided() {
         guard !held.isEmpty else { return }
         held.releaseDecided(in: &memory.pointee, sent: sentBytes) { ticket in
@@ -84,18 +84,18 @@ final class ReplyQueue {
         }
     }
 
-    /// Discards the reply that starts at `start`. Bytes that were already sent cannot be discarded, such as the header
-    /// of a long transaction's reply.
+    /// Discards the reply that starts at `start`, except for bytes that were already sent, such as the header of a long
+    /// transaction's reply.
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 
-    /// Adds a reply with the values of the fresh entries of several keys at one instant; null for a key without one.
+    /// Adds a reply with the values of several keys, as they are at one instant; null for a key without a fresh entry.
     /// Reads only memory. Used by MGET, on the fast path and elsewhere.
     /// - Parameters:
     ///   - bytesMax: the longest reply that is allowed.
-    ///   - key: returns the bytes of one of the `count` keys, which must be valid during the call, and not longer than
-    ///     a key may be.
+    ///   - key: returns the bytes of one of the `count` keys. The bytes must stay valid during the call, and must not
+    ///     exceed the limit for keys.
     ///   - seen: called with the header of each entry that was found.
-    /// - Returns: false if the disk is needed or a value is long; then nothing was replied.
+    /// - Returns: false if the disk is needed, or a value is long. No reply is added then.
     @inline(__always)
     func addValues(
         of database: Database, _ count: Int, now: Int64, bytesMax: Int, _ ticket: inout CommitTicket,

@@ -5,8 +5,8 @@ import LarderRESP
 ///
 /// While `subscriptions` is being changed, no message may be delivered, because ``push(_:)`` reads it.
 extension Session {
-    /// Whether only few commands are allowed: in RESP2, a client with subscriptions cannot distinguish messages from
-    /// replies.
+    /// Whether only few commands are allowed, because in RESP2 a client with subscriptions cannot distinguish messages
+    /// from replies.
     var isInSubscriberMode: Bool { !subscriptions.isEmpty && replies.version == .two }
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
@@ -20,7 +20,7 @@ extension Session {
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         guard subscriptions.remove(name, kind) else { return }
         server.pubsub.remove(subscriptions.subscriber, from: name, kind)
-        // First deliver the messages that were published before this command ran.
+        // First deliver the messages that were published before this command.
         if thread.isOnLoop, !isInTransaction { subscriptions.subscriber.queue.deliverAll() }
         subscriptions.endIfUnused()
         noteSubscriptions()
@@ -38,8 +38,8 @@ extension Session {
         noteMode()
     }
 
-    /// Publishes the message of a PUBLISH command. Messages of a transaction are published only after the transaction
-    /// was applied, because its commands may have to run several times.
+    /// Publishes the message of a PUBLISH command. In a transaction, only collects the message until the transaction is
+    /// applied, because the transaction's commands may run several times.
     /// - Returns: the number of clients that receive it.
     func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
         if isInTransaction {
@@ -49,7 +49,7 @@ extension Session {
         let queue = thread.isOnLoop ? subscriptions.subscriber.queue : nil
         let count = server.pubsub.publish(publication, from: queue)
         // As in Redis, a message from a client to itself precedes the command's reply. If CLIENT REPLY discards that
-        // reply, deliver the message with the other ones later.
+        // reply, the message is delivered later with other messages.
         if !subscriptions.isEmpty, !modes.isSilent { queue?.deliverAll() }
         return count
     }
@@ -66,10 +66,11 @@ extension Session {
     func push(_ message: PushMessage) {
         // Lines of MONITOR are replies to that command, so CLIENT REPLY OFF suppresses them.
         if message.isLine, modes.isSilent { return }
-        // Keep the message until EXEC has replied: nothing may interrupt that reply, which may wait for another thread.
+        // Keep the message until EXEC has replied: a message must not interrupt that reply, which may take several
+        // runs.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
-        // As in Redis, if FLUSHALL or a similar command invalidates its own client's keys, the message follows its
-        // reply.
+        // As in Redis, if FLUSHALL or a similar command invalidates keys of its own client, the message follows the
+        // command's reply.
         if message.isOfEverything, command.waitsForWork,
             accounting.pending?.row.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
         {

@@ -8,23 +8,23 @@ import LarderVocabulary
 /// replies. ``CommandRunner`` runs the commands.
 ///
 /// - Replies are sent in the order of the requests.
-/// - A reply that depends on an uncommitted write is held back, and so are all replies after it. If the commit fails,
-///   the replies that depend on it are replaced by errors.
-/// - On an event loop, commands do not block. If a command must wait for the disk, the session is passed to a thread
-///   that may block, which runs this command and the next ones.
+/// - A reply that depends on an uncommitted write is held back, and so are all later replies. If the commit fails,
+///   errors replace the replies that depend on the commit.
+/// - On an event loop, commands do not block. If a command must wait for the disk, a thread that may block gets the
+///   session, and runs this command and the commands after it.
 /// - A command that works on whole databases returns its work to the caller. No further command runs until the caller
 ///   has passed the result to ``finish(_:)``.
 ///
 /// A session has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked
-/// Sendable`: when it is passed to another owner, the previous owner does not use it until it comes back.
+/// Sendable`: only the owner uses the session.
 package final class Session: @unchecked Sendable {
     let server: ServerState
     let clock: EngineTime
     /// The statistics of the connection's commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
-    // Pointers, because each access to a class's property is checked for exclusivity at run time. For the session's
-    // owner only.
+    // Pointers, because Swift checks each access to a class's stored property for exclusivity at run time. Only for the
+    // session's owner.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``, which owns this memory.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
@@ -42,7 +42,7 @@ package final class Session: @unchecked Sendable {
     var origin = OriginAccess()
     var waits = Waits()
     var isClosing = false
-    /// Whether the daemon is stopping. Commands then end instead of waiting longer.
+    /// Whether the daemon is stopping. If so, waiting commands end at once.
     var isStopping = false
 
     var record: ClientRecord { accounting.record }
@@ -54,7 +54,7 @@ package final class Session: @unchecked Sendable {
         set { record.change { $0.name = newValue } }
     }
 
-    /// The name of the user and the client in log lines.
+    /// How log lines name the client: the user's name, and the client's number.
     var logName: String { "\(record.known.user) (client \(id))" }
 
     /// - Parameters:
@@ -91,8 +91,8 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
-        // If the connection was closed while another thread owned the session, `end` was not called before. Otherwise
-        // this has no effect.
+        // If the connection was closed while another thread owned the session, `end` has not been called yet. Otherwise
+        // this call has no effect.
         end()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
@@ -132,13 +132,13 @@ package final class Session: @unchecked Sendable {
         return end - start + last.count
     }
 
-    /// Whether the next command must run on the thread for long values: it is so long that it may have to wait until
-    /// the disk has written it, or it builds a long value.
+    /// Whether the next command must run on the thread for long values: because it builds a long value, or because it
+    /// is so long that it may have to wait for the disk.
     var isCommandLong: Bool {
         thread.needsLongThread || command.isPending && commandBytes >= Database.largeValueBytesMin
     }
 
-    /// If this is the thread for long values, waits until its earlier values are in LevelDB, and frees their memory.
+    /// On the thread for long values, waits until earlier long values are in LevelDB, and frees their memory.
     func waitForRoomToBuild() {
         if thread.mayBuildLong, database.waitForRoom(for: .build) { Allocator.giveBack() }
     }
@@ -189,14 +189,14 @@ package final class Session: @unchecked Sendable {
         if let start = pending.start { endCommand(start) }
     }
 
-    /// Whether the work of the current command may be dropped if its client has disconnected: the work must only
-    /// produce a reply, and must not belong to a running transaction.
+    /// Whether the work of the current command may be dropped if its client has disconnected. The work must only
+    /// produce a reply, and must not be a part of a transaction.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !modes.isSilent || !spec.flags.contains(.write)
     }
 
-    /// Applies the result of ``Pause/prepare(_:forWriting:)``. If it has succeeded, the next run begins with the same
+    /// Applies the result of ``Pause/prepare(_:forWriting:)``. If `error` is nil, the next run begins with the same
     /// command.
     func finishPreparing(_ error: LarderError?) {
         command.waitsForWork = false
@@ -211,7 +211,7 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Output
 
-    /// Updates those fields of the record that are not updated with each command.
+    /// Updates the fields of the record that commands do not update.
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
@@ -226,7 +226,7 @@ package final class Session: @unchecked Sendable {
         record.withPayload { replies.bulk($0) }
     }
 
-    /// Frees memory that an idle connection does not need, because it can be allocated again.
+    /// Frees memory that an idle connection does not need at present.
     func reclaim() {
         parser.reclaim()
         replies.reclaim()
@@ -268,15 +268,14 @@ package final class Session: @unchecked Sendable {
     /// Looks up the origin of the selected database.
     func findOrigin() {
         let wasUsed = origin.needsCheck
-        // Change a copy: then the compiler knows that no other access overlaps this one, and need not check that.
+        // Change a copy, so that the compiler need not check for overlapping accesses at run time.
         var found = origin
         found.find(database.name, in: server.origins)
         origin = found
         if origin.needsCheck || wasUsed { noteMode() }
     }
 
-    /// Ends the current command's requests to the origin, because the command is complete, or their replies are
-    /// outdated.
+    /// Ends the current command's requests to the origin, because the command is complete, or the replies are outdated.
     func endOriginCall() {
         let hadCall = origin.call != nil
         origin.endCall()
@@ -286,7 +285,7 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Rights and modes
 
-    /// Looks up the rights again if the rules have changed. If one was lost, closes a connection with subscriptions.
+    /// Looks up the rights again if the rules have changed. May close a connection with subscriptions.
     func renewRights() {
         guard rights.areOutdated else { return }
         rights.renew()
@@ -323,7 +322,7 @@ package final class Session: @unchecked Sendable {
         record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
     }
 
-    /// Ends a transaction whose remaining commands cannot run. Each of them gets the error as its reply.
+    /// Ends a transaction whose remaining commands cannot run. The error is the reply to each of these commands.
     func failExecution(_ error: CommandError) {
         guard let execution = transactions.execution else { return }
         let count = execution.isBegun ? execution.commands.count - execution.next : 1

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// The subscriptions of one connection, and its messages that wait until a reply is complete.
+/// The subscriptions of one connection, and messages that wait until a reply or a transaction is complete.
 ///
 /// A value type, owned by its session.
 struct Subscriptions {
@@ -9,7 +9,7 @@ struct Subscriptions {
     private var names: [PubSub.Kind: Set<[UInt8]>] = [:]
     /// The memory that the names use, in bytes. It is limited.
     private(set) var byteCount = 0
-    /// Whether the client is no subscriber.
+    /// Whether the client has no subscriptions.
     private(set) var isEmpty = true
     /// Messages that are sent after the reply of the deferred command.
     var behindReply: [PushMessage] = []
@@ -29,8 +29,8 @@ struct Subscriptions {
         return true
     }
 
-    /// Removes a name. The client stays a subscriber until ``endIfUnused()`` is called, because it must first get the
-    /// messages that were published before.
+    /// Removes a name. The client stays a subscriber until ``endIfUnused()`` is called, because messages that are
+    /// already published must first be delivered.
     /// - Returns: whether the name was subscribed.
     mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind]?.remove(name) != nil else { return false }

@@ -29,7 +29,7 @@ final class TrackingState {
         }
     }
 
-    /// Whether the table must be notified of the keys in each command.
+    /// Whether the table must get the keys of each command.
     var isPerKey: Bool { client.map { !$0.isBroadcast } ?? false }
 
     /// Begins to track with the settings of `client`, or ends tracking if it is nil.
@@ -50,8 +50,8 @@ final class TrackingState {
     ///   - isAlone: whether a message can precede the command's reply. Within a transaction, this is not possible.
     ///   - previous: the client's latest commit.
     ///   - word: returns the bytes of one of the command's words.
-    /// - Returns: keys of a read that this client has changed itself before. It must receive their invalidations before
-    ///   the reply, because the reply contains the new values.
+    /// - Returns: the keys that the command reads and that this client itself has changed before. The client must
+    ///   receive their invalidations before the reply, because the reply contains the new values.
     @discardableResult
     func willUse(
         _ spec: CommandMetadata, count: Int, isAlone: Bool = false, after previous: CommitTicket,
@@ -64,9 +64,8 @@ final class TrackingState {
             }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // A unit is the number of a commit. When this client's own changes up to `ownUnit` are committed, they are not
-        // reported to it: it gets the invalidations before this reply, or wants none (NOLOOP). If it cannot get them
-        // before this reply, `ownUnit` is 0.
+        // `ownUnit` is the number of a commit. This client's own changes up to this commit are not reported to it: it
+        // gets their invalidations before this reply, or wants none (NOLOOP). Otherwise, `ownUnit` is 0.
         let ownUnit = isAlone && client.redirect == 0 || client.isNoLoop ? previous.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {

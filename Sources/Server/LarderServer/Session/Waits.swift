@@ -7,7 +7,7 @@ struct Waits {
     var fetching = Fetching()
     /// The wait of a CHANGES command.
     var feed = FeedWait()
-    /// The reply that the current command waits for and another thread will set; nil if there is none.
+    /// The reply that another thread will set, if the current command waits for one; otherwise nil.
     var reply: Awaited<Result<RESPValue, CommandError>>?
     /// Makes the loop run a waiting command again. Thread-safe; nil for a session without a connection.
     var wakeUp: (@Sendable () -> Void)?
@@ -20,7 +20,7 @@ struct Waits {
         return fetching.waiting.map { !$0.isWoken.isSet } ?? feed.isWaiting
     }
 
-    /// Ends the waits of FETCH and CHANGES, and the connection's leases, because it was closed or reset.
+    /// Ends the waits of FETCH and CHANGES, and the connection's leases. Called when the connection is closed or reset.
     mutating func end() {
         fetching.end(elsewhere: runElsewhere)
         feed.stop()
