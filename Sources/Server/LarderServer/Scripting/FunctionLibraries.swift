@@ -1,9 +1,9 @@
 import LarderEngine
 import LarderPlatform
 
-/// The function libraries of a larder. They are stored in the ledger, the larder's internal database.
+/// The function libraries of a larder, which are stored in the ledger, its internal database.
 ///
-/// A change is durable in the ledger before it takes effect.
+/// A change takes effect only when it is durable in the ledger.
 ///
 /// `@unchecked Sendable`: `lock` guards ``state``; everything else is constant.
 package final class FunctionLibraries: @unchecked Sendable {
@@ -50,12 +50,12 @@ package final class FunctionLibraries: @unchecked Sendable {
     static let factName = "functions"
     /// The name of the file in which earlier versions stored the libraries.
     static let fileName = "FUNCTIONS"
-    /// The longest stored text that is read, in bytes. It is four times the default of the limit `--max-scripts`,
-    /// because the limit may have been higher when the text was stored.
+    /// The longest stored text that is read, in bytes. This is four times the default of `--max-scripts`, because that
+    /// limit may have been higher when the text was stored.
     static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
-    /// Locked during a whole change, including its write to the ledger, so that changes happen one at a time.
+    /// Held during a whole change, including the write to the ledger, so that changes happen one at a time.
     private let changing = Lock()
     private var state = State()
     private let ledger: Ledger
@@ -64,14 +64,14 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the stored libraries could not be read; nil if they could. With a defect, there are no functions, and the
-    /// stored libraries are left unchanged.
+    /// Why the stored libraries could not be read; nil if they could. If it is set, there are no functions, and the
+    /// stored libraries must not be changed.
     private var defect: CommandError?
 
     /// Reads the stored libraries. Logs problems instead of throwing them.
     /// - Parameters:
     ///   - bytesMax: the limit for the size of all sources together, in bytes.
-    ///   - now: the current time, which becomes part of the new name of a damaged file.
+    ///   - now: the current time. A damaged file is renamed, and its new name contains this time.
     ///   - lines: limits the log lines that libraries write.
     init(
         ledger: Ledger, directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log,
@@ -120,7 +120,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Renames a damaged file, so that it is kept for the administrator.
+    /// Renames a damaged file, so that the administrator can examine it.
     private func setAside(_ now: Int64) {
         ledger.countLoss()
         let place = "\(path).damaged-\(now)"
@@ -133,8 +133,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Loads a stored library. If that fails, keeps its source without functions, so that the next change does not
-    /// remove the library from the ledger.
+    /// Loads a stored library. If loading fails, keeps the library's source, but no functions. Otherwise the next
+    /// change would remove the library from the ledger.
     private func loadAtStart(_ text: [UInt8]) {
         do throws(CommandError) {
             try state.insert(try library(text, by: "a kept library"))
@@ -229,7 +229,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             let previous = lock.withLock { state }
             var next = previous
             try body(&next)
-            // If the limit was higher before, the sources may exceed the present limit, but must not become longer.
+            // Sources that exceed the limit already, because it was higher before, must not become longer.
             guard next.byteCount <= max(bytesMax, previous.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "

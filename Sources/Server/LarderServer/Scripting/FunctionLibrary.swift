@@ -52,7 +52,7 @@ struct FunctionLibrary: Sendable {
             }
     }
 
-    /// Redis' error message for an invalid name of a library. It is also used for functions.
+    /// Redis' error message for an invalid library name. Used for function names too.
     static let nameRule: StaticString =
         "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 }

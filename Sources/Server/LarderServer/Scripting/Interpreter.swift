@@ -2,12 +2,12 @@ import CLarderLuaBridge
 import LarderRESP
 import LarderVocabulary
 
-/// A Lua interpreter, and the scripts that it has compiled. A script leaves no state for the next script.
+/// A Lua interpreter, and the scripts that it has compiled. A script cannot leave any state for the next script.
 ///
-/// `@unchecked Sendable`: only one thread uses it at a time, because ``ScriptCache`` lends it to one thread.
+/// `@unchecked Sendable`: ``ScriptCache`` lends an interpreter to only one thread at a time.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// The interpreter's numbers of the scripts that it has compiled, by ``ScriptCode/number``.
+    /// For each compiled script, by its ``ScriptCode/number``, the number that this interpreter has given to it.
     private var functions: [Int: Int32] = [:]
     /// The callbacks for short scripts, which run on an event loop.
     let quick = QuickScriptHost()
@@ -15,7 +15,7 @@ final class Interpreter: @unchecked Sendable {
     /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new generation.
     let generation: Int
 
-    /// The most compiled scripts. If there are more, the interpreter is replaced: scripts cannot be removed singly.
+    /// The most compiled scripts. If there are more, the interpreter is replaced, because it cannot remove any.
     private let functionsMax: Int
     private let bytesMax: Int
 
@@ -39,8 +39,8 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether the interpreter may run further scripts. If garbage or compiled scripts have made it large, it would
-    /// waste memory, and leave less memory for the next script.
+    /// Whether the interpreter may run more scripts. It may not if garbage or compiled scripts take too much of its
+    /// memory, because that memory would be wasted, and the next script would have less.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }
@@ -64,8 +64,8 @@ final class Interpreter: @unchecked Sendable {
     enum End {
         /// The script has replied. The bytes are its encoded reply, and are valid until the next call.
         case replied(UnsafeRawBufferPointer)
-        /// The host's callback has stopped the script. The number is the reason that the callback gave: see
-        /// ``ScriptEnding``.
+        /// A callback has stopped the script. The number is the raw value of the ``ScriptEnding`` that the callback
+        /// returned.
         case ended(Int32)
     }
 
@@ -83,7 +83,7 @@ final class Interpreter: @unchecked Sendable {
         }
     }
 
-    /// Runs a script with the callbacks of ``quick``, which must have been prepared.
+    /// Runs a script with the callbacks of ``quick``. Call ``QuickScriptHost/begin(_:_:generation:client:)`` first.
     /// - Returns: the encoded reply; nil if this interpreter has not compiled the script, or the script was stopped.
     func runQuickly(
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,

@@ -1,7 +1,7 @@
 import CLarderLuaBridge
 import LarderPlatform
 
-/// Collects the functions that a library registers while it is loaded. Stops the library if this takes too long.
+/// Collects the functions that a library registers while its code runs. Stops the code at a time limit.
 ///
 /// Used by only one thread.
 final class LibraryRegistration {
@@ -28,7 +28,7 @@ final class LibraryRegistration {
     var host: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
-            // While a library is being loaded, it must not call commands.
+            // A library must not call commands while its code is being loaded.
             call: { _, _, _, _, _ in ScriptEnding.abandoned.rawValue },
             interrupt: { LibraryRegistration.of($0)?.isTooLong == true ? ScriptEnding.timedOut.rawValue : 0 },
             weigh: { _ in 0 },

@@ -3,8 +3,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Runs the commands that are typical for counters, locks and rate limits on a few entries in memory. Their planners run
-/// all other calls, and those that fail here.
+/// Runs the commands that counters, locks and rate limits typically use, on a few entries in memory. If a call is not
+/// possible here, or fails, nothing is done, and the command's planner must handle the call.
 struct QuickCommands {
     let entries: Update
 
@@ -12,8 +12,8 @@ struct QuickCommands {
     static let keysMax = 8
     private static let valueBytesMax = 64 << 10
 
-    /// The row of a command that can run here; nil for other commands. GET can only be called by scripts: alone, it has a
-    /// faster path.
+    /// Returns the row of a command that can run here; nil for other commands. Only scripts call GET here, because GET
+    /// outside of scripts has a faster path.
     static func row(_ word: ShortWord) -> CommandMetadata? {
         switch word {
         case .set: .set
@@ -34,7 +34,7 @@ struct QuickCommands {
     }
 
     /// Adds a key that the commands may use. Its bytes must stay valid until the commands have run.
-    /// - Returns: false if the key was not added, because it is too long, was added before, or there are too many keys.
+    /// - Returns: false if the key was not added: it is too long, or already added, or there are too many keys.
     func add(_ key: UnsafeRawBufferPointer) -> Bool { entries.count < Self.keysMax && entries.add(key) }
 
     /// Runs a command if its key is one of ``entries``.
@@ -79,7 +79,7 @@ struct QuickCommands {
     ) -> Bool {
         do throws(CommandError) {
             guard let operation = try EntryOperation(name, words) else { return false }
-            // A new deadline copies the value.
+            // Setting a deadline copies the value, so the limit for values applies.
             if case .expire = operation, entries.payload(index)?.count ?? 0 > Self.valueBytesMax { return false }
             answer.kind = LARDER_ANSWER_INTEGER
             answer.integer = try operation.apply(entries, index)

@@ -4,22 +4,22 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The callbacks of a script on the fast path. The script can only call ``QuickCommands`` for keys that it has
-/// declared, and whose entries are in memory. After any other call, none of the script's changes are applied, and the
-/// script starts again on the usual path.
+/// The callbacks of a script on the fast path. The script can only call ``QuickCommands``, only with declared keys, and
+/// only if the keys' entries are in memory. Any other call stops the script: none of its changes are applied, and it
+/// starts again on the usual path.
 ///
-/// It belongs to an interpreter, so only one thread uses it at a time.
+/// Each object belongs to an interpreter, which only one thread uses at a time.
 final class QuickScriptHost {
     let commands = QuickCommands(entries: Update())
     /// The commands that have run, for the statistics. At most `rowsMax` of them are recorded.
     private(set) var rows: [CommandMetadata] = []
-    /// The access rules, and their generation when the user's right to run all ``QuickCommands`` was checked. If the
-    /// rules have changed since, the script starts again on the usual path, which checks each call.
+    /// The access rules, and their generation when it was checked that the user may run all ``QuickCommands``. If the
+    /// rules have changed, the script starts again on the usual path, which checks each call.
     private var access: AccessControl?
     private var generation = 0
     private unowned(unsafe) var engine: Engine?
-    /// When the interpreter first asked whether to continue, in nanoseconds of the monotonic clock; 0 if it has not
-    /// asked yet.
+    /// When the interpreter first called the callback `interrupt`, in nanoseconds of the monotonic clock; 0 if it has
+    /// not yet.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64

@@ -18,7 +18,7 @@ struct ScriptDigest: Hashable, Sendable {
         if let start = bytes.baseAddress {
             SHA1Update(&context, start.assumingMemoryBound(to: UInt8.self), bytes.count)
         }
-        // The three integers of the tuple are contiguous, so they have room for the 20 bytes.
+        // The three integers of the tuple are contiguous, so the 20 bytes fit.
         withUnsafeMutableBytes(of: &digest) { place in
             if let start = place.baseAddress {
                 SHA1Final(start.assumingMemoryBound(to: UInt8.self), &context)
@@ -64,7 +64,7 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// The flags of a script, from its first line (`#!lua flags=no-writes`); or those of a function, from its registration.
+/// The flags that a script declares in its first line (`#!lua flags=no-writes`), or a function when it is registered.
 struct ScriptFlags: Sendable, Equatable {
     /// Whether the source declares flags. If it does, EVAL_RO refuses the script, unless `no-writes` is one of them.
     var isDeclared = false
@@ -73,8 +73,8 @@ struct ScriptFlags: Sendable, Equatable {
 
 /// The source code of a script or a library, which interpreters compile. Immutable.
 struct ScriptCode: Sendable {
-    /// The source. If the first line begins with `#!`, only the line break of that line is kept, so that error messages
-    /// contain the right line numbers.
+    /// The source without a first line that begins with `#!`. The line break of that line is kept, so that error
+    /// messages contain the right line numbers.
     let body: [UInt8]
     let isLibrary: Bool
     /// A number that identifies this code in the process.
@@ -99,9 +99,9 @@ final class Script: Sendable {
     let flags: ScriptFlags
     /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]
-    /// Whether an attempt on the fast path has failed, because the script needs more than ``QuickScriptHost`` supports.
+    /// Whether the script has failed on the fast path, because it needs more than ``QuickScriptHost`` supports.
     let isUnusual = Atomic<Bool>(false)
-    /// When the script was last used, by a counter that increases with each use of any script.
+    /// When the script was last used: the value of a counter that each use of any script increases.
     let lastUse = Atomic<Int>(0)
     /// Whether SCRIPT LOAD has loaded the script, so that it stays in the cache until SCRIPT FLUSH.
     let isLoaded = Atomic<Bool>(false)
@@ -152,8 +152,8 @@ final class Script: Sendable {
             for flag in word.dropFirst("flags=".count).split(separator: ",") {
                 switch flag {
                 case "no-writes": flags.noWrites = true
-                // These flags have no effect: Larder refuses no script because of memory or stale data, and is not a
-                // cluster.
+                // These flags have no effect: Larder never refuses a script for lack of memory or because data is
+                // stale, and has no cluster.
                 case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
                 default: throw CommandError("ERR Unexpected flag in script shebang: \(flag)")
                 }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The cache of scripts, and the interpreters that no thread uses at present.
 ///
-/// A script of EVAL stays in the cache as long as it is among the last ones used. A script of SCRIPT LOAD stays until
-/// SCRIPT FLUSH, if the client that loaded it may run SCRIPT FLUSH.
+/// A script of EVAL stays in the cache while it is among the most recently used scripts. A script of SCRIPT LOAD stays
+/// until SCRIPT FLUSH, if the client that has loaded the script may run SCRIPT FLUSH.
 ///
 /// `@unchecked Sendable`: `lock` guards the scripts and interpreters; the rest is atomic or constant.
 final class ScriptCache: @unchecked Sendable {
@@ -20,7 +20,7 @@ final class ScriptCache: @unchecked Sendable {
     private var evaluatedCount = 0
     private var byteCount = 0
     private var idle: [Interpreter] = []
-    /// The number of SCRIPT FLUSH commands so far. Interpreters that were created before the last one are discarded.
+    /// The number of SCRIPT FLUSH commands so far. Interpreters from before the last of them are discarded.
     private var generation = 0
     /// The running scripts that hold no locks, and can therefore be killed.
     private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]
@@ -38,9 +38,9 @@ final class ScriptCache: @unchecked Sendable {
 
     /// How long a script stays in the cache.
     enum Keeping {
-        /// The script stays while it is among the last ones used. If there is no space, it is not cached.
+        /// The script stays while it is among the most recently used. If there is no space, the script is not cached.
         case ifThereIsRoom
-        /// The script stays while it is among the last ones used. If there is no space, this is an error.
+        /// The script stays while it is among the most recently used scripts. If there is no space, an error is thrown.
         case whileUsed
         case untilFlushed
     }
@@ -52,7 +52,7 @@ final class ScriptCache: @unchecked Sendable {
         return script
     }
 
-    /// Returns the script with a source from the cache, or compiles and adds it. A script with errors is not cached.
+    /// Returns the script with a source from the cache. A missing script is compiled, and added if it has no errors.
     func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
@@ -133,7 +133,7 @@ final class ScriptCache: @unchecked Sendable {
             }
             return (scripts, idle)
         }
-        // Release the scripts and interpreters without holding the lock, because that takes time.
+        // Release the scripts and interpreters only after the lock, because releasing them takes time.
         withExtendedLifetime(previous) {}
     }
 
@@ -178,7 +178,7 @@ final class ScriptCache: @unchecked Sendable {
     }
 
     /// Kills the scripts that run for a long time.
-    /// - Parameter kind: which ones to kill; nil for scripts and functions.
+    /// - Parameter kind: whether to kill scripts or functions; nil for both.
     /// - Returns: the number of scripts and functions that were killed.
     func kill(_ kind: Kind? = nil) -> Int {
         lock.withLock {
@@ -200,11 +200,11 @@ final class ScriptCache: @unchecked Sendable {
     var runningCount: Int { lock.withLock { running.count } }
 }
 
-/// The number of scripts by what happened to them.
+/// Counts of script runs and of what happened to them.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// How many times scripts have started again, because they used keys that they had not declared, or because other
-    /// clients had changed entries that the scripts had read.
+    /// How many times scripts have started again, because they had used undeclared keys, or because other clients had
+    /// changed entries that the scripts had read.
     let repeats = Atomic<Int>(0)
     /// Scripts that were so slow that they started again without locks.
     let longRuns = Atomic<Int>(0)

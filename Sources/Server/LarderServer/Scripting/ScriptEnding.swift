@@ -2,7 +2,7 @@ import Synchronization
 
 /// Why a script was stopped before it has replied.
 enum ScriptEnding: Int32 {
-    /// The attempt was given up, and the script may start again. The ``TransactionRun`` contains the reason.
+    /// The attempt was abandoned, and the script may start again. The ``TransactionRun`` has the reason.
     case abandoned = 1
     case killed, timedOut, tooMuch, tooLongInTransaction
 }

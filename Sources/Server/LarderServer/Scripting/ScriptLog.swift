@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// Writes the log lines of a script, and limits their number. One object is used for one run of the script.
+/// Writes the log lines of a single run of a script, and limits their number.
 struct ScriptLog {
     private let lines: LimitedLines
     private let writer: String
