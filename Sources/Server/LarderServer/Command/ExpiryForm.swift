@@ -11,7 +11,7 @@ struct ExpiryForm: Equatable {
     /// Returns the deadline by the engine's clock, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
     func deadline(_ value: Int64, _ call: some CommandWords, positive: Bool) throws(CommandError) -> Int64 {
-        // Create the error only if it is thrown, because that takes longer than the computation of the deadline.
+        // Creating the error takes longer than computing the deadline, so create it only to throw it.
         func invalid() -> CommandError { CommandError("ERR invalid expire time in '\(call.name)' command") }
         if positive, value <= 0 { throw invalid() }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)

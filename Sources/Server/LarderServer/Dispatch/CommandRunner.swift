@@ -34,7 +34,7 @@ struct CommandRunner {
         var count = 0
         session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
         renewState()
-        // The fast path does not support MONITOR, CLIENT PAUSE, and a low threshold of SLOWLOG.
+        // The fast path does not support MONITOR, CLIENT PAUSE, or a low threshold of SLOWLOG.
         let usesFastPath = session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: session.pendingOutput) } }
@@ -345,7 +345,7 @@ struct CommandRunner {
 
     /// Returns the reason why a command cannot run on this thread now; nil if it can.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
-        // Refuse the command before its database's files are created.
+        // Check this before the database's files are created.
         if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }

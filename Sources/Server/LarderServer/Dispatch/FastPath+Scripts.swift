@@ -3,8 +3,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of EVAL, EVALSHA and FCALL. A script can use it if it has few keys, all their entries are in memory,
-/// and it calls only ``QuickCommands``. Otherwise nothing is changed, and the handler runs the script.
+/// The fast path of EVAL, EVALSHA and FCALL. For scripts with few keys, whose entries are all in memory, and that call
+/// only ``QuickCommands``. For other scripts, nothing is changed, and the handler runs them.
 extension FastPath {
     /// The most arguments that a script on this path may have, including its keys.
     private static let scriptWordsMax = 64

@@ -51,7 +51,7 @@ enum OriginCommand {
 
     /// Converts an EVALSHA command to EVAL if the cache has the script; otherwise returns nil. For EVAL, caches the
     /// script. An origin may not know the digest: it loses its scripts when it restarts, and in a cluster each server
-    /// needs them.
+    /// needs the script.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
     ) -> [[UInt8]]? {

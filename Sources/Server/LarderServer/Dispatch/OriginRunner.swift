@@ -197,9 +197,9 @@ struct OriginRunner {
 
     // MARK: Client-side caching
 
-    /// For a client that tracks keys: after a reply, invalidates those keys whose next change would not be reported, so
-    /// that the client keeps no copies of them. Either the key has changed while it was being read, so its invalidation
-    /// came before the reply. Or the origin sends no invalidations for the key.
+    /// For a client that tracks keys: after a reply, invalidates those of its keys whose next change would not be
+    /// reported. The client then keeps no copies of their values. Either such a key has changed while it was being
+    /// read, so its invalidation came before the reply. Or the origin sends no invalidations for it.
     /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
     private func invalidateUntracked(
         _ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?
@@ -223,8 +223,8 @@ struct OriginRunner {
 
     // MARK: Transactions
 
-    /// Sends the commands of a transaction to the origin, if the origin can run them as a transaction of its own: each
-    /// command must have keys, and must use the selected database.
+    /// Sends a transaction to the origin if the origin can run it. For this, each command must have keys, and must use
+    /// the selected database.
     /// - Returns: nil for all other transactions. These run here, and their commands fail if they need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {

@@ -24,8 +24,8 @@ struct TransactionRunner {
     func run(now: Int64) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Run a long transaction on another thread. Its locks are not held for a shorter time there, but
-            // connections that do not need them are not delayed.
+            // Run a long transaction on another thread. There it does not end sooner, but delays only connections that
+            // need its locks.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || execution.needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true

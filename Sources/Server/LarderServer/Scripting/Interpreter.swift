@@ -7,7 +7,7 @@ import LarderVocabulary
 /// `@unchecked Sendable`: ``ScriptCache`` lends an interpreter to only one thread at a time.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// For each compiled script, by its ``ScriptCode/number``, the number that this interpreter has given to it.
+    /// The compiled scripts: the key is a script's ``ScriptCode/number``, the value its number in this interpreter.
     private var functions: [Int: Int32] = [:]
     /// The callbacks for short scripts, which run on an event loop.
     let quick = QuickScriptHost()
@@ -39,8 +39,8 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether the interpreter may run more scripts. It may not if garbage or compiled scripts take too much of its
-    /// memory, because that memory would be wasted, and the next script would have less.
+    /// Whether the interpreter may run more scripts. It may not if garbage or compiled scripts take too much memory,
+    /// which the next script would lack.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }

@@ -203,8 +203,8 @@ final class ScriptCache: @unchecked Sendable {
 /// Counts of script runs and of what happened to them.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// How many times scripts have started again, because they had used undeclared keys, or because other clients had
-    /// changed entries that the scripts had read.
+    /// How many times scripts have started again. Reasons are undeclared keys, and entries that other clients changed
+    /// after the script had read them.
     let repeats = Atomic<Int>(0)
     /// Scripts that were so slow that they started again without locks.
     let longRuns = Atomic<Int>(0)

@@ -45,8 +45,7 @@ extension Call {
     }
 
     /// Throws if a value of this size must be built on the thread for long values, and the command runs on another
-    /// thread. The thread for long values runs one command at a time, so that only one long value is in memory,
-    /// whatever the number of clients.
+    /// thread. That thread runs one command at a time, so only one long value is in memory.
     ///
     /// In a transaction, ``ChangeContext/admit(_:_:)`` checks this instead.
     private mutating func mayBuild(bytes: Int) throws(CommandError) {

@@ -149,8 +149,8 @@ extension Call {
         return .answered
     }
 
-    /// Tracks a key without an entry for a client with CLIENT TRACKING, so that the client is notified when the value
-    /// is stored, or the lease is released.
+    /// Tracks a key without an entry for a client with CLIENT TRACKING. The daemon then notifies the client when the
+    /// value is stored, or the lease is released.
     /// - Returns: false if the client does not track keys that it reads.
     private func trackAbsent(_ key: Key) -> Bool {
         guard let tracking = session.tracking.client, !tracking.isBroadcast else { return false }

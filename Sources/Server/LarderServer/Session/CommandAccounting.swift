@@ -104,8 +104,8 @@ final class CommandAccounting {
         fastPath.pointee.count = 0
     }
 
-    /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has disabled
-    /// that.
+    /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has sent CLIENT
+    /// NO-LOG ON.
     /// - Parameter word: returns the bytes of one of the command's `count` words.
     func note(
         _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,

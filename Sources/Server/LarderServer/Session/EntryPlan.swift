@@ -30,7 +30,7 @@ enum EntryPlan {
     case change(ChangePlan)
     case transfer(TransferPlan)
     case fetch(FetchWords)
-    /// Call `plan` on a thread where it does not delay other connections, because it processes this many bytes.
+    /// Call `plan` on a thread where it does not delay other connections, because the call processes this many bytes.
     indirect case long(bytes: Int, plan: () throws(CommandError) -> EntryPlan)
 
     /// How ``facts(_:_:reply:)`` finds an entry.
@@ -55,7 +55,7 @@ struct EntryFacts {
 /// A change of entries. It takes effect completely or not at all.
 struct ChangePlan {
     /// Makes the change, and returns the reply. Called with the locks held. If it throws, the error is the reply, and
-    /// what it has changed before is kept.
+    /// the changes that it has already made are kept.
     typealias Body = (inout Update, ChangeContext) throws(CommandError) -> ChangeReply
 
     let keys: [Key]
@@ -94,7 +94,7 @@ struct ChangeContext {
     let long: LargeValue?
     let valueBytesMax: Int
     let thread: ThreadPlacement
-    /// Whether the reads of the sources were already counted, because the check of their total length has read them.
+    /// Whether the reads of the sources are already counted, because the check of their lengths has read them.
     let hasCounted: Bool
 
     /// Throws if an update must not build a value of this many bytes on this thread.

@@ -6,8 +6,8 @@ struct FeedWait {
         let database: Database
         /// When the wait ends, in milliseconds of the monotonic clock.
         let until: Int64
-        /// Set when the command must run again: to the end of the feed when that end is known, to nil if there is a
-        /// change.
+        /// Set when the command must run again. The value is the end of the feed if that was just determined; nil if
+        /// there is a change.
         let news: Awaited<FeedPosition?>
         var waiter: FeedWaiter?
     }

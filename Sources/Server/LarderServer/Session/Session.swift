@@ -10,8 +10,8 @@ import LarderVocabulary
 /// - Replies are sent in the order of the requests.
 /// - A reply that depends on an uncommitted write is held back, and so are all later replies. If the commit fails,
 ///   errors replace the replies that depend on the commit.
-/// - On an event loop, commands do not block. If a command must wait for the disk, a thread that may block gets the
-///   session, and runs this command and the commands after it.
+/// - On an event loop, commands do not block. A command that must wait for the disk moves the session to a thread that
+///   may block. The thread runs this command and the next ones.
 /// - A command that works on whole databases returns its work to the caller. No further command runs until the caller
 ///   has passed the result to ``finish(_:)``.
 ///
@@ -132,8 +132,8 @@ package final class Session: @unchecked Sendable {
         return end - start + last.count
     }
 
-    /// Whether the next command must run on the thread for long values: because it builds a long value, or because it
-    /// is so long that it may have to wait for the disk.
+    /// Whether the next command must run on the thread for long values. It must if it builds a long value, or is so
+    /// long that it may have to wait for the disk.
     var isCommandLong: Bool {
         thread.needsLongThread || command.isPending && commandBytes >= Database.largeValueBytesMin
     }
@@ -292,8 +292,8 @@ package final class Session: @unchecked Sendable {
         noteMode()
     }
 
-    /// Updates the conditions for the fast path. Call it after any change of the connection's rights, modes,
-    /// snapshot, subscriptions, transaction or origin, and after the selection of a database if there are access rules.
+    /// Updates the conditions for the fast path. Call it after any change of the connection's rights, modes, snapshot,
+    /// subscriptions, transaction or origin. If there are access rules, also call it after a database was selected.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let isPlain =

@@ -52,8 +52,8 @@ enum AccessCommands {
         return selectors(rights).reduce(start) { $0 + " (\($1.database): \(commands($1.level)))" }
     }
 
-    /// Returns all users and groups that have rights: first root and the daemon's user, then the users and groups in
-    /// the order of the rules.
+    /// Returns all users and groups that have rights. Root and the daemon's user come first. The others follow in the
+    /// order of the rules.
     private static func subjects(_ server: ServerState) -> [(kind: AccessRule.Kind, name: String, rights: Rights)] {
         let rules = server.access.rules
         var all = Rights()

@@ -40,8 +40,8 @@ enum StringCommands {
     }
 
     /// Stores one value for each key, for SET and its variants.
-    /// - Parameter answer: called with the previous entry of the first key (nil unless the options request it), and
-    ///   with whether the values were stored.
+    /// - Parameter answer: called with the previous entry of the first key, and with whether the values were stored.
+    ///   The entry is nil unless the options request it.
     static func store(
         _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions, _ words: CallWords,
         _ answer: @escaping (Record?, Bool) -> ChangeReply
