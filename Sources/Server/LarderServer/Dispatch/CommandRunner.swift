@@ -5,7 +5,7 @@ import LarderRESP
 
 /// Finds and runs the received commands of a session.
 ///
-/// Has no state of its own, so it costs nothing to create. Used only by the session's owner.
+/// This type has no state, so creating it costs nothing. Used only by the session's owner.
 struct CommandRunner {
     /// The most work that a session may do on a thread that may block, before other sessions get the thread.
     struct Slice {
@@ -100,7 +100,7 @@ struct CommandRunner {
         do throws(ProtocolError) {
             guard try session.parserMemory.pointee.next() else { return .needsInput }
         } catch {
-            // After a violation of the protocol, the start of the next command is unknown.
+            // After a violation of the protocol, the start of the next command is unknown, so close the connection.
             session.replies.error("ERR \(error.message)")
             session.isClosing = true
             return .closing
@@ -156,7 +156,7 @@ struct CommandRunner {
                 session.command.isPending = true
                 return .waiting(until: until)
             }
-            // As in Redis, MONITOR shows EXEC after the commands it ran. Scripts are counted when they end.
+            // As in Redis, MONITOR shows EXEC after the transaction's commands. Scripts are counted when they end.
             if session.transactions.execution == nil, !server.monitors.isEmpty { call.show(spec) }
             if session.transactions.execution?.script == nil { call.noteRun(spec, since: time, failed: false) }
         } catch {

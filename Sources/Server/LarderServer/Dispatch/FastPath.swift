@@ -131,7 +131,7 @@ struct FastPath {
         guard run.count == 0, run.needsDisk, mayBlock else { return (run.count - stops, run.needsDisk) }
         let begin = MonotonicClock.nanoseconds()
         let isDone = replyFromMemory { database, ticket in
-            // If the read fails, the planner of GET runs, whose error is the reply.
+            // If the read fails, the planner of GET reads again, and replies with the error.
             let outcome = try? database.read(keys[0], now: now, .mayBlock, ticket: &ticket) { header, record, _ in
                 replies.pointee.bulk(header.payload(of: record))
             }
@@ -170,7 +170,7 @@ struct FastPath {
                 var end = index + 1
                 while end < keys.count, tier.knowledge(keys[end], now: now, instant: instant) == .kept { end += 1 }
                 let run = UnsafeBufferPointer(rebasing: keys[index..<end])
-                // An entry may have been evicted.
+                // An entry may have been evicted meanwhile: `reply` then stops at its key.
                 index += reply(to: run, now, outputBytesMax, mustExist: true).count
                 if index < end { break requests }
             }

@@ -80,7 +80,7 @@ struct OriginRunner {
         .objectRefcount,
     ]
 
-    /// Requests those keys of a command from the origin whose entries here are not known to be current.
+    /// Requests the keys of a command from the origin, except keys whose entries are known to be current.
     /// - Returns: until when the command must wait, in milliseconds of the monotonic clock; nil if it can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = session.origin.call {

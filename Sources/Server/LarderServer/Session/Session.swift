@@ -330,7 +330,7 @@ package final class Session: @unchecked Sendable {
         endExecution()
     }
 
-    /// Ends the transaction: releases its watches, and sends the messages that had to wait for its reply.
+    /// Ends the transaction: releases its watches, and sends the messages that had to wait until EXEC had replied.
     func endExecution() {
         guard let execution = transactions.execution else { return }
         tracking.caching = nil
