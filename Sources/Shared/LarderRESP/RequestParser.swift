@@ -166,7 +166,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     /// - Returns: false if it is incomplete, or has another form.
     @inline(__always)
     private static func usualWord(
-        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, below lengthMax: Int, _ word: inout UnsafeRawBufferPointer
+        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, below lengthMax: Int,
+        _ word: inout UnsafeRawBufferPointer
     ) -> Bool {
         guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { return false }
         at += 1
