@@ -65,7 +65,7 @@ let benchTargets: [Target] =
             ], path: "Tests/Benchmarks/larderbench",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .testTarget(
-            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "LarderTestSupport", "LarderPlatform"],
+            name: "LarderBenchTests", dependencies: ["larderbench", "LarderTestSupport", "LarderPlatform"],
             path: "Tests/Benchmarks/LarderBenchTests",
             swiftSettings: settings),
     ]
@@ -255,6 +255,8 @@ let package = Package(
             name: "larderaccidents",
             dependencies: ["LarderCrashMachine", "LarderEngine", "larderd", "LarderPlatform", "LarderTestSupport"],
             path: "Tests/larderaccidents", swiftSettings: settings),
+        // The tests run larderd and larderctl, but do not depend on them: they would be compiled again whenever a
+        // program is linked again. `swift test` and `swift build --build-tests` build all programs.
         .testTarget(
             name: "LarderLevelDBTests",
             dependencies: [
@@ -293,31 +295,27 @@ let package = Package(
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "LarderFetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "LarderObserving",
-                "LarderRESP",
-                "LarderTestSupport", "LarderPlatform",
+                "LarderFetching", "Larder", "LarderClient", "LarderObserving", "LarderRESP", "LarderTestSupport",
+                "LarderPlatform",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderBackupTests", dependencies: ["LarderBackup", "LarderPlatform", "LarderTestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderctlTests", dependencies: ["larderctl", "larderd", "LarderTestSupport"], swiftSettings: settings
-        ),
+            name: "LarderctlTests", dependencies: ["larderctl", "LarderTestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderwebTests",
-            dependencies: ["larderd", "larderweb", "LarderPlatform", "LarderServices", "LarderTestSupport"],
+            dependencies: ["larderweb", "LarderPlatform", "LarderServices", "LarderTestSupport"],
             exclude: ["Programs"], swiftSettings: settings),
         .testTarget(
-            name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "larderd", "LarderTestSupport"],
+            name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "LarderTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "LarderSystemTests",
             dependencies: [
                 "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
-                "LarderVocabulary", "larderd", "larderctl", "larderweb", "LarderPlatform",
-                "LarderRESP",
-                "LarderTestSupport",
+                "LarderVocabulary", "LarderPlatform", "LarderRESP", "LarderTestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

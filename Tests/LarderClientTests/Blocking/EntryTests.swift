@@ -1,4 +1,3 @@
-import LarderEngine
 import LarderTestSupport
 import Testing
 
