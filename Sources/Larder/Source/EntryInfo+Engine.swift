@@ -9,9 +9,7 @@ extension EntryInfo {
             rule: header.rule, graceMilliseconds: header.grace ?? rules.grace, databasePolicy: rules.policy,
             codec: header.codec, byteCount: byteCount, readAtMilliseconds: now - ahead)
     }
-}
 
-extension EntryInfo {
     /// The remaining lifetime of a fresh entry.
     var left: TimeToLive {
         timeToLiveMilliseconds.map { .milliseconds($0) } ?? .never

@@ -13,8 +13,8 @@ package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertibl
     package var description: String { message }
 }
 
-// Requests.
 extension ProtocolError {
+    // Requests.
     static let invalidMultibulkLength = ProtocolError("invalid multibulk length")
     static let invalidBulkLength = ProtocolError("invalid bulk length")
     static let unauthenticatedMultibulkLength = ProtocolError("unauthenticated multibulk length")
@@ -29,10 +29,8 @@ extension ProtocolError {
     static func expectedBulk(got byte: UInt8) -> ProtocolError {
         ProtocolError("expected '$', got '\(printable(byte))'")
     }
-}
 
-// Replies.
-extension ProtocolError {
+    // Replies.
     static let tooLongLine = ProtocolError("too long line in reply")
     static let malformedLine = ProtocolError("line of reply does not end in CRLF")
     static let invalidNumber = ProtocolError("invalid number in reply")

@@ -78,9 +78,7 @@ extension Database: LeaseOwner {
     var lastSequence: UInt64 { pipeline.everythingApplied.sequence }
 
     func holderEnded(_ token: UInt64, _ key: Key) { leases.withLeases(key) { $0?.holderEnded(token, key) } }
-}
 
-extension Database {
     /// Answers a caller that fetches a value from its origin if there is no fresh one. The answer is a fresh or stale
     /// value, a lease, or the information that another caller has the lease.
     ///
