@@ -61,7 +61,9 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         context.memory.unregister(shards.all)
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }
+}
 
+extension Database {
     /// Adds to the counters of hits and misses, for reads that are not counted otherwise, or to correct double counts.
     package func noteReads(hits: Int, misses: Int) {
         shards.withLocked(0) { shard in

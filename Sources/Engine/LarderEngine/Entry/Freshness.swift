@@ -32,7 +32,9 @@ package struct FreshnessRules: Hashable, Sendable {
         jitter = settings.jitter
         self.deadBefore = deadBefore
     }
+}
 
+extension FreshnessRules {
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
     /// Returns the state of an entry. **The boundary rule**: an entry is expired if and only if `now >= deadline`. An
@@ -128,6 +130,15 @@ package struct FreshnessRules: Hashable, Sendable {
         }
         return header
     }
+
+    package static func == (left: FreshnessRules, right: FreshnessRules) -> Bool {
+        left.settings == right.settings && left.deadBefore == right.deadBefore && left.purges === right.purges
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(settings)
+        hasher.combine(deadBefore)
+    }
 }
 
 extension Int64 {
@@ -141,16 +152,5 @@ extension Int64 {
     func subtractingClamped(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)
         return overflow ? (other > 0 ? .min : .max) : difference
-    }
-}
-
-extension FreshnessRules {
-    package static func == (left: FreshnessRules, right: FreshnessRules) -> Bool {
-        left.settings == right.settings && left.deadBefore == right.deadBefore && left.purges === right.purges
-    }
-
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(settings)
-        hasher.combine(deadBefore)
     }
 }

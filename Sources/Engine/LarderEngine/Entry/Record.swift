@@ -41,7 +41,9 @@ package struct RecordHeader: Hashable, Sendable {
         self.generation = generation
         self.grace = grace
     }
+}
 
+extension RecordHeader {
     /// The header's length in bytes, with the tags.
     package var byteCount: Int { fixedCount + Int(tagsCount) }
 

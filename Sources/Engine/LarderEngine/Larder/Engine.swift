@@ -179,7 +179,9 @@ package final class Engine: @unchecked Sendable {
 
     /// Whether the engine has not been shut down.
     var isUsable: Bool { stateLock.withLock { !isShutDown } }
+}
 
+extension Engine {
     // MARK: Databases
 
     /// Returns the database with this name. Creates no files; the first write does that, or

@@ -153,7 +153,9 @@ package final class Update: @unchecked Sendable {
         slots.free()
         operations.free()
     }
+}
 
+extension Update {
     /// This update as the only one of a run of ``Executor``.
     @inline(__always)
     var alone: CollectionOfOne<Unmanaged<Update>> { CollectionOfOne(.passUnretained(self)) }
@@ -479,9 +481,7 @@ package final class Update: @unchecked Sendable {
 
     /// The fresh entry of the key at `index`. Counts a hit or a miss.
     package func readRecord(_ index: Int) -> Record? { has(index) ? stored(index) : nil }
-}
 
-extension Update {
     /// The updates that are not in use, kept for reuse.
     private static let idle = Mutex<[Update]>([])
 
