@@ -158,6 +158,23 @@ import Testing
         #expect(try writer.call("PING") == "+PONG\r\n")
     }
 
+    /// The limit for unread messages does not count the client's own replies.
+    @Test(arguments: loops) func aLongReplyDoesNotDisconnectAClientThatTracksKeys(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1m"])
+        let (client, writer) = (try daemon.connect(), try daemon.connect())
+        let value = String(repeating: "v", count: 8 << 20)
+        #expect(try writer.call("SET long \(value)") == "+OK\r\n")
+        #expect(try client.call("HELLO 3").hasPrefix("%"))
+        #expect(try client.call("CLIENT TRACKING ON") == "+OK\r\n")
+        #expect(try client.call("GET other") == "_\r\n")
+        try client.send(["GET", "long"])
+        while try writer.call("CLIENT LIST").firstMatch(of: #/obl=\d{7}/#) == nil { nap() }
+        #expect(try writer.call("SET other 1") == "+OK\r\n")
+        #expect(try client.receive().count > 8 << 20)
+        #expect(try client.receive().starts(with: Array(">2\r\n$10\r\ninvalidate".utf8)))
+        #expect(try client.call("PING") == "+PONG\r\n")
+    }
+
     /// Subscribers that disappear leave no resources in use, and publishers are not delayed.
     @Test(arguments: loops)
     func subscribersThatDisconnectAreCleanedUp(_ threads: Int) throws {

@@ -57,6 +57,8 @@ final class Connection: MonitorReader {
     /// Messages for the client that arrived while another thread owned the session, and their size.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
+    /// The bytes of the messages that were added to the output since it was last empty.
+    private var pushedBytes = 0
     /// The position in the loop's ``MonitorFeed`` up to which lines were taken; nil if the client does not use MONITOR.
     var feedPosition: Int?
     /// Whether the connection is about to be closed, because its client has too many unread messages.
@@ -375,6 +377,7 @@ final class Connection: MonitorReader {
             waitingPushBytes += message.byteCount
         } else {
             takeLines(upTo: .max)
+            pushedBytes += message.byteCount
             session.push(message)
             eventLoop.sendAtEndOfTurn(self)
         }
@@ -383,7 +386,7 @@ final class Connection: MonitorReader {
 
     private func checkUnread() {
         let lines = feedPosition.map { eventLoop.monitorFeed.end - $0 } ?? 0
-        let unread = lines + waitingPushBytes + (isAway ? 0 : session.pendingOutput)
+        let unread = lines + waitingPushBytes + (isAway ? 0 : min(pushedBytes, session.pendingOutput))
         let most = eventLoop.server.settings.subscriberBytesMax.read()
         guard most > 0, unread > most else { return }
         isOverdue = true
@@ -413,6 +416,7 @@ final class Connection: MonitorReader {
         while taken < feed.end, session.pendingOutput < bytesMax {
             taken = feed.read(from: taken) { session.replyMemory.pointee.raw($0) }
         }
+        pushedBytes += taken - position
         feedPosition = taken
     }
 
@@ -464,6 +468,7 @@ final class Connection: MonitorReader {
 
     private func didSend(_ count: Int) {
         session.replyQueue.didSend(count)
+        if session.pendingOutput == 0 { pushedBytes = 0 }
         eventLoop.commandCounter.bytesOut.add(count)
         lastProgress = eventLoop.time
     }
@@ -486,6 +491,7 @@ final class Connection: MonitorReader {
         var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
         isWriting = true
         session.replyQueue.didSend(count)
+        if session.pendingOutput == 0 { pushedBytes = 0 }
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
             let handle = request.pointee.handle
