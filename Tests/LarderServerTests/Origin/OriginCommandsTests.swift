@@ -19,6 +19,35 @@ import Testing
         _ = origin.takeCommands()
     }
 
+    // MARK: Keys
+
+    /// Regression test: the origin accepted such a key, and its entry made the commits of all clients fail.
+    @Test(arguments: ["THROUGH", "BEHIND", "AROUND"])
+    func keysThatAreTooLongAreRefused(_ writing: String) throws {
+        #expect(client("ORIGIN redis://there \(writing)") == Wire.ok)
+        _ = origin.takeCommands()
+        let key = String(repeating: "k", count: Key.bytesMax + 1)
+        let refusal = Wire.error("ERR key is \(Key.bytesMax + 1) bytes long, the longest is \(Key.bytesMax)")
+        let commands = [
+            ["SET", key, "v"], ["MSET", "a", "1", key, "2"], ["GET", key], ["DEL", key], ["INCR", key], ["LLEN", key],
+            ["EVAL", "return 1", "1", key],
+        ]
+        for words in commands { #expect(client(words) == refusal, "\(words[0])") }
+        #expect(client("MULTI") == Wire.ok)
+        #expect(client(["SET", key, "v"]) == "+QUEUED\r\n")
+        #expect(client("EXEC").contains("bytes long"))
+        #expect(origin.takeCommands() == [])
+        let other = server.connect()
+        #expect(other("SELECT 5") == Wire.ok && other("SET a 1") == Wire.ok)
+        let bytes = Array(key.utf8)
+        #expect(throws: LarderError.self) {
+            try bytes.withUnsafeBytes { key in
+                try server.engine.database("5").put(key, payload: key, now: server.engine.now())
+            }
+        }
+        #expect(other("SET b 2") == Wire.ok && other("GET b") == Wire.bulk("2"))
+    }
+
     // MARK: Scripts
 
     @Test(

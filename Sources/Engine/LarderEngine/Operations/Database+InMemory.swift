@@ -168,6 +168,11 @@ extension Database {
         durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
+        guard key.count <= Key.bytesMax else {
+            throw LarderError(
+                .invalidArgument, "the key is \(key.count) bytes long, the longest is \(Key.bytesMax)",
+                operation: "update", database: name)
+        }
         let hash = hash ?? Key.hash(key)
         let shard = shards[Shard.index(hash)]
         shard.lock.lock()

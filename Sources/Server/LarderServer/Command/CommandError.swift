@@ -17,6 +17,10 @@ struct CommandError: Error, Equatable {
     static let syntax = CommandError("ERR syntax error")
     static let notAnInteger = CommandError("ERR value is not an integer or out of range")
 
+    static func tooLongKey(_ count: Int) -> CommandError {
+        CommandError("ERR key is \(count) bytes long, the longest is \(Key.bytesMax)")
+    }
+
     static func arity(_ name: String) -> CommandError {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }

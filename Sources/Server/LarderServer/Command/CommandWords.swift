@@ -31,9 +31,7 @@ extension CommandWords {
 
     func key(_ index: Int) throws(CommandError) -> Key {
         let bytes = bytes(index)
-        guard bytes.count <= Key.bytesMax else {
-            throw CommandError("ERR key is \(bytes.count) bytes long, the longest is \(Key.bytesMax)")
-        }
+        guard bytes.count <= Key.bytesMax else { throw .tooLongKey(bytes.count) }
         return Key(bytes)
     }
 

@@ -60,9 +60,7 @@ extension Call {
         var places: [Key: Int] = [:]
         var (keys, writes): ([Key], [Write?]) = ([], [])
         func add(_ bytes: [UInt8], _ write: Write?) throws(CommandError) {
-            guard bytes.count <= Key.bytesMax else {
-                throw CommandError("ERR key is \(bytes.count) bytes long, the longest is \(Key.bytesMax)")
-            }
+            guard bytes.count <= Key.bytesMax else { throw .tooLongKey(bytes.count) }
             let key = Key(bytes)
             if let place = places[key] {
                 writes[place] = write
