@@ -35,6 +35,33 @@ import Testing
         #expect(try call.call("GETBIT b \(8 * Self.end)") == ":1\r\n")
     }
 
+    /// A transaction starts again if it must build a long value. Its commands are counted, and shown to MONITOR, once.
+    @Test func aTransactionThatStartsAgainIsCountedOnce() throws {
+        let server = try InProcessServer()
+        defer { server.stop() }
+        let (call, monitor) = (try server.connect(), try server.connect())
+        #expect(try call.call("SET text x") == Wire.ok)
+        #expect(try monitor.call("MONITOR") == Wire.ok)
+        let commands = [
+            ["STRLEN", "text"], ["INCR", "text"], ["EVAL", "return 1", "0"], ["SETRANGE", "long", "\(Self.end)", "x"],
+        ]
+        _ = try call.call("MULTI")
+        for words in commands { #expect(try call.call(words) == Array("+QUEUED\r\n".utf8)) }
+        #expect(try call.call("EXEC").hasPrefix("*4"))
+        #expect(try call.call("PING end") == Wire.bulk("end"))
+        var shown: [String] = []
+        while shown.last?.contains("\"PING\"") != true {
+            shown.append(String(decoding: try monitor.receive(), as: UTF8.self))
+        }
+        for name in ["STRLEN", "INCR", "EVAL", "SETRANGE"] {
+            #expect(shown.count { $0.contains("\"\(name)\"") } == 1, "\(name): \(shown)")
+        }
+        let info = try call.call("INFO commandstats")
+        #expect(info.contains("cmdstat_strlen:calls=1,"), "\(info)")
+        #expect(info.firstMatch(of: #/cmdstat_incr:calls=1,.*failed_calls=1\b/#) != nil, "\(info)")
+        #expect(try call.call("INFO errorstats").contains("errorstat_ERR:count=1\r"))
+    }
+
     /// Only the thread for long values builds them, for any command.
     @Test(arguments: [
         "SETRANGE k \(end) x", "SETBIT k \(8 * end) 1", "BITFIELD k SET u8 \(8 * end) 1", "APPEND long x",

@@ -133,7 +133,7 @@ extension Call {
         guard !server.monitors.isEmpty, let spec else { return }
         show(spec)
         if session.record.isUnlogged.load(ordering: .relaxed) { return }
-        for line in host.shown { server.monitors.show(line, except: nil) }
+        run?.shown += host.shown
     }
 
     private func error(_ ending: ScriptEnding, _ script: Script) -> CommandError {

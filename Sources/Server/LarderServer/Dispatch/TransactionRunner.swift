@@ -105,6 +105,8 @@ struct TransactionRunner {
         } else {
             session.replyQueue.hold(attempt.regions, ticket)
         }
+        for note in attempt.notes { note() }
+        for line in attempt.shown { server.monitors.show(line, except: session.unseenLines) }
         session.sendPublished()
         guard let work = attempt.work else { return nil }
         session.command.waitsForWork = true
@@ -207,6 +209,10 @@ struct TransactionRunner {
         /// The index of the first command that has not run.
         var next = 0
         var work: DeferredWork?
+        /// Adds the commands to the statistics. Called only if the attempt is applied.
+        var notes: [() -> Void] = []
+        /// The lines for clients that use MONITOR.
+        var shown: [[UInt8]] = []
     }
 
     private func attempt(
@@ -227,6 +233,7 @@ struct TransactionRunner {
             let run = TransactionRun(plan, update)
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
+            attempt.shown = run.shown
             update = run.update
             attempt.needsLongThread = run.needsLongThread
             attempt.needsScriptThread = run.needsScriptThread
@@ -263,8 +270,12 @@ struct TransactionRunner {
                 failure = error
             }
             if failure != nil || command.row.flags.contains(.runsScript), run.mustBeginAgain { return }
-            if let failure { call.fail(failure) }
-            call.noteRun(command.row, since: begin, failed: failure != nil)
+            if let failure { session.replies.error(failure.bytes) }
+            let nanoseconds = MonotonicClock.nanoseconds() - begin
+            attempt.notes.append { [failure] in
+                if let failure { server.errors.count(failure.bytes) }
+                session.accounting.note(command.row, nanoseconds, failure != nil, command.count) { command[$0] }
+            }
             if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { call.show(command.row) }
             attempt.regions.append(start..<(session.replyQueue.position))
         }

@@ -127,7 +127,7 @@ struct Call: CommandWords {
         let line = Monitors.line(
             now: now, database: database.name, address: "unix:\(server.socketPath)", count: count
         ) { secrets.contains($0) ? CommandMetadata.redacted : bytes($0) }
-        server.monitors.show(line, except: session.modes.isSilent || session.isClosing ? session.id : nil)
+        if let run { run.shown.append(line) } else { server.monitors.show(line, except: session.unseenLines) }
     }
 
     // MARK: Waiting

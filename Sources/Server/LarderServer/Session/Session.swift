@@ -57,6 +57,9 @@ package final class Session: @unchecked Sendable {
     /// How log lines name the client: the user's name, and the client's number.
     var logName: String { "\(record.known.user) (client \(id))" }
 
+    /// The client that must not get lines of MONITOR, because it cannot receive anything now; nil for none.
+    var unseenLines: Int64? { modes.isSilent || isClosing ? id : nil }
+
     /// - Parameters:
     ///   - counter: the counter of the session's loop; nil for a session without a loop.
     ///   - pushes: the queue of messages for the session's loop; nil for a session without a loop.

@@ -162,6 +162,8 @@ final class TransactionRun {
     private(set) var isOutdated = false
     /// The commands that scripts have called, for the statistics. They count only if the attempt is applied.
     var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []
+    /// The lines for clients that use MONITOR. They are sent only if the attempt is applied.
+    var shown: [[UInt8]] = []
     /// The longest record, in bytes, that a script may read while it runs without locks. Nil if the script runs with
     /// locks, because it can then read only the keys of the plan.
     private let loadedBytesMax: Int?
