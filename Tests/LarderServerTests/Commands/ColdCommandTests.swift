@@ -50,6 +50,18 @@ import Testing
         return limits
     }
 
+    /// Their values are too long for an event loop.
+    @Test func pipelinedReadsOfManyBytesCountEachKeyOnce() throws {
+        let server = try InProcessServer()
+        defer { server.stop() }
+        let client = try server.connect()
+        let value = String(repeating: "v", count: 100_000)
+        #expect(try client.call("SET k \(value)") == Wire.ok)
+        for _ in 0..<3 { try client.send(["MGET"] + Array(repeating: "k", count: 20)) }
+        for reply in try client.receive(3) { #expect(reply.count > 2_000_000) }
+        #expect(try client.call("INFO stats").contains("keyspace_hits:60\r"))
+    }
+
     @Test("a pipeline that needs the disk moves to another thread only once")
     func aPipelineThatReadsTheDiskChangesThreadsOnce() throws {
         let slices = Slices()

@@ -26,6 +26,23 @@ import Testing
         #expect(fixture.client("SET k w") == Wire.ok)
     }
 
+    @Test(arguments: [
+        "GET a", "MGET a b", "EXISTS a", "STRLEN a", "DUMP a", "TAGS a", "LCS a b", "MEMORY USAGE a", "TTL a",
+    ])
+    func queuedWritesCanBeReadInTransactions(_ line: String) throws {
+        let fixture = try OriginFixture("BEHIND")
+        #expect(fixture.client("SET a one") == Wire.ok)
+        #expect(fixture.client("SELECT 0.outbox") == Wire.ok)
+        let alone = fixture.client(line)
+        #expect(!alone.hasPrefix("-"), "\(alone)")
+        for other in [line, "SET a two"] {
+            #expect(fixture.client("MULTI") == Wire.ok)
+            #expect(fixture.client(other) == "+QUEUED\r\n")
+            let reply = fixture.client("EXEC")
+            #expect(other == line ? reply == Wire.array(alone) : reply.contains("-ORIGIN"), "\(other): \(reply)")
+        }
+    }
+
     @Test func aWriteIsAcknowledgedAndDeliveredLater() throws {
         let fixture = try OriginFixture("BEHIND")
         #expect(fixture.client("SET a one") == Wire.ok)

@@ -13,7 +13,7 @@ extension Call {
             // Leave long values to another thread, where copying them does not delay other connections.
             let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
             if !isFresh { replies.pointee.null() }
-        case .read(let index, let reply): try read(index, reply)
+        case .read(let index, let reply): try replyToRead(index, reply)
         case .facts(let index, let lookup, let reply):
             let facts = try facts(index, lookup)
             try reply(facts, rules, &replies.pointee)
@@ -92,7 +92,7 @@ extension Call {
         return found
     }
 
-    private mutating func read(
+    private mutating func replyToRead(
         _ index: Int, _ reply: EntryPlan.Reply<UnsafeRawBufferPointer>
     ) throws(CommandError) {
         let replies = session.replyMemory
@@ -346,7 +346,8 @@ extension Call {
         let loading = loading == .none && server.notifier.needsPrevious ? .records : loading
         if let run {
             try checkHasNoOrigin()
-            try checkIsNoOutbox()
+            // Reads are allowed in an outbox, as they are outside of transactions.
+            if spec?.flags.contains(.write) ?? true { try checkIsNoOutbox() }
             var result: Result?
             try run.update(database, keys) { (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading != .none)
