@@ -142,7 +142,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         var count = 0
         let isSet = end >= 8 && text.loadUnaligned(as: UInt64.self) == Self.setHead
         let (head, name) = isSet ? (Self.setHead, Self.setName) : (Self.getHead, Self.getName)
-        let bytesMax = limits.bulkBytesMax
+        let (keyMax, valueMax) = (min(999, limits.bulkBytesMax), min(9999, limits.bulkBytesMax))
         // The shortest request has 17 bytes: 13 up to the key's header, and 4 for the header `$0` CR LF.
         while count < min(keys.count, ends.count), end - at >= 13 + 4 {
             guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == head,
@@ -151,10 +151,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
                 text.load(fromByteOffset: at + 12, as: UInt8.self) == ASCII.lineFeed
             else { break }
             var next = at + 13
-            guard Self.usualWord(text, &next, end, below: min(1000, bytesMax + 1), &keys[count]) else { break }
-            if isSet {
-                guard Self.usualWord(text, &next, end, below: min(10_000, bytesMax + 1), &values[count]) else { break }
-            }
+            guard Self.usualWord(text, &next, end, keyMax, &keys[count]) else { break }
+            if isSet, !Self.usualWord(text, &next, end, valueMax, &values[count]) { break }
             at = next
             ends[count] = at
             count += 1
@@ -166,13 +164,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     /// - Returns: false if it is incomplete, or has another form.
     @inline(__always)
     private static func usualWord(
-        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, below lengthMax: Int,
+        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, _ lengthMax: Int,
         _ word: inout UnsafeRawBufferPointer
     ) -> Bool {
         guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { return false }
         at += 1
         let length = usualNumber(text, &at, end)
-        guard length >= 0, length < lengthMax, end - at >= length + 2,
+        guard length >= 0, length <= lengthMax, end - at >= length + 2,
             text.loadUnaligned(fromByteOffset: at + length, as: UInt16.self) == lineEnd
         else { return false }
         word = UnsafeRawBufferPointer(start: text + at, count: length)

@@ -50,6 +50,9 @@ protocol CommitOwner: AnyObject, Sendable {
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
     private let journal: CommitJournal
+    // Copies, because reading them from the other objects would count references, for every write.
+    private let trigger: CheckpointTrigger
+    private let pendingBytesMax: Int
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
     /// The highest sequence number that ever failed. For units with higher numbers, no failure need be searched for.
@@ -78,6 +81,8 @@ package final class CommitPipeline: @unchecked Sendable {
     init(context: LarderContext, journal: CommitJournal, owner: any CommitOwner) {
         self.context = context
         self.journal = journal
+        trigger = journal.trigger
+        pendingBytesMax = context.options.pendingBytesMax
         self.owner = owner
     }
 
@@ -179,8 +184,8 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Whether so many bytes wait for a commit, or to be written to LevelDB, that writers should wait.
     package var isCongested: Bool {
-        pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
-            || journal.trigger.isFull() && journal.refusal("write") == nil
+        pendingBytes.load(ordering: .relaxed) > pendingBytesMax
+            || trigger.isFull() && journal.refusal("write") == nil
     }
 
     /// Returns the error for writes if the journal's files were removed or replaced, or if the journal is full and

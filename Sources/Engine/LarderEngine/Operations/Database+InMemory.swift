@@ -122,6 +122,7 @@ extension Database {
         origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
     ) -> (count: Int, needsDisk: Bool) {
         if ForkGuard.isForked { return (0, false) }
+        let bytesMax = context.options.pinnedBytesMin
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: keys.count) { hashes in
             for index in keys.indices {
                 let hash = Key.hash(keys[index])
@@ -131,29 +132,38 @@ extension Database {
             for index in keys.indices {
                 shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
             }
-            for index in keys.indices where payloads == nil {
-                let end = shards.withLocked(hashes[index]) { shard -> (count: Int, needsDisk: Bool)? in
-                    var ticket = CommitTicket.none
-                    let continues: Bool
-                    switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
-                    case .unknown: return (index, true)
-                    case .unavailable, .unreadable: return (index, false)
-                    case .absent: continues = body(index, ticket, nil)
-                    case .fresh(let header, let record, let entry):
-                        if record.count >= context.options.pinnedBytesMin { return (index, false) }
-                        use(entry, shard, &ticket)
-                        continues = body(index, ticket, header.payload(of: record))
+            var end = (count: keys.count, needsDisk: false)
+            guard let payloads else {
+                for index in keys.indices {
+                    let continues = shards.withLocked(hashes[index]) { shard -> Bool in
+                        var ticket = CommitTicket.none
+                        var payload: UnsafeRawBufferPointer?
+                        switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
+                        case .unknown:
+                            end = (index, true)
+                            return false
+                        case .fresh(let header, let record, let entry) where record.count < bytesMax:
+                            use(entry, shard, &ticket)
+                            payload = header.payload(of: record)
+                        case .absent: break
+                        case .unavailable, .unreadable, .fresh:
+                            end.count = index
+                            return false
+                        }
+                        if body(index, ticket, payload) { return true }
+                        end.count = index + 1
+                        return false
                     }
-                    return continues ? nil : (index + 1, false)
+                    if !continues { return end }
                 }
-                if let end { return end }
+                return end
             }
-            for (index, payload) in (payloads ?? UnsafeBufferPointer(start: nil, count: 0)).enumerated() {
+            for (index, payload) in payloads.enumerated() {
                 let stored = try? put(keys[index], hash: hashes[index], payload: payload, now: now, origin: origin)
                 guard let stored else { return (index, false) }
                 if !body(index, stored, nil) { return (index + 1, false) }
             }
-            return (keys.count, false)
+            return end
         }
     }
 

@@ -99,10 +99,11 @@ extension CommandWords {
 struct RequestWords: CommandWords {
     let arguments: RequestArguments
     let now: Int64
-    unowned(unsafe) let engine: Engine
+    /// Without reference counting, which would cost more than most commands.
+    let clock: Unmanaged<EngineTime>
 
     var count: Int { arguments.count }
     var name: String { String(decoding: bytes(0), as: UTF8.self) }
-    var timeAhead: Int64 { engine.clockOffsetMilliseconds }
+    var timeAhead: Int64 { clock._withUnsafeGuaranteedRef { $0.offsetMilliseconds } }
     func bytes(_ index: Int) -> UnsafeRawBufferPointer { arguments[index] }
 }

@@ -37,8 +37,8 @@ struct SetOptions {
     /// The most by which a lifetime is shortened at random, in percent. With nil, the database's jitter applies, but
     /// only to lifetimes that follow the database's policy.
     private(set) var jitter: Int?
-    /// The tokens of the leases with which the client has computed the values, one per key; empty without leases.
-    private(set) var tokens: [UInt64] = []
+    /// The tokens of the leases with which the client has computed the values, one per key; nil without leases.
+    private(set) var tokens: [UInt64]?
     private var tags: Tags?
     /// Whether the new entry has the tags of the previous one, even if its lifetime is new.
     private var keepsTags = false
@@ -60,12 +60,12 @@ struct SetOptions {
     }
 
     /// Returns the deadline rule of the new entry; nil if the deadline has already passed. Then nothing is stored.
-    func rule(_ previous: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
+    func rule(_ previous: Record?, _ rules: @autoclosure () -> FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
-        case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
+        case .governed: jitter == nil ? .governed : rules().settings.rule(nil, jitter: jitter, now: now)
         case .until(let deadline):
             deadline > now ? .own(now + Jitter.shortened(deadline - now, by: jitter ?? 0)) : nil
-        case .policy(let policy): rules.settings.rule(policy, jitter: jitter ?? 0, now: now)
+        case .policy(let policy): rules().settings.rule(policy, jitter: jitter ?? 0, now: now)
         case .keep: previous?.header.rule ?? .governed
         }
     }
@@ -79,7 +79,7 @@ struct SetOptions {
 
     /// Whether all leases of the call are still valid; true for a call without leases. Marks valid leases as completed.
     private func holdsLeases(_ update: Update) -> Bool {
-        for (index, token) in tokens.enumerated() {
+        for (index, token) in (tokens ?? []).enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
         }
         return true
@@ -87,12 +87,12 @@ struct SetOptions {
 
     /// Returns the previous entry from which the value at `index` takes its lifetime or tags; nil if it takes nothing.
     private func kept(_ update: Update, _ index: Int) -> Record? {
-        keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
+        keepsAny ? update.kept(index, isRefresh: tokens != nil) : nil
     }
 
     /// Whether ``store(_:_:in:)`` supports the options. It supports those that locks and rate limits use.
     var isSimple: Bool {
-        guard !returnsPrevious, !keepsAny, tags == nil, tokens.isEmpty else { return false }
+        guard !returnsPrevious, !keepsAny, tags == nil, tokens == nil else { return false }
         switch condition {
         case .none, .absent, .present: return true
         case .value: return false
@@ -176,7 +176,7 @@ struct SetOptions {
         }
         keepsTags = words.keepsTags
         if let index = words.tokenIndex {
-            for position in 0..<keyCount { tokens.append(try call.token(index + position)) }
+            tokens = try (index..<index + keyCount).map { (index) throws(CommandError) in try call.token(index) }
         }
         switch words.lifetime {
         case nil: break

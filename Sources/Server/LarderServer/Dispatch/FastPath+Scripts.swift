@@ -14,7 +14,7 @@ extension FastPath {
             number <= min(QuickCommands.keysMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
-            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !server.engine.pipeline.isCongested
+            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !server.pipeline.isCongested
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
@@ -43,7 +43,7 @@ extension FastPath {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(server.engine, server.access, generation: session.rights.generation, client: session.id)
+            quick.begin(session.clock, server.access, generation: session.rights.generation, client: session.id)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)

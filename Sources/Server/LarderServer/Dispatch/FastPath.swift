@@ -215,7 +215,7 @@ struct FastPath {
     private func fetch(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let (key, replies) = (arguments[1], session.replyMemory)
         guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil,
-            let options = try? FetchWords(RequestWords(arguments: arguments, now: now, engine: server.engine))
+            let options = try? FetchWords(RequestWords(arguments: arguments, now: now, clock: .passUnretained(session.clock)))
         else { return false }
         return replyFromMemory { database, ticket in
             database.readInMemory(key, now: now, ticket: &ticket) { entry in
@@ -279,11 +279,11 @@ struct FastPath {
         guard quick.add(arguments[1]) else { return false }
         quick.entries.origin.client = session.id
         let replies = session.replyMemory
-        let words = RequestWords(arguments: arguments, now: now, engine: server.engine)
+        let words = RequestWords(arguments: arguments, now: now, clock: .passUnretained(session.clock))
         let isDone = replyFromMemory { database, ticket in
             database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
                 var answer = larder_script_answer()
-                guard quick.call(words, &answer) != nil else { return false }
+                guard quick.call(word, row, words, &answer) else { return false }
                 replies.pointee.reply(answer)
                 return true
             }

@@ -91,7 +91,7 @@ enum OriginCommand {
     /// unchanged.
     private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
         let options = try SetOptions(call)
-        guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens.isEmpty,
+        guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens == nil,
             options.codec == .raw
         else {
             throw CommandError(

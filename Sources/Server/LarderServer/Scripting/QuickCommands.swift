@@ -38,19 +38,19 @@ struct QuickCommands {
     func add(_ key: UnsafeRawBufferPointer) -> Bool { entries.count < Self.keysMax && entries.add(key) }
 
     /// Runs a command if its key is one of ``entries``.
-    /// - Returns: the command that has run; nil if nothing was done, so that its planner must run.
-    func call(_ words: some CommandWords, _ answer: inout larder_script_answer) -> CommandMetadata? {
-        guard words.count >= 2 else { return nil }
-        let name = ShortWord(words.bytes(0))
-        guard let row = Self.row(name), let index = entries.index(of: words.bytes(1)) else { return nil }
+    /// - Parameter row: the command's row, which ``row(_:)`` returned for its name.
+    /// - Returns: false if nothing was done, so that the command's planner must run.
+    @inline(__always)
+    func call(
+        _ name: ShortWord, _ row: CommandMetadata, _ words: some CommandWords, _ answer: inout larder_script_answer
+    ) -> Bool {
+        guard words.count >= 2, let index = entries.index(of: words.bytes(1)) else { return false }
         entries.origin.tag = row.tag.rawValue
-        let isDone =
-            switch name {
-            case .get: get(index, words, &answer)
-            case .set: set(index, words, &answer)
-            default: apply(name, index, words, &answer)
-            }
-        return isDone ? row : nil
+        switch name {
+        case .get: return get(index, words, &answer)
+        case .set: return set(index, words, &answer)
+        default: return apply(name, index, words, &answer)
+        }
     }
 
     private func get(_ index: Int, _ words: some CommandWords, _ answer: inout larder_script_answer) -> Bool {

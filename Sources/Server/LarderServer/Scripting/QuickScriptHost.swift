@@ -17,7 +17,7 @@ final class QuickScriptHost {
     /// rules have changed, the script starts again on the usual path, which checks each call.
     private var access: AccessControl?
     private var generation = 0
-    private unowned(unsafe) var engine: Engine?
+    private var clock: Unmanaged<EngineTime>?
     /// When the interpreter first called the callback `interrupt`, in nanoseconds of the monotonic clock; 0 if it has
     /// not yet.
     private var begin: Int64 = 0
@@ -28,8 +28,8 @@ final class QuickScriptHost {
     /// - Parameters:
     ///   - generation: the ``AccessControl/generation`` in which the user may run all ``QuickCommands``.
     ///   - client: the client that is recorded with the script's changes.
-    func begin(_ engine: Engine, _ access: AccessControl, generation: Int, client: Int64) {
-        self.engine = engine
+    func begin(_ clock: EngineTime, _ access: AccessControl, generation: Int, client: Int64) {
+        self.clock = .passUnretained(clock)
         self.access = access
         self.generation = generation
         rows.removeAll(keepingCapacity: true)
@@ -71,9 +71,10 @@ final class QuickScriptHost {
         _ words: UnsafePointer<larder_script_word>, _ count: Int, _ answer: inout larder_script_answer
     ) -> Bool {
         guard access?.generation.load(ordering: .acquiring) == generation else { return false }
-        guard let engine else { return false }
-        let words = ScriptWords(words: words, count: count, now: commands.entries.now, engine: engine)
-        guard let row = commands.call(words, &answer) else { return false }
+        guard let clock else { return false }
+        let words = ScriptWords(words: words, count: count, now: commands.entries.now, clock: clock)
+        let name = ShortWord(words.bytes(0))
+        guard let row = QuickCommands.row(name), commands.call(name, row, words, &answer) else { return false }
         if rows.count < Self.rowsMax { rows.append(row) }
         return true
     }

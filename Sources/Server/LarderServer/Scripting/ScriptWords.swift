@@ -7,10 +7,11 @@ struct ScriptWords: CommandWords {
     let words: UnsafePointer<larder_script_word>
     let count: Int
     let now: Int64
-    unowned(unsafe) let engine: Engine
+    /// Without reference counting, which would cost more than most commands.
+    let clock: Unmanaged<EngineTime>
 
     var name: String { String(decoding: bytes(0), as: UTF8.self) }
-    var timeAhead: Int64 { engine.clockOffsetMilliseconds }
+    var timeAhead: Int64 { clock._withUnsafeGuaranteedRef { $0.offsetMilliseconds } }
 
     func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         precondition(index >= 0 && index < count, "no such word")

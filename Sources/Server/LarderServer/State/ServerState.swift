@@ -6,6 +6,8 @@ import Synchronization
 /// The state that all connections of a server share. Thread-safe.
 package final class ServerState: Sendable {
     package let engine: Engine
+    /// The engine's pipeline. Reading it from the engine would count references to the engine, for every write.
+    let pipeline: CommitPipeline
     package let limits: Limits
     package let standardDatabase: Database
     let scanCursors: ScanCursors
@@ -78,6 +80,7 @@ package final class ServerState: Sendable {
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
         self.engine = engine
+        pipeline = engine.pipeline
         self.limits = limits
         self.socketPath = socketPath
         self.socketAccess = socketAccess
@@ -142,7 +145,7 @@ package final class ServerState: Sendable {
     }
 
     /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
-    var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
+    var isCongested: Bool { pipeline.isCongested || pubsub.isCongested }
 
     /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
     func noteAttention() {
