@@ -8,8 +8,7 @@ import LarderPlatform
 final class ChangeListener: TopicListener, @unchecked Sendable {
     let buffer: ChangeBuffer
     let topics: [Topic]
-    /// The channel for the whole database. The channel of a key has this name followed by a colon and the key.
-    private let channel: [UInt8]
+    private let channels: ChangeChannels
     private let near: NearCache?
     private let socketPath: String
     private let lock = Lock()
@@ -22,20 +21,18 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
 
     init(_ keys: Keys, of database: DatabaseStore, max: Int, socketPath: String) {
         buffer = ChangeBuffer(max: max)
-        let channels = ChangeChannels(database.name)
-        channel = channels.all
+        channels = ChangeChannels(database.name)
         near = database.near
         self.socketPath = socketPath
         topics =
             switch keys {
-            case .key(let key): [.channel(channel), .channel(channels.of(key))]
-            case .prefix(let prefix): [.channel(channel), .pattern(channels.pattern(prefix: prefix))]
+            case .key(let key): [.channel(channels.all), .channel(channels.of(key))]
+            case .prefix(let prefix): [.channel(channels.all), .pattern(channels.pattern(prefix: prefix))]
             }
     }
 
     func take(_ message: TopicMessage) {
-        guard message.channel.count > channel.count else { return takeForAll(message.payload) }
-        let key = Array(message.channel.dropFirst(channel.count + 1))
+        guard let key = channels.key(in: message.channel) else { return takeForAll(message.payload) }
         near?.invalidate([key])
         switch message.payload {
         case Array("stored".utf8): buffer.add(.stored, key: key)

@@ -155,7 +155,7 @@ import Testing
 
     @Test func theNameOfAChangeChannelIsParsed() {
         func parse(_ text: String) -> String? {
-            ChangeChannel.parse(Array(text.utf8)).map { "\($0.database) \(String(decoding: $0.key, as: UTF8.self))" }
+            ChangeChannels.parse(Array(text.utf8)).map { "\($0.database) \(String(decoding: $0.key, as: UTF8.self))" }
         }
         #expect(parse("__change@0__:k") == "0 k")
         #expect(parse("__change@a__b__:k:__:l") == "a__b k:__:l")

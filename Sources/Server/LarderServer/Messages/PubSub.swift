@@ -52,7 +52,7 @@ final class PubSub: @unchecked Sendable {
 
     /// Adds a subscription that the connection does not have yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
-        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
+        if kind != .shardChannel, ChangeChannels.isOne(name) { countChangeTopic(name, 1) }
         switch kind {
         case .channel: channels.add(name, subscriber)
         case .shardChannel: shardChannels.add(name, subscriber)
@@ -69,7 +69,7 @@ final class PubSub: @unchecked Sendable {
     }
 
     func remove(_ subscriber: Subscriber, from name: [UInt8], _ kind: Kind) {
-        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, -1) }
+        if kind != .shardChannel, ChangeChannels.isOne(name) { countChangeTopic(name, -1) }
         switch kind {
         case .channel: channels.remove(name, subscriber)
         case .shardChannel: shardChannels.remove(name, subscriber)
@@ -133,7 +133,7 @@ final class PubSub: @unchecked Sendable {
         _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return }
         let matching = patternLock.withLock { patterns }.filter {
-            ChangeChannel.isOne($0.key) && $0.value.glob.matches(channel)
+            ChangeChannels.isOne($0.key) && $0.value.glob.matches(channel)
         }
         for (name, pattern) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             pattern.audience.send(.message(pattern: name, channel: channel, payload), from: nil)

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// Publishes changes of entries to the channels of ``ChangeChannel`` while these have subscribers. Unlike keyspace
+/// Publishes changes of entries to the channels of ``ChangeChannels`` while these have subscribers. Unlike keyspace
 /// notifications, this needs no setting, and the messages contain the kind of the change instead of a command's name.
 ///
 /// Thread-safe: immutable.
@@ -17,7 +17,7 @@ final class ChangePublisher: EntryObserver {
     private func listen(_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) {
         if isLast { return engine.observation.remove(self) }
         if isFirst { engine.observation.add(self, .prefix([]), in: nil) }
-        guard let (name, key) = ChangeChannel.parse(name) else { return }
+        guard let (name, key) = ChangeChannels.parse(name) else { return }
         engine.observation.watch(key, in: name)
     }
 
@@ -45,11 +45,11 @@ final class ChangePublisher: EntryObserver {
     }
 
     private func publish(_ kind: String, _ key: [UInt8], _ database: Database) {
-        pubsub.publishChange(ChangeChannel.entry(database.name, key), Array(kind.utf8))
+        pubsub.publishChange(ChangeChannels(database.name).of(key), Array(kind.utf8))
     }
 
     private func publish(_ kind: String, _ tag: [UInt8] = [], of database: Database) {
-        pubsub.publishChange(ChangeChannel.database(database.name), Array(kind.utf8) + tag)
+        pubsub.publishChange(ChangeChannels(database.name).all, Array(kind.utf8) + tag)
     }
 
     private func publish(_ kind: String, _ database: Database) { publish(kind, of: database) }
