@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// Bytes that may be text: a key or a value.
 struct BytesReport: Encodable {
     /// The bytes as text; nil if they are not UTF-8, or if a value contains control characters.

@@ -1,5 +1,6 @@
 import LarderClient
 import LarderJSONCoding
+import LarderPlatform
 
 /// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion, and a change of an
 /// entry's policy, also names a key. A purge repeats the database's name as a confirmation.

@@ -1,0 +1,45 @@
+/// Converts bytes to hexadecimal digits and back.
+package enum HexText {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    package static func text(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// Returns the bytes; nil if the text is not hexadecimal.
+    package static func bytes(_ text: String) -> [UInt8]? {
+        let digits = text.utf8.map(digit)
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0) }
+    }
+
+    fileprivate static func digit(_ letter: UInt8) -> UInt8? {
+        switch letter {
+        case 0x30...0x39: letter - 0x30
+        case 0x41...0x46: letter - 0x41 + 10
+        case 0x61...0x66: letter - 0x61 + 10
+        default: nil
+        }
+    }
+}
+
+/// Decodes percent-encoded bytes (`%HH`) in addresses.
+package enum PercentEncoding {
+    /// Replaces each `%HH` by its byte.
+    /// - Returns: nil if a `%` is not followed by two hexadecimal digits.
+    package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var rest = text.makeIterator()
+        while let byte = rest.next() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.next().flatMap(HexText.digit), let low = rest.next().flatMap(HexText.digit) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+}
