@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// An error that LevelDB or this module reports: the kind, a text, the operation, the directory, and the key if there
 /// is one.
 ///
@@ -91,5 +93,17 @@ extension LevelDBError: CustomStringConvertible {
         }
         let shown = String(text)
         return key.count > describedKeyBytes ? "\(shown)… (\(key.count) bytes)" : shown
+    }
+}
+
+extension LevelDBError {
+    /// Creates the error for a system call that has just failed, from `errno`: `.notFound` for ENOENT, otherwise
+    /// `.ioError`.
+    init(systemCall: String, operation: String, path: String) {
+        let number = errno
+        self.init(
+            code: number == ENOENT ? .notFound : .ioError,
+            message: "\(systemCall): \(SystemErrorText.of(number))",
+            operation: operation, path: path)
     }
 }
