@@ -131,7 +131,7 @@ DEFECTS = [
         r"LarderEngineTests\.SweepTests",
     ),
     Defect(
-        "a policy that is not durable yet removes entries", ENGINE + "Entry/RemovalRules.swift",
+        "a policy that is not durable yet removes entries", ENGINE + "Entry/Freshness.swift",
         "return durable.map { $0.freshness(header, now: now) == .gone } ?? true",
         "return PLANTED || durable.map { $0.freshness(header, now: now) == .gone } ?? true",
         r"LarderEngineTests\.CheckpointTests/aFailedPolicyChangeAfterACheckpointExpiresNothing",

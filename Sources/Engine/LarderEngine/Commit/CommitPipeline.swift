@@ -1,6 +1,27 @@
 import LarderPlatform
 import Synchronization
 
+/// The commits for which the reply to a command has to wait: those of the command's writes, and those of uncommitted
+/// entries that the command has read. A ticket covers all commit units up to `sequence`.
+package struct CommitTicket: Hashable, Comparable, Sendable {
+    package let sequence: UInt64
+
+    /// - Parameter sequence: the sequence of a ticket that was passed on as a number.
+    @inlinable package init(sequence: UInt64) { self.sequence = sequence }
+
+    /// Nothing to wait for.
+    @inlinable package static var none: CommitTicket { CommitTicket(sequence: 0) }
+
+    // Inlined, because other modules compare tickets for each command.
+    @inlinable package static func == (left: CommitTicket, right: CommitTicket) -> Bool {
+        left.sequence == right.sequence
+    }
+
+    @inlinable package static func < (left: CommitTicket, right: CommitTicket) -> Bool {
+        left.sequence < right.sequence
+    }
+}
+
 /// An observer that is notified when commits are decided. Its functions are called on the committing thread, must
 /// return quickly and must not block.
 package protocol CommitObserver: AnyObject, Sendable {
@@ -463,5 +484,33 @@ package final class CommitPipeline: @unchecked Sendable {
             return self.thread
         }
         thread?.join()
+    }
+}
+
+/// The commit units that failed, so that their writers can get the error later. Not thread-safe: its owner guards it.
+struct CommitFailures {
+    /// The maximum number of ranges that are kept; the oldest are dropped. A range contains commit units that failed
+    /// together.
+    static let rangesMax = 256
+
+    private var ranges: [(range: ClosedRange<UInt64>, error: LarderError)] = []
+    /// Units up to here may have failed in a range that was dropped.
+    private var forgottenUpTo: UInt64 = 0
+
+    mutating func add(_ range: ClosedRange<UInt64>, _ error: LarderError) {
+        ranges.append((range, error))
+        guard ranges.count > Self.rangesMax else { return }
+        forgottenUpTo = ranges.removeFirst().range.upperBound
+    }
+
+    /// Returns the error of a decided unit (committed or failed); nil if it was committed. If the unit's range may have
+    /// been dropped, returns an error even if the unit was committed. This is allowed, unlike acknowledging a lost
+    /// write.
+    func error(of sequence: UInt64) -> LarderError? {
+        if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
+        guard sequence <= forgottenUpTo else { return nil }
+        return LarderError(
+            .commitFailed, "it is unknown whether this commit failed, because too many failed since then",
+            operation: "commit")
     }
 }

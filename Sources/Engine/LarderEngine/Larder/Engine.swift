@@ -1,4 +1,7 @@
 import LarderPlatform
+// Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
+// interface.
+@_exported import LarderVocabulary
 
 /// An open larder: a directory of named databases.
 ///
