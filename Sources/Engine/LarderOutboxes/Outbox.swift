@@ -1,4 +1,5 @@
 import LarderEngine
+import Synchronization
 
 /// The outbox of a database: writes that Larder has acknowledged and still has to deliver, for example to the
 /// database's origin. A companion database stores them durably, and ``index`` lists them in memory.
@@ -145,5 +146,31 @@ package final class Outbox: Sendable {
     package func discard() throws(LarderError) {
         _ = try database.purge(.all(counting: false))
         index.removeAll()
+    }
+}
+
+/// The counters of deliveries, for the command INFO. Thread-safe.
+package final class OutboxCounts: Sendable {
+    package let delivered = Atomic<Int>(0)
+    /// The number of delivery attempts that were not the first one of their write.
+    package let retried = Atomic<Int>(0)
+    /// The number of delivery attempts that the origin rejected, and of entries that cannot be delivered.
+    package let refused = Atomic<Int>(0)
+    /// The number of writes that were dropped because the origin has a newer value.
+    package let superseded = Atomic<Int>(0)
+}
+
+/// The retry back-off for outbox deliveries: the time between a failed attempt and the next one.
+package enum RetryBackoff {
+    /// The shortest back-off, in milliseconds, before randomization.
+    package static let shortest: Int64 = 100
+    /// The longest back-off, in milliseconds.
+    package static let longest: Int64 = 30_000
+
+    /// Returns the back-off in milliseconds. It doubles with each failure, up to ``longest``. A random part of at most
+    /// half of it is then subtracted, so that retries do not happen all at once.
+    package static func rest(after failures: Int) -> Int64 {
+        let most = min(longest, shortest << Int64(min(failures, 16)))
+        return Int64.random(in: (most / 2)...most)
     }
 }
