@@ -1,6 +1,12 @@
 import LarderEngine
 import LarderModelCoding
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 extension LarderError {
     /// Returns the same error with the name of the caller's operation instead of the engine's "update" or "get".
     func during(_ operation: String) -> LarderError {
@@ -34,4 +40,11 @@ extension LarderError {
             operation: "get", database: database, key: key.description,
             underlying: CodingProblem.underlying(error))
     }
+}
+
+// Without this conformance, Foundation's `localizedDescription` of an error would not contain its `description`.
+
+extension LarderError: LocalizedError {
+    /// The error in words, as `description`.
+    public var errorDescription: String? { description }
 }
