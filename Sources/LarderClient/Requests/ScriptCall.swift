@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderRESP
 
 /// A validated call of a script: its requests and the decoding of its reply. A value type.
@@ -80,6 +81,29 @@ struct ScriptCall: Sendable {
             return try Result(scriptReply: reply)
         } catch {
             throw LarderClientError(.decode, error.description, operation: "EVALSHA", underlying: error)
+        }
+    }
+}
+
+/// The SHA-1 digests by which servers identify scripts, as returned by a server. They are the same for all servers.
+///
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
+final class ScriptDigests: @unchecked Sendable {
+    static let shared = ScriptDigests()
+
+    /// The maximum number of digests. If there are more, all are dropped. A program has fewer scripts, unless it writes
+    /// arguments into their text.
+    private static let most = 1_000
+
+    private let lock = Lock()
+    private var digests: [Script: String] = [:]
+
+    func digest(of script: Script) -> String? { lock.withLock { digests[script] } }
+
+    func note(_ digest: String, of script: Script) {
+        lock.withLock {
+            if digests.count >= Self.most { digests.removeAll() }
+            digests[script] = digest
         }
     }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// An error of LarderClient.
 ///
 /// Programs compare `code`, the kind of the error. `message` describes the problem and, if there is one, the remedy.
@@ -119,4 +125,11 @@ extension LarderClientError: CustomStringConvertible {
         if let key { text += ", key '\(key)'" }
         return text + ": " + message
     }
+}
+
+// Foundation shows errors by `localizedDescription`, which does not use `description`.
+
+extension LarderClientError: LocalizedError {
+    /// The same text as ``description``.
+    public var errorDescription: String? { description }
 }
