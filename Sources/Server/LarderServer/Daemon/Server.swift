@@ -1,6 +1,8 @@
 import CLarderUV
 import LarderEngine
 import LarderPlatform
+// Makes the module LarderServices available to users of this module: the log, the service manager, and socket access.
+@_exported import LarderServices
 
 /// The daemon as a library. It serves a larder on a Unix-domain socket until it is stopped.
 package enum Server {

@@ -1,2 +1,0 @@
-// Makes the module LarderServices available to users of this module: the log, the service manager, and socket access.
-@_exported import LarderServices
