@@ -1,5 +1,11 @@
 import LarderVocabulary
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// The errors of calls that fetch, in addition to those of the cache and of the origin's closure.
 public struct FetchError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
@@ -80,4 +86,11 @@ extension FetchError {
             "the origin failed and is retried in \(milliseconds) ms at the earliest; "
                 + "there is no value to serve until then", name)
     }
+}
+
+// Foundation shows errors by `localizedDescription`, which does not use `description`.
+
+extension FetchError: LocalizedError {
+    /// The description of the error.
+    public var errorDescription: String? { description }
 }

@@ -257,3 +257,46 @@ package final class FlightTable: @unchecked Sendable {
         try result.get()
     }
 }
+
+/// The errors of failed fetches, by key, until the back-off of the key ends. At most 1024 errors.
+struct RecentFailures {
+    private static let most = 1024
+    private var failures: [FetchName: (error: any Error, until: Int64)] = [:]
+
+    /// - Parameters:
+    ///   - until: the end of the back-off in milliseconds, by the same clock as `now`.
+    mutating func note(_ error: any Error, _ name: FetchName, until: Int64, now: Int64) {
+        if failures.count >= Self.most { failures = failures.filter { now < $0.value.until } }
+        if failures.count >= Self.most { failures = [:] }
+        failures[name] = (error, until)
+    }
+
+    /// Removes a key's error. Called after its closure has returned a value.
+    mutating func forget(_ name: FetchName) { if !failures.isEmpty { failures[name] = nil } }
+
+    func error(_ name: FetchName, now: Int64) -> (any Error)? {
+        failures[name].flatMap { now < $0.until ? $0.error : nil }
+    }
+}
+
+// A closure that returns an optional may make Swift infer an optional as the model type itself. A nil model then means
+// that the origin has no value.
+
+private protocol OptionalModel {
+    static var nothing: Self { get }
+    var isNothing: Bool { get }
+}
+
+extension Optional: OptionalModel {
+    fileprivate static var nothing: Self { nil }
+    fileprivate var isNothing: Bool { self == nil }
+}
+
+/// Returns the value that a closure returned; nil if the model is an optional and the value is its nil.
+package func withoutNil<Value>(_ value: Value?) -> Value? {
+    guard let value, (value as? any OptionalModel)?.isNothing ?? false else { return value }
+    return nil
+}
+
+/// Returns `.some(nil)`, the nil of the model itself, if the model type is an optional; nil for other types.
+package func nothing<Value>(of type: Value.Type) -> Value? { (type as? any OptionalModel.Type)?.nothing as? Value }

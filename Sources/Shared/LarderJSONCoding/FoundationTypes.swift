@@ -198,9 +198,32 @@ func foundationDecode<Value: Decodable>(
     return try decoder.decode(type, from: data)
 }
 
-extension UnreadableDepth {
+/// Checks whether a text, which may be malformed, nests too deeply for any JSON reader.
+private enum UnreadableDepth {
+    /// Whether more than 512 brackets are open at some point. Brackets in strings are not counted.
+    static func isReached(in text: UnsafeRawBufferPointer) -> Bool {
+        var depth = 0
+        var index = 0
+        while index < text.count {
+            switch text[index] {
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                if depth > DocumentIndex.depthMax { return true }
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            case UInt8(ascii: "\""):
+                index += 1
+                while index < text.count, text[index] != UInt8(ascii: "\"") {
+                    index += text[index] == UInt8(ascii: "\\") ? 2 : 1
+                }
+            default: break
+            }
+            index += 1
+        }
+        return false
+    }
+
     /// Like ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
-    fileprivate static func isReached(inWideText data: Data) -> Bool {
+    static func isReached(inWideText data: Data) -> Bool {
         let encodings: [String.Encoding] = [
             .utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian,
         ]
