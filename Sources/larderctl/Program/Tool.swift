@@ -6,6 +6,16 @@ import LarderPlatform
 
 /// The program.
 enum Tool {
+    /// The words of the command line after the program's name, as bytes: `CommandLine.arguments` would change keys and
+    /// values that are not UTF-8.
+    static var words: [[UInt8]] {
+        (0..<Int(CommandLine.argc)).dropFirst().compactMap { index in
+            CommandLine.unsafeArgv[index].map { text in
+                Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+            }
+        }
+    }
+
     /// Runs one command line. Writes errors to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
         // If the command line cannot be parsed, the word `--json` in it decides whether errors are written as JSON.

@@ -4,4 +4,4 @@ import LarderClient
 import LarderPlatform
 
 guard StandardDescriptors.fill() else { exit(ExitCode.inputOutput.rawValue) }
-exit(Tool.run(ProcessArguments.words).rawValue)
+exit(Tool.run(Tool.words).rawValue)

@@ -1,4 +1,5 @@
 import LarderClient
+import LarderPlatform
 
 extension Verb {
     static let purge: Verb = Verb(
@@ -28,14 +29,14 @@ extension Verb {
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
         case (nil, nil):
             let client = try context.connect()
-            if arguments.options["--yes"] == nil, Question.canBeAsked {
+            if arguments.options["--yes"] == nil, canAsk {
                 let name = context.options.database ?? "0"
                 let shown = "database '\(printableKey(name.utf8))'"
                 // If this user must not list databases, ask anyway, because the database may exist.
                 if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
                     return leave("\(shown) does not exist: nothing to purge", context)
                 }
-                guard Question.isAnsweredWithYes("Empty the \(shown)?") else {
+                guard isAnsweredWithYes("Empty the \(shown)?") else {
                     return leave("nothing was removed", context)
                 }
             }
@@ -84,5 +85,14 @@ extension Verb {
             context.output.line("OK")
         }
         return .done
+    }
+
+    /// Whether standard input and standard error are terminals, so that a user can answer.
+    private static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+
+    /// Asks a question and waits for a line. Returns true only for the answers y and yes, ignoring case.
+    private static func isAnsweredWithYes(_ text: String) -> Bool {
+        Output.standardError(text + " [y/N] ")
+        return ["y", "yes"].contains(readLine()?.lowercased())
     }
 }

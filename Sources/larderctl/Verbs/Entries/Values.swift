@@ -1,6 +1,32 @@
 import LarderClient
 
 extension Verb {
+    static let get: Verb = Verb(
+        name: "get", synopsis: "KEY",
+        summary: "print an entry's value",
+        details: """
+            Prints the value's bytes unchanged. On a terminal, a line break follows, and control characters are shown as
+            \\x1b, unless --raw is given.
+            With --json: {"key":…,"found":true,"value":…}. A value that is not UTF-8 text is {"base64":"…"}.
+            Exits with 1 and prints nothing if the key has no fresh entry.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let key = arguments.words[0]
+        let value = try context.connect().bytes(forKey: key)
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("key", .bytes(key)), ("found", .bool(value != nil)), ("value", value.map { .bytes($0) } ?? .null),
+                ]))
+        } else if let value {
+            context.output.value(value)
+        }
+        return value == nil ? .notFound : .done
+    }
+}
+
+extension Verb {
     static let set: Verb = Verb(
         name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…",
         summary: "store an entry",
@@ -37,5 +63,25 @@ extension Verb {
         }
         guard let word, word != Array("-".utf8) else { return try Input.standardInput() }
         return word
+    }
+}
+
+extension Verb {
+    static let del: Verb = Verb(
+        name: "del", synopsis: "KEY…",
+        summary: "remove entries, all at once",
+        details: """
+            Prints the number of removed entries; with --json: {"removed":…}.
+            Exits with 1 if there were none.
+            """,
+        argumentCount: 1...1_000_000
+    ) { arguments, context in
+        let removed = try context.connect().remove(arguments.words)
+        if context.options.json {
+            context.output.json(.object([("removed", .integer(Int64(removed)))]))
+        } else {
+            context.output.line("\(removed)")
+        }
+        return removed == 0 ? .notFound : .done
     }
 }
