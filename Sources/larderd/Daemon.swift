@@ -22,7 +22,7 @@ enum Daemon {
         }
         switch options.action {
         case .help:
-            Output.write(Help.text)
+            Output.write(help)
             return Output.finish(ExitCode.done)
         case .version:
             Output.write("larderd \(Version.text)\n")
@@ -37,6 +37,25 @@ enum Daemon {
         case .check(let name): return Output.finish(Check.run(name, options))
         case .serve: return serve(options, socket, service)
         }
+    }
+
+    /// The text of `larderd --help`.
+    private static var help: String {
+        """
+        larderd \(Version.text): \(DaemonHelp.summary).
+
+        usage: \(DaemonHelp.synopsis.joined(separator: "\n       "))
+
+        \(DaemonOption.helpText)
+
+        \(DaemonHelp.values.joined(separator: "\n"))
+
+        \(DaemonHelp.signals.joined(separator: "\n"))
+
+        exit codes:
+        \(DaemonHelp.exitCodes.map { "  \($0.code)  \($0.meaning)" }.joined(separator: "\n"))
+
+        """
     }
 
     private static func serve(
