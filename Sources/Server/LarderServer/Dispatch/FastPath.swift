@@ -214,8 +214,8 @@ struct FastPath {
     /// Runs `FETCH` if the entry is fresh, in memory, and not yet due for a refresh.
     private func fetch(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let (key, replies) = (arguments[1], session.replyMemory)
-        guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil,
-            let options = try? FetchWords(RequestWords(arguments: arguments, now: now, clock: .passUnretained(session.clock)))
+        let words = RequestWords(arguments: arguments, now: now, clock: .passUnretained(session.clock))
+        guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil, let options = try? FetchWords(words)
         else { return false }
         return replyFromMemory { database, ticket in
             database.readInMemory(key, now: now, ticket: &ticket) { entry in
