@@ -145,7 +145,7 @@ public final class RedisCacheOrigin: CacheOrigin {
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
         /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current while
         /// the server can report changes. The epoch ends when a stamp is no longer current, or in ``originLost(_:)``.
-        /// These stamps may not show the loss of a single hash slot, but ``originLost(_:)`` is called then too.
+        /// If a server loses a single hash slot, its stamp may stay current, but ``originLost(_:)`` is called then too.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
         /// Whether any server has ever been connected or has failed.
@@ -161,7 +161,7 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        /// Returns the number of the current epoch; nil if no server reports changes and one has been tried.
+        /// Returns the number of the current epoch; nil if a server has been tried and none reports changes.
         func epoch(isCurrent: (OriginStamp) -> Bool, isAnyTrusted: @autoclosure () -> Bool) -> UInt64? {
             lock.withLock {
                 if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
@@ -194,7 +194,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func originFailed(_ reason: String) { lock.withLock { isTried = true } }
 
-        // Nothing to do: the loss has ended the epoch, so the server's entries must be verified again in any case.
+        // Nothing to do: the epoch ended when the server was lost, so all entries must be verified again in any case.
         func originRecovered(_ server: String) {}
     }
 }

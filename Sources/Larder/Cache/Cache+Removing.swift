@@ -140,9 +140,9 @@ extension Cache {
 
     /// Runs the background work of all databases of the larder now. Removes the files of purged databases. Also
     /// removes, in batches of at most 512, the expired entries that an index of deadlines lists as due. An entry is
-    /// listed after its deadline: later by at most a 64th of its lifetime or about a second, whichever is longer. The
-    /// index has only entries that are in LevelDB and have a lifetime of less than a day. A scan every six hours finds
-    /// the other expired entries, and `removeExpired()` finds them at once.
+    /// due some time after its deadline and grace: at most a 64th of its lifetime, or about a second if that is longer.
+    /// The index has only entries that are in LevelDB and have a lifetime of less than a day. A scan every six hours
+    /// finds the other expired entries, and `removeExpired()` finds them at once.
     /// - Returns: the number of entries that were swept.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

@@ -287,8 +287,8 @@ public struct OriginMoment: Hashable, Sendable {
 
     private static let last = Atomic<UInt64>(0)
 
-    /// Returns the moment after all notifications so far. Call it in the code that receives the origin's notifications
-    /// and its confirmations of writes, in the order of their arrival.
+    /// Returns the moment after all notifications so far. Call it in the code that receives, in the order of their
+    /// arrival, the origin's notifications and its confirmations of writes.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
     /// Returns a new moment, after all earlier ones.

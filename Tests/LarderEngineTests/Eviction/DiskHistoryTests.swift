@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of a random history under a disk limit, with all threads running. Another thread measures the files
-/// continuously.
+/// Tests of a random history under a disk limit, with the engine's background threads running. A thread of the test
+/// measures the files continuously.
 @Suite(.timeLimit(.minutes(20))) struct DiskHistoryTests {
     private static let largest = 2 << 20
 
     /// Returns the maximum disk usage in bytes, plus the longest value twice: once in the journal and once in LevelDB's
-    /// memory.
+    /// log.
     private static func bound(_ limit: Int) -> Int {
         DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes + 2 * largest
     }
@@ -95,7 +95,7 @@ import Testing
             $0.backgroundMaintenance = true
             $0.memoryBytes = 1 << 20
         }
-        // With a larger limit the history has no purges; otherwise the larder would never reach the limit.
+        // Purge only under the smallest limit: purges would keep the larder below a larger one.
         var history = History(random: SeededGenerator(seed: testSeed()), purges: limit <= 16 << 20)
         let sampler = DiskSampler(larder.path)
         for round in 0..<rounds {

@@ -13,7 +13,7 @@ package final class DaemonProcess {
     ///   - options: in addition to `--dir` and `--socket`.
     ///   - place: the directory for `larder` and `socket`; nil for a new one.
     ///   - wrapper: a command that starts the rest of its command line, such as `["prlimit", "--fsize=1000"]`.
-    ///   - faults: the faults for its calls on the larder's files.
+    ///   - faults: the faults to inject into the daemon's calls on the larder's files.
     ///   - passing: the descriptor passed as descriptor 3.
     ///   - ready: the text of the log line to wait for.
     package init(

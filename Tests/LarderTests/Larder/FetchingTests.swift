@@ -34,8 +34,8 @@ import Testing
         }
     }
 
-    /// Repeats a call with a short hard timeout until the origin was called and its call was cancelled. Each call must
-    /// throw. On a busy machine, the timeout may be reached before the origin is called.
+    /// Runs `body`, which must throw after a short hard timeout. Repeats it until the origin was called, because on a
+    /// busy machine, the timeout may be reached earlier. Then waits until the calls of the origin were cancelled.
     private func timesOut(_ body: () async throws -> Void) async {
         let calls = origin.calls
         repeat { await fails(.timeout, body) } while origin.calls == calls && !Task.isCancelled

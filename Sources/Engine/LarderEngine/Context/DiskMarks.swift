@@ -13,7 +13,7 @@ import LarderLevelDB
 /// takes at most twice ``checkpointBytes`` plus one value, because writers block at that size. The tables of a merge
 /// take at most ``mergeBytes``. So all files together take at most ``peakBytes``.
 package struct DiskThresholds: Hashable, Sendable {
-    /// The size of the journal that starts a checkpoint.
+    /// The size of the journal at which a checkpoint starts.
     package let checkpointBytes: Int
     package let low: Int
     package let high: Int
@@ -35,8 +35,8 @@ package struct DiskThresholds: Hashable, Sendable {
     package static let databaseBytesMin = 4 << 20
 
     /// - Parameters:
-    ///   - limit: in bytes; at least ``larderBytesMin``, or ``databaseBytesMin`` without a journal.
-    ///   - asked: the size of the journal that starts a checkpoint if there is no limit.
+    ///   - limit: the disk limit in bytes; at least ``larderBytesMin``, or ``databaseBytesMin`` without a journal.
+    ///   - asked: the size of the journal at which a checkpoint would start without a disk limit.
     ///   - hasJournal: whether the journal counts towards the limit.
     package init(limit: Int, checkpointBytes asked: Int, hasJournal: Bool) {
         checkpointBytes = Self.checkpointBytes(asked, limit: limit)
@@ -64,7 +64,7 @@ package struct DiskThresholds: Hashable, Sendable {
     /// Returns the size of ``ReserveFile`` in bytes: enough to reopen a LevelDB, which then writes its log to a table.
     package static func heldReserveBytes(limit: Int) -> Int { min(6 << 20, max(1 << 20, limit / 16)) }
 
-    /// Returns the size of the journal that starts a checkpoint: as requested, but at most a 32nd of the limit.
+    /// Returns the size of the journal at which a checkpoint starts: as `asked`, but at most a 32nd of the limit.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }
 

@@ -55,7 +55,7 @@ extension Database {
         }
     }
 
-    /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
+    /// Replaces the current epoch with an empty one. Called only if there are files, with `openLock` held.
     /// - Returns: the previous store, still open; nil if there was nothing to remove, or the store could not be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         let opening = DatabaseOpening(database: self)
@@ -63,11 +63,11 @@ extension Database {
             do throws(LarderError) {
                 try opening.openCurrentEpoch()
             } catch {
-                // A damaged database can still be purged. So can a database that cannot be opened for another reason,
-                // such as a full disk, if POINTER can be read. Files of a newer Larder cannot be purged.
+                // A damaged database can still be purged. If POINTER can be read, so can a database whose opening
+                // failed because of an I/O error, such as a full disk. Files of a newer Larder cannot be purged.
                 let pointer = try? files.readPointer()
                 guard error.code == .damaged || error.code == .io && pointer != nil else { throw error }
-                // Keep the settings in POINTER, even if they were unknown before.
+                // If the database's settings are still unknown, adopt those that POINTER contains.
                 if let pointer { adoptIfUnknown(pointer) }
             }
         }
@@ -85,7 +85,7 @@ extension Database {
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
         context.disposalQueue.clear(report: context.report)
-        // A checkpoint may free space of the journal, which this database no longer needs.
+        // This database no longer needs its entries in the journal, so a checkpoint may free space.
         try? checkpointer.checkpoint()
     }
 

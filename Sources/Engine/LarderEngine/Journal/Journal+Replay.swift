@@ -3,9 +3,9 @@ import LarderPlatform
 extension Journal {
     /// Visits every valid commit group, in order.
     ///
-    /// May be called at the start, and later while no frame of this process was lost. Writes nothing. The valid groups
-    /// are always those appended first; the report contains where they end and why. If it contains damage, appending
-    /// fails until ``setAside(_:to:)`` was called.
+    /// May be called at the start, and later as long as no frame of this process was lost. Writes nothing. The valid
+    /// groups are always those appended first; the report contains where they end and why. If the report contains
+    /// damage, appending fails until ``setAside(_:to:)`` was called.
     /// - Parameter known: the last sequence (number of a commit unit) up to which everything is in LevelDB. If the
     ///   journal begins later, its first segments are missing, which is damage too. Without this parameter, missing
     ///   first segments are not detected.
@@ -53,7 +53,7 @@ extension Journal {
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)
-            // Ignore segments without a valid header. The next segment uses the name of the first one.
+            // Ignore segments without a valid header. The next new segment takes the number of the first ignored one.
             segments.removeAll { segment in pass.headerless.contains { $0 === segment } }
             if let first = pass.headerless.first { nextNumber = first.number }
         }

@@ -19,11 +19,11 @@ struct JournalReplay {
     private(set) var newerVersion: (segment: UInt64, version: UInt32)?
     /// The valid length of each undamaged segment.
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
-    /// Segments that a machine failure has restored after their removal: the header of a later segment records that no
-    /// segment precedes it.
+    /// Removed segments that exist again after a machine failure. They are detected by the header of a later segment,
+    /// which records that no segment precedes it.
     private(set) var stale: [JournalSegment] = []
-    /// Segments at the end that have neither a valid header nor frames, the lowest number first: the machine failed
-    /// while they were created.
+    /// Segments at the end that have neither a valid header nor frames, because the machine failed while they were
+    /// created. Ordered by number, ascending.
     private(set) var headerless: [JournalSegment] = []
 
     private struct Item {
@@ -75,8 +75,8 @@ struct JournalReplay {
         if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
     }
 
-    /// Reports damage if the journal ends before the last synced sequence. Neither a crash nor a machine failure causes
-    /// that.
+    /// Reports damage if the journal ends before the last synced sequence. Neither a crash nor a machine failure can
+    /// lose synced groups.
     private mutating func requireSynced() {
         guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
         let missing =
@@ -100,7 +100,7 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // Report the cut even if the file is empty, because it is unknown what the file contained before.
+            // Report a cut even if the file is empty now, because it is unknown what the file contained.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no valid header and no groups")

@@ -11,7 +11,7 @@ struct BatchPart {
     /// The last key before the missing part, apart from ignored keys. If the missing part begins within an entry whose
     /// key is readable, the key of that entry.
     private var lower: [UInt8]?
-    /// Whether the entry with the key `lower` is incomplete, and so also lost.
+    /// Whether the missing part begins within the entry with the key `lower`, so that this entry is lost too.
     private var isLowerLost = false
     /// The entry in which the missing part begins: its key, and the offset at which it would end; nil if unknown.
     private var cut: (key: [UInt8], end: Int)?

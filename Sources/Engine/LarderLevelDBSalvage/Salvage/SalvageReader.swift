@@ -122,8 +122,8 @@ package final class SalvageReader {
 
     private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
 
-    /// Whether a lost version of the current key may be newer than all versions that were read. It cannot be if,
-    /// in every gap, all lost versions are older than one of the read versions.
+    /// Whether a lost version of the current key may be newer than all versions that were read. Returns
+    /// false if, in every gap that contains the key, all lost versions are older than one of the read versions.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }
@@ -177,9 +177,9 @@ package final class SalvageReader {
     /// Oldest first.
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
-        // Logs with synced content must exist if they are not older than the required log. If it is unknown which log
-        // is required, only those newer than all existing logs must exist: the content of an older one may be in a
-        // table.
+        // Logs with synced content are wanted unless they are older than the required log. If it is unknown which log
+        // is required, add only those with higher numbers than all existing logs: the content of a missing log with a
+        // lower number may be in a table.
         let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
         for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
         if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderRESP
 
 /// The table of all commands: each row of the catalog, and the function that runs the command. To add a command, add
-/// its row to the catalog. If the command uses entries, write a planner, otherwise a handler, and add it to a
-/// dictionary of this table.
+/// its row to the catalog. Write a planner if the command only uses the entries of keys in its arguments, otherwise a
+/// handler. Add the function to a dictionary of this table.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
     typealias Planners = [CommandMetadata: CommandSpec.Planner]

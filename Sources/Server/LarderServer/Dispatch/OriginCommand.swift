@@ -49,9 +49,9 @@ enum OriginCommand {
         self = .other(words: call.allWords, keys: names)
     }
 
-    /// Converts an EVALSHA command to EVAL if the cache has the script; otherwise returns nil. For EVAL, caches the
-    /// script. An origin may not know the digest: it loses its scripts when it restarts, and in a cluster each server
-    /// needs the script.
+    /// Converts an EVALSHA command to EVAL if `scripts` has the script; otherwise returns nil. Adds the script of an
+    /// EVAL command to `scripts`. An origin may not know the digest: it loses its scripts when it restarts, and each
+    /// server of a cluster needs the script.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
     ) -> [[UInt8]]? {

@@ -105,7 +105,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Collects the deadlines of all existing entries.
-    /// - Parameter start: the time at which watching began. Entries that had expired before are ignored.
+    /// - Parameter start: the time at which watching began. Entries that expired before that time are ignored.
     private func scan(from start: Int64) {
         for database in engine.databases {
             do throws(LarderError) {
@@ -136,7 +136,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Reports once that there are more deadlines than the limit. The caller holds `lock`.
+    /// Reports once that there are more deadlines than can be watched. The caller holds `lock`.
     private func noteFull() {
         guard let tooMany else { return }
         self.tooMany = nil
@@ -144,7 +144,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Sets a function that is called once, when the expiry of an entry cannot be reported because too many deadlines
-    /// are watched. The function gets the limit. It must return quickly, and must not call this object.
+    /// are watched. The function gets their maximum number. It must return quickly, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
@@ -190,8 +190,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // Publish each expiry only once. An own deadline that is no longer watched (`old` is nil) was published
-            // already. Deadlines by policy (governed) are never watched: publish those after the start.
+            // An own deadline that is not watched (`old` is nil) was published already, or was one too many. Deadlines
+            // by policy (governed) are never watched: ignore those before the daemon's start.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
                 // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.

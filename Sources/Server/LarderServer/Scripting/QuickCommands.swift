@@ -8,12 +8,12 @@ import LarderRESP
 struct QuickCommands {
     let entries: Update
 
-    /// The most keys, and the length in bytes of the longest value that is stored or copied.
+    /// The maximum number of keys of all commands together.
     static let keysMax = 8
+    /// The maximum length in bytes of a value that a command stores or copies.
     private static let valueBytesMax = 64 << 10
 
-    /// Returns the row of a command that can run here; nil for other commands. Only scripts call GET here, because GET
-    /// outside of scripts has a faster path.
+    /// Returns the row of a command that can run here, otherwise nil. GET outside of scripts has a faster path.
     static func row(_ word: ShortWord) -> CommandMetadata? {
         switch word {
         case .set: .set
@@ -79,7 +79,7 @@ struct QuickCommands {
     ) -> Bool {
         do throws(CommandError) {
             guard let operation = try EntryOperation(name, words) else { return false }
-            // Setting a deadline copies the value, so the limit for values applies.
+            // Setting a deadline copies the value, so its length must not exceed the maximum.
             if case .expire = operation, entries.payload(index)?.count ?? 0 > Self.valueBytesMax { return false }
             answer.kind = LARDER_ANSWER_INTEGER
             answer.integer = try operation.apply(entries, index)

@@ -13,12 +13,12 @@ struct FastPathCounts {
     /// How many units of work may follow before the clock is read again. A command takes one unit, plus one for each
     /// KiB that it copies.
     var workLeft = 0
-    /// The average duration of a command in the last run that was timed.
+    /// The average duration of a command in the last timed run with only fast-path commands.
     var nanosecondsEach: Int64 = 0
     /// The number of runs of the session. ``CommandAccounting/beginSample()`` uses it to choose which runs are timed.
     var runs = 0
 
-    /// The units of work after which the clock is read again. This takes some tens of microseconds.
+    /// The units of work after which the clock is read again. They take some tens of microseconds.
     static let workPerTime = 64
 }
 
@@ -56,7 +56,7 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// One in 16 runs of the session is timed. Its average is assumed for the commands in the other runs.
+    /// One in 16 runs is timed. In the other runs, commands on the fast path are assumed to take the same average time.
     private static let runsPerSample = 16
 
     /// Begins a run of the session.
@@ -85,7 +85,7 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts calls of a command that ran on the fast path. Assumes that each took as long as the last average.
+    /// Counts calls of a command that ran on the fast path. Assumes for each the average time that was measured last.
     @inline(__always)
     func noteFast(_ row: CommandMetadata, _ count: Int = 1) {
         if fastPath.pointee.number != row.number {

@@ -96,7 +96,7 @@ extension Origin {
         perform(words, key: nil, completion: completion)
     }
 
-    /// The default for an origin that is never suspended, because it has no origin of its own: does nothing.
+    /// The default for an origin that reads from no other origin, and so is never suspended: does nothing.
     public func hold(_ reason: String?) {}
 
     /// The default for an origin that reports changes before it acknowledges a command: completes at once.

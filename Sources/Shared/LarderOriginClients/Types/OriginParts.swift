@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The epochs of an origin's parts (its servers), until when each part is trusted, and the epochs of a cluster's slots.
+/// The epoch of each part (server) of an origin, and until when it is trusted. In a cluster, also the epochs of slots.
 /// Only the origin's thread changes them; all threads can read them without a lock.
 ///
 /// `@unchecked Sendable`: the memory is allocated once, and its fields are atomic.

@@ -7,7 +7,7 @@ package struct LineRate: Sendable {
     private var skipped = 0
 
     /// - Parameters:
-    ///   - milliseconds: after a burst, one more line is allowed in each such interval.
+    ///   - milliseconds: the interval after which one more line is allowed, up to a whole burst.
     ///   - burst: the maximum number of lines without a pause.
     package init(milliseconds: Int64, burst: Int64 = 1) {
         self.milliseconds = milliseconds
@@ -31,7 +31,7 @@ package struct LineRate: Sendable {
         return skipped
     }
 
-    /// Returns a suffix for the log line that reports the number of suppressed lines; empty if there are none.
+    /// Returns a suffix for the log line, with the number of suppressed lines; empty if there are none.
     package static func rest(_ skipped: Int, _ what: String) -> String {
         skipped > 0 ? "; \(skipped) more \(what) since the last line" : ""
     }

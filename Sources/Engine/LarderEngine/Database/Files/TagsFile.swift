@@ -54,7 +54,7 @@ struct TagsFile {
     enum Content: Equatable {
         case none
         case lines([Line])
-        /// The file cannot be used. A purge may be lost, so no entry with tags that was stored before may be served.
+        /// The file cannot be used. Purges may be lost, so all existing entries with tags must become stale.
         case damaged(String)
         case newer(Int)
     }
@@ -106,7 +106,7 @@ struct TagsFile {
 extension TagPurges {
     /// Returns the purges in a file.
     /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
-    ///   stale. That happens if the clock was set back and the record of time was lost.
+    ///   stale. A time is later if the clock was set back and the record of time was lost.
     static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {
         var content = Content()
         for line in lines {

@@ -58,11 +58,11 @@ enum TrackingCommands {
             try check(options, session.tracking.client)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Add the new prefixes to the prefixes that the client already tracks. Its right to read all databases
-                // is already checked.
+                // Add the new prefixes to the prefixes that the client already tracks. It was already checked that
+                // the client may read all databases.
                 var prefixes = session.tracking.client?.prefixes ?? []
                 // Without PREFIX, all keys are tracked: add the empty prefix. But if the client already tracks
-                // prefixes, a call with DATABASE and without PREFIX only limits these prefixes to one database.
+                // prefixes, DATABASE without PREFIX adds none: it limits the existing prefixes to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
