@@ -75,7 +75,7 @@ public final class EntryIterator<Value: Decodable> {
         guard position == self.position, let run else {
             throw LarderError(
                 .invalidArgument,
-                "the enumeration has moved past this entry; read it before the next step",
+                "the enumeration has moved past this entry; an entry can be read only before the next step",
                 operation: "enumerate", database: database.name, key: key.description)
         }
         return run

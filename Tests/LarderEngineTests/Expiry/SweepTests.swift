@@ -189,7 +189,7 @@ import Testing
         #expect(try database.contents() == ["new": "v"])
     }
 
-    @Test func aSweepInterruptedByANeverPolicyStartsOver() throws {
+    @Test func aSweepInterruptedByAPolicyWithoutExpiryStartsOver() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         for number in 0..<Sweeper.recordsPerStep * 2 { try database.put("k\(number)", "v") }

@@ -141,8 +141,8 @@ import Testing
 
     /// No mark is written to TIME while the time is not read. The first read after that writes a mark before it
     /// returns.
-    @Test("a kill after an idle time loses a quarter of a second at most", arguments: [251, 1000, 10_000] as [Int64])
-    func aKillAfterAnIdleTime(_ idle: Int64) throws {
+    @Test("after a kill while idle, the time is at most 250 ms behind", arguments: [251, 1000, 10_000] as [Int64])
+    func timeAfterAKillWhileIdle(_ idle: Int64) throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("gone", "1", rule: .own(database.now() + idle))

@@ -260,7 +260,7 @@ import Testing
         #expect(clients[1]("GET a") == Wire.bulk("1"))
         clients[1].session.expireSnapshot(monotonic: server.engine.monotonic() + 300_000)
         #expect(server.state.openSnapshots.read() == 1, "an expired snapshot pins nothing")
-        let expired = Wire.error("ERR the snapshot was closed after 300 s: send SNAPSHOT CLOSE to continue")
+        let expired = Wire.error("ERR the snapshot expired after 300 s: send SNAPSHOT CLOSE to read current entries")
         for line in ["GET a", "MGET a b", "KEYS *", "SCAN 0", "DBSIZE", "TTL a", "META a"] {
             #expect(clients[1](line) == expired, "\(line)")
         }

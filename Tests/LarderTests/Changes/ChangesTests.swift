@@ -215,7 +215,7 @@ import Testing
         #expect(Set(try await notified(changes, end: "k~")).contains("expired k"))
     }
 
-    @Test func expiriesBeyondTheLimitAreReportedByTheSweep() async throws {
+    @Test func expiriesBeyondTheMaximumOfWatchedDeadlinesAreReportedByTheSweep() async throws {
         let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
         let count = 65_536 + 500
         try await cache.set(Dictionary(uniqueKeysWithValues: (0..<count).map { ("k\($0)", 1) }), policy: .seconds(10))

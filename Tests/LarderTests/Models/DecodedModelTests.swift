@@ -86,7 +86,7 @@ private struct Page: Codable {
         }
     }
 
-    @Test("a model that takes an eighth of the memory stays decoded, in memory and from the disk")
+    @Test("a model that takes an eighth of the memory stays decoded, whether stored now or read from the disk")
     func aLargeModelStaysDecoded() throws {
         let large = Large(bytes: 2 << 20)
         for round in 0..<2 {

@@ -101,7 +101,7 @@ enum OriginCommand {
         guard case .none = options.condition, !options.returnsPrevious else {
             if case .policy = options.lifetime {
                 throw CommandError(
-                    "ERR POLICY and a condition cannot be combined in a database with an origin: use EX or PX")
+                    "ERR POLICY cannot be combined with a condition or GET in a database with an origin; EX and PX can")
             }
             return nil
         }

@@ -247,7 +247,7 @@ struct OriginRunner {
             guard !commands.isEmpty, commands.allSatisfy(Self.canRunAtOrigin) else { return nil }
             guard session.transactions.watches.isEmpty else {
                 throw CommandError(
-                    "ORIGIN WATCH cannot detect changes at the origin; the transaction was not executed")
+                    "ORIGIN the transaction was not executed, because WATCH cannot detect changes at the origin")
             }
             for command in commands { try session.rights.checkAgain(command, in: session.database) }
             let keys = Set(commands.flatMap(Self.keys))

@@ -259,7 +259,7 @@ package final class Session: @unchecked Sendable {
         case .expired:
             let seconds = server.limits.snapshotMilliseconds / 1000
             throw CommandError(
-                "ERR the snapshot was closed after \(seconds) s: send SNAPSHOT CLOSE to continue")
+                "ERR the snapshot expired after \(seconds) s: send SNAPSHOT CLOSE to read current entries")
         }
     }
 
