@@ -10,7 +10,7 @@ final class CommandStatistics: @unchecked Sendable {
     /// The statistics of one command. `histogram` contains the number of calls that took up to 1, 2, 4, … microseconds.
     struct Sum {
         var calls = 0
-        var microseconds = 0
+        var nanoseconds = 0
         var rejected = 0
         var failed = 0
         var histogram = [Int](repeating: 0, count: CommandStatistics.bucketCount)
@@ -71,7 +71,7 @@ final class CommandCounter: @unchecked Sendable {
         let start = cells + number * Self.fields
         let microseconds = Int(nanoseconds / 1000)
         start[0].add()
-        if microseconds > 0 { start[1].add(microseconds) }
+        start[1].add(Int(nanoseconds))
         if failed { start[3].add() }
         start[4 + Self.bucket(microseconds)].add()
     }
@@ -80,7 +80,7 @@ final class CommandCounter: @unchecked Sendable {
     func ran(_ number: Int, times: Int, nanosecondsEach: Int64) {
         let start = cells + number * Self.fields
         start[0].add(times)
-        start[1].add(Int(nanosecondsEach) * times / 1000)
+        start[1].add(Int(nanosecondsEach) * times)
         start[4 + Self.bucket(Int(nanosecondsEach / 1000))].add(times)
     }
 
@@ -109,7 +109,7 @@ final class CommandCounter: @unchecked Sendable {
             guard calls > 0 || rejected > 0 else { continue }
             var sum = sums[number] ?? CommandStatistics.Sum()
             sum.calls += calls
-            sum.microseconds += start[1].read()
+            sum.nanoseconds += start[1].read()
             sum.rejected += rejected
             sum.failed += start[3].read()
             for bucket in 0..<CommandStatistics.bucketCount { sum.histogram[bucket] += start[4 + bucket].read() }
@@ -119,6 +119,8 @@ final class CommandCounter: @unchecked Sendable {
 }
 
 extension CommandStatistics.Sum {
+    var microseconds: Int { nanoseconds / 1000 }
+
     /// Returns a duration in microseconds that is not exceeded by the given share of the calls (0 to 1).
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)

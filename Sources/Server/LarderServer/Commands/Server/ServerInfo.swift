@@ -266,7 +266,7 @@ struct ServerInfo {
         let sums = server.statistics.sums
         return CommandTable.withSubcommands.compactMap { row in
             guard let sum = sums[row.metadata.number] else { return nil }
-            let each = sum.calls > 0 ? Double(sum.microseconds) / Double(sum.calls) : 0
+            let each = sum.calls > 0 ? Double(sum.nanoseconds) / 1000 / Double(sum.calls) : 0
             return (
                 "cmdstat_\(row.name)",
                 "calls=\(sum.calls),usec=\(sum.microseconds),usec_per_call=\(Self.fixed(each, 2)),"
