@@ -129,10 +129,12 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     ///   - keys: is filled with the keys.
     ///   - values: is filled with the values of `SET`s.
     ///   - ends: is filled with the end of each request, in bytes from the start of the first one.
+    ///   - allowsSets: whether to find `SET`s. Called only if the next command is one.
     /// - Returns: the number of requests, at most the size of each buffer, and whether they are `SET`s.
     package mutating func usualRun(
         _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>,
-        _ values: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
+        _ values: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>,
+        allowsSets: @autoclosure () -> Bool = true
     ) -> (count: Int, isSet: Bool) {
         guard failure == nil, phase == .complete || phase == .start else { return (0, false) }
         if phase == .complete { finish() }
@@ -140,7 +142,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         let end = input.available
         var at = 0
         var count = 0
-        let isSet = end >= 8 && text.loadUnaligned(as: UInt64.self) == Self.setHead
+        let isSet = end >= 8 && text.loadUnaligned(as: UInt64.self) == Self.setHead && allowsSets()
         let (head, name) = isSet ? (Self.setHead, Self.setName) : (Self.getHead, Self.getName)
         let (keyMax, valueMax) = (min(999, limits.bulkBytesMax), min(9999, limits.bulkBytesMax))
         // The shortest request has 17 bytes: 13 up to the key's header, and 4 for the header `$0` CR LF.
@@ -178,7 +180,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Consumes the requests up to an end that ``usualRun(_:_:_:)`` returned.
+    /// Consumes the requests up to an end that ``usualRun(_:_:_:allowsSets:)`` returned.
     package mutating func skip(_ byteCount: Int) {
         precondition(
             phase == .start && byteCount >= 0 && byteCount <= input.available,

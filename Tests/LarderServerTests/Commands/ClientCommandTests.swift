@@ -1,3 +1,4 @@
+import LarderCommandCatalog
 import LarderEngine
 import LarderTestSupport
 import Testing
@@ -147,5 +148,36 @@ import Testing
         try other.send(["SET", "a", "2"])
         #expect(try client.call("CLIENT UNPAUSE") == "+OK\r\n")
         #expect(try other.receive() == Array("+OK\r\n".utf8))
+    }
+
+    /// The commands before it may have begun a run on the fast path.
+    @Test(arguments: [["SET a 1"], ["PING"], ["GET a", "GET a"], []])
+    func clientPauseAppliesToTheNextCommandOfAPipeline(_ before: [String]) throws {
+        let server = try SocketlessServer()
+        #expect(server.connect()("SET other 1") == Wire.ok)
+        let session = Session(id: 77, server: server.state)
+        for line in before + ["CLIENT PAUSE 700 WRITE", "SET k v"] { session.parser.append(encodeRequest(line)) }
+        guard case .paused = CommandRunner(session).run(outputBytesMax: .max) else {
+            Issue.record("the pause was ignored")
+            return
+        }
+        #expect(server.connect()("GET k") == Wire.null)
+    }
+
+    @Test func monitorAppliesToTheNextCommandOfAPipeline() throws {
+        let server = try SocketlessServer()
+        let session = Session(id: 77, server: server.state)
+        for line in ["GET a", "MONITOR", "GET a"] { session.parser.append(encodeRequest(line)) }
+        _ = CommandRunner(session).run(outputBytesMax: .max)
+        let replies = session.replies.withBytes { String(decoding: $0, as: UTF8.self) }
+        #expect(replies.contains("-ERR Replica can't interact with the keyspace"), "\(replies)")
+    }
+
+    @Test func theTimeOfShortCommandsIsSummedUpInNanoseconds() throws {
+        let statistics = CommandStatistics()
+        let counter = statistics.newCounter()
+        for _ in 0..<10 { counter.ran(CommandMetadata.get.number, nanoseconds: 600, failed: false) }
+        counter.ran(CommandMetadata.get.number, times: 10, nanosecondsEach: 150)
+        #expect(statistics.sums[CommandMetadata.get.number]?.microseconds == 7)
     }
 }

@@ -34,9 +34,8 @@ struct CommandRunner {
         var count = 0
         session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
         renewState()
-        // The fast path does not support MONITOR, CLIENT PAUSE, or a low threshold of SLOWLOG.
-        let usesFastPath = session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed)
-        let sample = usesFastPath ? accounting.beginSample() : 0
+        var usesFastPath = mayUseFastPath
+        var sample = (time: usesFastPath ? accounting.beginSample() : 0, first: 0)
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: session.pendingOutput) } }
         while !session.isClosing, !session.command.waitsForWork {
             if let execution = session.transactions.execution {
@@ -54,12 +53,17 @@ struct CommandRunner {
                 }
                 let before = session.pendingOutput
                 if before > outputBytesMax { return .outputFull }
+                // Time the rest of every long run, because its commands may be faster than those of short ones.
+                if sample.time == 0, count >= CommandAccounting.shortRun, usesFastPath {
+                    sample = (MonotonicClock.nanoseconds(), count)
+                }
                 if usesFastPath, session.fastPath.mayRunGets(isOnLoop: slice == nil) {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
                     let done = FastPath(session: session).runUsual(
-                        now: time, outputBytesMax: most, mayBlock: slice != nil)
+                        now: time, most: (slice?.commandsMax ?? Limits.loopCommandsMax) - count, outputBytesMax: most,
+                        until: slice?.until)
                     if done.count > 0 {
                         count += done.count
                         accounting.fastPath.pointee.workLeft -= done.count + (session.pendingOutput - before) >> 10
@@ -81,11 +85,17 @@ struct CommandRunner {
                     if case .work = pause { count += 1 }
                     return pause
                 }
+                // The command may have been MONITOR or CLIENT PAUSE.
+                usesFastPath = mayUseFastPath
             }
             count += 1
         }
         return session.isClosing ? .closing : .needsInput
     }
+
+    /// Whether frequent commands may use the fast path. It does not support MONITOR, CLIENT PAUSE, or a low threshold of
+    /// SLOWLOG.
+    private var mayUseFastPath: Bool { session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed) }
 
     /// Applies what other threads have changed since the last run: rights, origins, and CLIENT KILL.
     private func renewState() {

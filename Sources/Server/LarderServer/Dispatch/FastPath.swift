@@ -59,14 +59,20 @@ struct FastPath {
 
     /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the origin,
     /// or has a long value. Their entries are looked up together, so that the processor loads their memory in parallel.
-    /// - Parameter mayBlock: whether the first request may read the disk.
+    /// - Parameters:
+    ///   - most: the most requests to run.
+    ///   - until: on a thread that may block, when to stop reading the disk, in milliseconds of the monotonic clock;
+    ///     otherwise nil.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
-    func runUsual(now: Int64, outputBytesMax: Int, mayBlock: Bool) -> (count: Int, needsDisk: Bool) {
+    func runUsual(
+        now: Int64, most: Int, outputBytesMax: Int, until: Int64?
+    ) -> (count: Int, needsDisk: Bool) {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2 * Self.runMax) { words in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.runMax) { ends in
                 let keys = UnsafeMutableBufferPointer(rebasing: words[..<Self.runMax])
                 let values = UnsafeMutableBufferPointer(rebasing: words[Self.runMax...])
-                let (count, isSet) = session.parserMemory.pointee.usualRun(keys, values, ends)
+                let (found, isSet) = session.parserMemory.pointee.usualRun(keys, values, ends, allowsSets: mayRunSets)
+                let count = min(found, most)
                 guard count > 0 else { return (0, false) }
                 let run = UnsafeBufferPointer(rebasing: keys[..<count])
                 let done =
@@ -75,12 +81,17 @@ struct FastPath {
                     } else if session.fastPath.takesOriginGets {
                         (replyBehindOrigin(run, now, outputBytesMax), false)
                     } else {
-                        reply(to: run, now, outputBytesMax, mayBlock: mayBlock)
+                        reply(to: run, now, outputBytesMax, until: until)
                     }
                 if done.0 > 0 { session.parserMemory.pointee.skip(ends[done.0 - 1]) }
                 return done
             }
         }
+    }
+
+    /// Whether SETs may run together. Checked before they are parsed: otherwise each SET would parse the next ones too.
+    private var mayRunSets: Bool {
+        session.fastPath.takesAll && !server.isCongested && !server.notifier.needsPrevious
     }
 
     /// Stores the values of consecutive SETs.
@@ -89,7 +100,6 @@ struct FastPath {
         _ values: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,
         _ now: Int64
     ) -> Int {
-        guard session.fastPath.takesAll, !server.isCongested, !server.notifier.needsPrevious else { return 0 }
         let replies = session.replyMemory
         let sent = session.replyQueue.sentBytes
         let run = session.fastPath.database._withUnsafeGuaranteedRef { database in
@@ -105,12 +115,12 @@ struct FastPath {
         return run.count
     }
 
-    /// Replies to consecutive GETs from memory. If `mayBlock` is true, the first key may be read from the disk.
+    /// Replies to consecutive GETs from memory, and from the disk if `until` is set.
     /// - Parameter mustExist: whether to stop at a key without a fresh entry, instead of replying with null.
     /// - Returns: the number of replies, and whether the next key needs the disk.
     private func reply(
         to keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int,
-        mustExist: Bool = false, mayBlock: Bool = false
+        mustExist: Bool = false, until: Int64? = nil
     ) -> (count: Int, needsDisk: Bool) {
         let replies = session.replyMemory
         let sent = session.replyQueue.sentBytes
@@ -128,25 +138,31 @@ struct FastPath {
             }
         }
         accounting.noteFast(.get, run.count - stops)
-        guard run.count == 0, run.needsDisk, mayBlock else { return (run.count - stops, run.needsDisk) }
-        let begin = MonotonicClock.nanoseconds()
-        let isDone = replyFromMemory { database, ticket in
-            // If the read fails, the planner of GET reads again, and replies with the error.
-            let outcome = try? database.read(keys[0], now: now, .mayBlock, ticket: &ticket) { header, record, _ in
-                replies.pointee.bulk(header.payload(of: record))
+        guard run.needsDisk, let until else { return (run.count - stops, run.needsDisk) }
+        var count = run.count
+        while count < keys.count, replies.pointee.count <= outputBytesMax, session.clock.monotonic() < until {
+            let (key, begin) = (keys[count], MonotonicClock.nanoseconds())
+            // Reads of the disk take long: each has its own time.
+            let now = session.clock.now()
+            let isDone = replyFromMemory { database, ticket in
+                // If the read fails, the planner of GET reads again, and replies with the error.
+                let outcome = try? database.read(key, now: now, .mayBlock, ticket: &ticket) { header, record, _ in
+                    replies.pointee.bulk(header.payload(of: record))
+                }
+                if outcome == .miss { replies.pointee.null() }
+                return outcome != nil
             }
-            if outcome == .miss { replies.pointee.null() }
-            return outcome != nil
+            guard isDone else { break }
+            let name: StaticString = "GET"
+            accounting.note(.get, MonotonicClock.nanoseconds() - begin, false, 2) {
+                $0 == 0 ? UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount) : key
+            }
+            count += 1
         }
-        guard isDone else { return (0, false) }
-        let name: StaticString = "GET"
-        accounting.note(.get, MonotonicClock.nanoseconds() - begin, false, 2) {
-            $0 == 0 ? UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount) : keys[0]
-        }
-        return (1, false)
+        return (count, false)
     }
 
-    /// The most requests that ``runUsual(now:outputBytesMax:mayBlock:)`` looks up at once.
+    /// The most requests that ``runUsual(now:most:outputBytesMax:until:)`` looks up at once.
     private static let runMax = 64
 
     /// Replies to consecutive GETs in a database with an origin, until an entry is not current or not in memory. Then

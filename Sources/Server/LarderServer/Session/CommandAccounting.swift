@@ -58,6 +58,8 @@ final class CommandAccounting {
 
     /// One in 16 runs is timed. In the other runs, commands on the fast path are assumed to take the same average time.
     private static let runsPerSample = 16
+    /// Runs of fewer commands than this are short.
+    static let shortRun = 16
 
     /// Begins a run of the session.
     /// - Returns: the time of the monotonic clock in nanoseconds if this run is timed, otherwise 0.
@@ -69,14 +71,19 @@ final class CommandAccounting {
     /// Adds the commands of a run of the session to the statistics.
     /// - Parameters:
     ///   - count: the number of commands that have run, on any path.
-    ///   - sample: the result of ``beginSample()``.
-    func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
+    ///   - sample: when the timing of the run began, or 0 if it was not timed, and the number of commands before.
+    func noteRun(_ count: Int, _ now: Int64?, _ sample: (time: Int64, first: Int), outputBytes: Int) {
         counter.total.add(count)
         let done = fastPath.pointee.earlier + fastPath.pointee.count
         if done > 0 {
             // The measured time includes all commands. Use it only if all of them ran on the fast path.
-            if sample != 0, done == count {
-                fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(done)
+            let timed = count - sample.first
+            if sample.time != 0, done == count, timed > 0 {
+                let (each, last) = (
+                    max(0, MonotonicClock.nanoseconds() - sample.time) / Int64(timed), fastPath.pointee.nanosecondsEach
+                )
+                // A short run may be much slower than the next ones: let it change the average only in part.
+                fastPath.pointee.nanosecondsEach = timed < Self.shortRun && last > 0 ? (3 * last + each) / 4 : each
             }
             noteFastCalls()
             fastPath.pointee.earlier = 0
