@@ -4,6 +4,23 @@ import Testing
 
 /// Tests that only one process at a time can open a larder, and tests of purges from the command line.
 @Suite struct DaemonLarderTests {
+    /// SHUTDOWN replies, and the socket is removed, before the process has exited.
+    @Test func aDaemonCanBeStartedRightAfterSHUTDOWN() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        // A daemon is killed when its object is released.
+        var daemons: [DaemonProcess] = []
+        for round in 0..<6 {
+            daemons.append(try DaemonProcess(in: directory))
+            let client = try daemons[round].connect()
+            let value = String(repeating: "v", count: 4_000_000)
+            #expect(try client.call(["SET", "k:\(round)", value]) == Array("+OK\r\n".utf8))
+            try client.send(["SHUTDOWN"])
+            _ = try? client.receiveToEnd()
+        }
+        daemons.append(try DaemonProcess(in: directory))
+        #expect(try daemons[6].connect().call("DBSIZE") == ":6\r\n")
+    }
+
     @Test("a second daemon fails, and reports which process holds the larder")
     func aSecondDaemonReportsWhichProcessHoldsTheLarder() throws {
         let daemon = try DaemonProcess()

@@ -68,7 +68,7 @@ package enum Server {
         let engine: Engine
         do throws(LarderError) {
             engine = try during("opening the larder", service) { () throws(LarderError) in
-                try Engine.open(configuration.directory, options: options)
+                try open(configuration, options)
             }
         } catch {
             early?.remove()
@@ -82,6 +82,24 @@ package enum Server {
         for warning in Precautions.warnings(configuration) { log.warning(warning) }
         try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
         log.info("stopped")
+    }
+
+    /// Opens the larder. If another process has it open, but the socket is missing, that process may be a daemon that is
+    /// stopping: waits two seconds for its end.
+    private static func open(
+        _ configuration: ServerConfiguration, _ options: EngineOptions
+    ) throws(LarderError) -> Engine {
+        let end = MonotonicClock.nanoseconds() + 2_000_000_000
+        while true {
+            do throws(LarderError) {
+                return try Engine.open(configuration.directory, options: options)
+            } catch {
+                guard error.code == .larderHeld, MonotonicClock.nanoseconds() < end,
+                    !FileSystem.exists(configuration.socketPath)
+                else { throw error }
+                WorkThread.sleep(nanoseconds: 10_000_000)
+            }
+        }
     }
 
     private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
