@@ -74,7 +74,7 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 103_132),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 103_093),
             Figure(name: "files", value: files.count, most: 830),
             Figure(name: "types", value: types.count, most: 1557),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
@@ -87,7 +87,7 @@ import Testing
             Figure(
                 name: "package functions of Database",
                 value: database.count { $0.contains("package") && $0.contains("func ") }, most: 29),
-            Figure(name: "lines of Session", value: session.count, most: 419),
+            Figure(name: "lines of Session", value: session.count, most: 413),
             Figure(
                 name: "stored properties of Session",
                 value: Self.storedPropertyCount(Self.files(of: "Session", files)), most: 20),

@@ -42,23 +42,10 @@ package enum FileState: Hashable, Sendable {
 
     /// Returns the file names in the directory; nil if the directory does not exist.
     static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
-        guard let directory = opendir(path) else {
-            if errno == ENOENT { return nil }
+        do throws(FileError) { return Set(try FileSystem.list(path)) } catch {
+            if error.number == ENOENT { return nil }
+            errno = error.number
             throw LevelDBError(systemCall: "opendir", operation: operation, path: path)
-        }
-        defer { closedir(directory) }
-        var names: Set<String> = []
-        while true {
-            errno = 0
-            guard let entry = readdir(directory) else {
-                if errno != 0 { throw LevelDBError(systemCall: "readdir", operation: operation, path: path) }
-                return names
-            }
-            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Do not read the field `d_name`: Swift would copy all of its 256 bytes, but the directory entry may be
-            // shorter.
-            let name = UnsafeRawPointer(entry) + offset
-            names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
         }
     }
 

@@ -24,20 +24,8 @@ struct SalvageFiles {
 
     /// Returns all names in the directory except `.` and `..`.
     func names() throws(SalvageError) -> [String] {
-        guard let directory = opendir(path) else { throw SalvageError(systemCall: "opendir", path: path, errno: errno) }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(directory) else {
-                if errno != 0 { throw SalvageError(systemCall: "readdir", path: path, errno: errno) }
-                return names
-            }
-            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Do not read the field `d_name`: Swift would copy all of its 256 bytes, but the directory entry may be
-            // shorter.
-            let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
-            if name != ".", name != ".." { names.append(name) }
+        do throws(FileError) { return try FileSystem.list(path) } catch {
+            throw SalvageError(systemCall: "opendir", path: path, errno: error.number)
         }
     }
 

@@ -19,6 +19,8 @@ protocol CommandWords {
 }
 
 extension CommandWords {
+    var name: String { text(0) }
+
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
     func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
@@ -103,7 +105,6 @@ struct RequestWords: CommandWords {
     let clock: Unmanaged<EngineTime>
 
     var count: Int { arguments.count }
-    var name: String { String(decoding: bytes(0), as: UTF8.self) }
     var timeAhead: Int64 { clock._withUnsafeGuaranteedRef { $0.offsetMilliseconds } }
     func bytes(_ index: Int) -> UnsafeRawBufferPointer { arguments[index] }
 }

@@ -57,8 +57,6 @@ extension ShortWord {
     static var decrby: ShortWord { ShortWord(constant: 0x79_62_72_63_65_64, length: 6) }
     static var expire: ShortWord { ShortWord(constant: 0x65_72_69_70_78_65, length: 6) }
     static var pexpire: ShortWord { ShortWord(constant: 0x65_72_69_70_78_65_70, length: 7) }
-    static var nx: ShortWord { ShortWord(constant: 0x78_6E, length: 2) }
-    static var xx: ShortWord { ShortWord(constant: 0x78_78, length: 2) }
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
     static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }

@@ -11,7 +11,7 @@ extension Call {
     mutating func writeBehind(
         _ command: OriginCommand, _ tier: OriginTier, _ outbox: Outbox
     ) throws(CommandError) -> RESPValue {
-        let (keys, writes) = try Self.last(command, now)
+        let (keys, writes) = Self.last(command, now)
         let names = keys.map { Array($0.bytes) }
         let sizes = zip(names, writes).map { $0.count + ($1?.value.count ?? 0) }
         let bytes = sizes.reduce(0, +)
@@ -53,14 +53,12 @@ extension Call {
     /// A value, and its deadline in milliseconds since 1970 (nil for none). A removal is represented by nil.
     private typealias Write = (value: [UInt8], until: Int64?)
 
-    /// Returns the keys without duplicates, and for each key its last write in the command.
-    private static func last(
-        _ command: OriginCommand, _ now: Int64
-    ) throws(CommandError) -> (keys: [Key], writes: [Write?]) {
+    /// Returns the keys without duplicates, and for each key its last write in the command. ``OriginRunner`` has checked
+    /// the lengths of the keys.
+    private static func last(_ command: OriginCommand, _ now: Int64) -> (keys: [Key], writes: [Write?]) {
         var places: [Key: Int] = [:]
         var (keys, writes): ([Key], [Write?]) = ([], [])
-        func add(_ bytes: [UInt8], _ write: Write?) throws(CommandError) {
-            guard bytes.count <= Key.bytesMax else { throw .tooLongKey(bytes.count) }
+        func add(_ bytes: [UInt8], _ write: Write?) {
             let key = Key(bytes)
             if let place = places[key] {
                 writes[place] = write
@@ -74,12 +72,12 @@ extension Call {
         case .write(let all):
             for write in all {
                 switch write.lifetime {
-                case .unlimited, .kept: try add(write.key, (write.value, nil))
-                case .milliseconds(let span): try add(write.key, (write.value, now + span))
-                case .until(let instant): try add(write.key, (write.value, instant))
+                case .unlimited, .kept: add(write.key, (write.value, nil))
+                case .milliseconds(let span): add(write.key, (write.value, now + span))
+                case .until(let instant): add(write.key, (write.value, instant))
                 }
             }
-        case .remove(let all): for key in all { try add(key, nil) }
+        case .remove(let all): for key in all { add(key, nil) }
         case .other, .script: break
         }
         return (keys, writes)

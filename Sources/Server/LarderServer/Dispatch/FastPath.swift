@@ -90,9 +90,10 @@ struct FastPath {
     }
 
     /// Whether SETs may run together. Checked before they are parsed: otherwise each SET would parse the next ones too.
-    private var mayRunSets: Bool {
-        session.fastPath.takesAll && !server.isCongested && !server.notifier.needsPrevious
-    }
+    private var mayRunSets: Bool { session.fastPath.takesAll && mayStore }
+
+    /// Whether values may be stored without waiting, and without reading the previous entries.
+    private var mayStore: Bool { !server.isCongested && !server.notifier.needsPrevious }
 
     /// Stores the values of consecutive SETs.
     /// - Returns: the number of values that were stored.
@@ -254,9 +255,7 @@ struct FastPath {
             rule = .own(deadline)
         }
         let (key, value) = (arguments[1], arguments[2])
-        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
-            !server.notifier.needsPrevious
-        else { return false }
+        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, mayStore else { return false }
         return replyFromMemory { database, ticket in
             // Returns nil if the files are not open, and throws if the database accepts no writes. Has no effect then.
             let origin = session.fastPath.setOrigin

@@ -10,7 +10,6 @@ struct ScriptWords: CommandWords {
     /// Without reference counting, which would cost more than most commands.
     let clock: Unmanaged<EngineTime>
 
-    var name: String { String(decoding: bytes(0), as: UTF8.self) }
     var timeAhead: Int64 { clock._withUnsafeGuaranteedRef { $0.offsetMilliseconds } }
 
     func bytes(_ index: Int) -> UnsafeRawBufferPointer {

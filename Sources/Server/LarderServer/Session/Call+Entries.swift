@@ -92,9 +92,7 @@ extension Call {
         return found
     }
 
-    private mutating func replyToRead(
-        _ index: Int, _ reply: EntryPlan.Reply<UnsafeRawBufferPointer>
-    ) throws(CommandError) {
+    private mutating func replyToRead(_ index: Int, _ reply: EntryPlan.Reply) throws(CommandError) {
         let replies = session.replyMemory
         var result = Result<Void, CommandError>.success(())
         let isFresh = try withoutActuallyEscaping(reply) { (reply) throws(CommandError) in

@@ -18,9 +18,8 @@ struct CallWords: CommandWords {
     var row: CommandMetadata? { queued?.row ?? session.command.row }
     var name: String { row?.name ?? "" }
     var timeAhead: Int64 { session.server.engine.clockOffsetMilliseconds }
-    /// The limits for a value that a command builds, and for all values in one reply, in bytes.
+    /// The limit for a value that a command builds, in bytes.
     var valueBytesMax: Int { session.server.limits.valueBytesMax }
-    var replyBytesMax: Int { session.server.limits.replyBytesMax }
 }
 
 /// A running command: its words, its time, and its reply.

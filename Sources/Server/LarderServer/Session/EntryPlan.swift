@@ -8,13 +8,13 @@ import LarderRESP
 /// origin, the plan has no effect, and the command is planned again later.
 enum EntryPlan {
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
-    typealias Reply<Entry> = (Entry?, inout ReplyBuffer) throws(CommandError) -> Void
+    typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
     /// Reply with the value of the key that is the word at an index, or with null.
     case value(Int)
     /// Read the value of the key that is the word at an index. `reply` must take little time, because it is called
     /// while a lock is held.
-    case read(Int, reply: Reply<UnsafeRawBufferPointer>)
+    case read(Int, reply: Reply)
     /// Read the header and the length of an entry.
     case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
     /// Reply only if none of these keys has an entry; otherwise with `failure`.

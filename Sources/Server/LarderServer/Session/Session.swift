@@ -223,12 +223,6 @@ package final class Session: @unchecked Sendable {
     /// The number of bytes of replies that are not sent yet.
     var pendingOutput: Int { replies.count }
 
-    /// Replies with the value of an entry, or with null.
-    func reply(_ record: Record?) {
-        guard let record else { return replies.null() }
-        record.withPayload { replies.bulk($0) }
-    }
-
     /// Frees memory that an idle connection does not need at present.
     func reclaim() {
         parser.reclaim()
