@@ -71,6 +71,12 @@
     /// The number of arguments, including the command's name.
     @usableFromInline package let count: Int
 
+    /// The length of the request in bytes, from the command's name to the end of the last argument.
+    @inlinable package var byteCount: Int {
+        let (first, last) = (slices[0], slices[count - 1])
+        return Int(last.offset) + Int(last.length) - Int(first.offset)
+    }
+
     /// The argument at an index; index 0 is the command's name.
     @inlinable package subscript(index: Int) -> UnsafeRawBufferPointer {
         precondition(index >= 0 && index < count, "no such argument")

@@ -38,7 +38,7 @@ import Testing
         _ = client("UNSUBSCRIBE")
         #expect(client("GET k") == Wire.bulk("v"))
         #expect(client("PING") == "+PONG\r\n")
-        #expect(client.session.fastPath.takesAll)
+        #expect(client.session.prechecks.allowsAll)
     }
 
     @Test func disconnectedSubscribersAreRemoved() throws {

@@ -281,10 +281,10 @@ import Testing
 
     @Test func onlyDefaultTrackingDisablesTheFastPath() throws {
         let (server, reader, writer) = try Self.start()
-        #expect(!reader.session.fastPath.takesAll && writer.session.fastPath.takesAll)
+        #expect(!reader.session.prechecks.allowsAll && writer.session.prechecks.allowsAll)
         #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
         #expect(reader("CLIENT TRACKING ON BCAST") == Wire.ok)
-        #expect(reader.session.fastPath.takesAll)
+        #expect(reader.session.prechecks.allowsAll)
         _ = server
     }
 

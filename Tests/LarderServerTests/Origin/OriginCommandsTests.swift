@@ -40,11 +40,15 @@ import Testing
         let other = server.connect()
         #expect(other("SELECT 5") == Wire.ok && other("SET a 1") == Wire.ok)
         let bytes = Array(key.utf8)
-        #expect(throws: LarderError.self) {
-            try bytes.withUnsafeBytes { key in
-                try server.engine.database("5").put(key, payload: key, now: server.engine.now())
+        let stored = try bytes.withUnsafeBytes { key in
+            try withUnsafePointer(to: key) { key in
+                let keys = UnsafeBufferPointer(start: key, count: 1)
+                return try server.engine.database("5").run(keys, storing: keys, now: server.engine.now()) { _, _, _ in
+                    true
+                }
             }
         }
+        #expect(stored.count == 0)
         #expect(other("SET b 2") == Wire.ok && other("GET b") == Wire.bulk("2"))
     }
 

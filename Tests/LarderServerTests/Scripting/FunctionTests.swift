@@ -21,7 +21,7 @@ import Testing
     @Test(arguments: [true, false]) func fcallRunsAFunctionThatReadsAndRemovesAKey(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        call.session.fastPath.isAllowed = isFast
+        call.session.prechecks.areUsed = isFast
         let unlock = "if redis.call('get',keys[1]) == args[1] then return redis.call('del',keys[1]) else return 0 end"
         #expect(Self.load(call, Self.library(unlock)) == Wire.bulk("lib"))
         _ = call("SET a 1")

@@ -51,7 +51,7 @@ import Testing
             for isFast in [true, false] {
                 let server = try SocketlessServer()
                 let call = server.connect()
-                call.session.fastPath.isAllowed = isFast
+                call.session.prechecks.areUsed = isFast
                 _ = call(["MSET", "a", "1", "text", "abc"])
                 _ = call(["EXPIRE", "text", "100"])
                 let digest = Self.load(call, script)
@@ -133,7 +133,7 @@ import Testing
     @Test(arguments: [true, false]) func removalsByScriptsEndLeasesAndStaleValues(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        call.session.fastPath.isAllowed = isFast
+        call.session.prechecks.areUsed = isFast
         let digest = Self.load(call, "return redis.call('del',KEYS[1])")
         _ = call("SET a 1 PX 1000 GRACE 100")
         server.time.advance(milliseconds: 1001)

@@ -66,7 +66,7 @@ import Testing
                 for isFast in [true, false] {
                     let (server, call) = try prepared()
                     defer { withExtendedLifetime(server) {} }
-                    call.session.fastPath.isAllowed = isFast
+                    call.session.prechecks.areUsed = isFast
                     let reply = call([command[0], key] + command.dropFirst())
                     var left = Self.keys.map { call(["GET", $0]) + call(["PTTL", $0]) }
                     left.append(reply)

@@ -202,7 +202,7 @@ import Testing
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
         #expect(keeper("SET k v") == Wire.ok)
-        #expect(call.session.fastPath.takesGets && !call.session.fastPath.takesAll)
+        #expect(call.session.prechecks.allowsGets && !call.session.prechecks.allowsAll)
         let block = encodeRequest(["GET", "k"]) + encodeRequest(["SET", "k", "w"]) + encodeRequest(["INCR", "k"])
         for _ in 0..<3 { call.feed(block + block) }
         let expected = Wire.bulk("v") + refusal(Self.reader, "set") + refusal(Self.reader, "incr")
@@ -210,9 +210,9 @@ import Testing
         server.state.change(try Self.rules("user:50001=read@shop"))
         call.feed(encodeRequest(["GET", "k"]) + encodeRequest(["GET", "k"]))
         #expect(call.takeSendable() == String(repeating: refusal(Self.reader, "get", in: "0", needs: "read"), count: 2))
-        #expect(!call.session.fastPath.takesGets)
+        #expect(!call.session.prechecks.allowsGets)
         #expect(call("SELECT shop") == Wire.ok)
-        #expect(call.session.fastPath.takesGets && !call.session.fastPath.takesAll)
+        #expect(call.session.prechecks.allowsGets && !call.session.prechecks.allowsAll)
     }
 
     @Test func scriptsHaveTheRightsOfTheirUser() throws {

@@ -133,6 +133,7 @@ package final class CommitPipeline: @unchecked Sendable {
     ///   - alone: whether the unit has a frame of its own.
     ///   - write: adds the operations to the batch. Must not block.
     /// - Returns: the unit's sequence.
+    @inline(__always)
     func enqueue(_ durability: Durability, alone: Bool = false, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
         lock.lock()
         lastSequence += 1

@@ -113,13 +113,14 @@ extension Database {
     /// First prefetches the memory of all keys: the processor then loads it while it waits for that of the first one.
     /// - Parameters:
     ///   - payloads: the payloads to store, one for each key; nil to read.
+    ///   - rule: the deadline rule of the stored entries.
     ///   - body: called for each key in turn, with its index, the ticket that its reply has to wait for, and the payload
     ///     that was read; nil if there is none. May be called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
     package func run(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,
-        storing payloads: UnsafeBufferPointer<UnsafeRawBufferPointer>? = nil, now: Int64,
-        origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
+        storing payloads: UnsafeBufferPointer<UnsafeRawBufferPointer>? = nil, rule: DeadlineRule = .governed,
+        now: Int64, origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
     ) -> (count: Int, needsDisk: Bool) {
         if ForkGuard.isForked { return (0, false) }
         let bytesMax = context.options.pinnedBytesMin
@@ -129,8 +130,10 @@ extension Database {
                 hashes[index] = hash
                 shards.with(hash) { $0.table.prefetchSlot(hash) }
             }
-            for index in keys.indices {
-                shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
+            if keys.count > 1 {
+                for index in keys.indices {
+                    shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
+                }
             }
             var end = (count: keys.count, needsDisk: false)
             guard let payloads else {
@@ -159,7 +162,8 @@ extension Database {
                 return end
             }
             for (index, payload) in payloads.enumerated() {
-                let stored = try? put(keys[index], hash: hashes[index], payload: payload, now: now, origin: origin)
+                let stored = try? put(
+                    keys[index], hash: hashes[index], payload: payload, rule: rule, now: now, origin: origin)
                 guard let stored else { return (index, false) }
                 if !body(index, stored, nil) { return (index + 1, false) }
             }
@@ -172,7 +176,7 @@ extension Database {
     ///   - hash: the hash of the key, if it is known.
     ///   - durability: the durability of this write; nil for that of the larder.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the files are not open.
-    package func put(
+    func put(
         _ key: UnsafeRawBufferPointer, hash: Int? = nil, payload: UnsafeRawBufferPointer,
         rule: DeadlineRule = .governed, grace: Int64? = nil, codec: Codec = .raw, now: Int64,
         durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()

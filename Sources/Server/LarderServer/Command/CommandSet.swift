@@ -28,7 +28,7 @@ package struct CommandSet: Equatable, Sendable {
             if !names.contains(name) { names.append(name) }
         }
         guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
-        mayHaveFastPath = CommandMetadata.all.contains { row in
+        needsChecks = CommandMetadata.all.contains { row in
             contains(row) && (row.keys.first > 0 || row.flags.contains(.runsScript) || row == .ping)
         }
     }
@@ -37,9 +37,9 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether the set contains a command that can run on a fast path. If such a command is disabled, the fast paths
-    /// are not used, because they do not check for disabled commands.
-    private(set) var mayHaveFastPath = false
+    /// Whether the set contains a command that ``Prechecks`` can allow. They are not used then, because they would not
+    /// refuse it.
+    private(set) var needsChecks = false
 }
 
 extension CommandError {

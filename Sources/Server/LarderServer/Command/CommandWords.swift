@@ -96,15 +96,3 @@ extension CommandWords {
         return version
     }
 }
-
-/// The words of the last parsed request, for the fast path.
-struct RequestWords: CommandWords {
-    let arguments: RequestArguments
-    let now: Int64
-    /// Without reference counting, which would cost more than most commands.
-    let clock: Unmanaged<EngineTime>
-
-    var count: Int { arguments.count }
-    var timeAhead: Int64 { clock._withUnsafeGuaranteedRef { $0.offsetMilliseconds } }
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer { arguments[index] }
-}

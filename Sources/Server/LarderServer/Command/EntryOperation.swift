@@ -1,8 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// The operations of commands on a single entry that reply with a number, such as INCR, EXPIRE and DEL. Planners, the
-/// fast path and scripts share this implementation.
+/// The operations of commands on a single entry that reply with a number, such as INCR, EXPIRE and DEL.
 enum EntryOperation {
     case exists
     case remove
@@ -10,34 +9,14 @@ enum EntryOperation {
     case add(Int64)
     case expire(at: Int64, if: Condition)
 
-    /// Parses a command whose key is its first argument.
-    /// - Parameter name: the command's name.
-    /// - Returns: nil if the command is none of these operations, or has several keys.
-    @inline(__always)
-    init?(_ name: ShortWord, _ words: some CommandWords) throws(CommandError) {
-        switch (name, words.count) {
-        case (.exists, 2): self = .exists
-        case (.del, 2), (.unlink, 2): self = .remove
-        case (.ttl, 2): self = .remaining(inSeconds: true)
-        case (.pttl, 2): self = .remaining(inSeconds: false)
-        case (.incr, 2): self = .add(1)
-        case (.decr, 2): self = .add(-1)
-        case (.incrby, 3): self = .add(try words.integer(2))
-        case (.decrby, 3):
-            let amount = try words.integer(2)
-            guard amount != .min else { throw CommandError("ERR decrement would overflow") }
-            self = .add(-amount)
-        case (.expire, 3...): self = try .expire(words, .seconds)
-        case (.pexpire, 3...): self = try .expire(words, .milliseconds)
-        default: return nil
-        }
-    }
-
     /// Parses the arguments of EXPIRE and similar commands.
     static func expire(_ words: some CommandWords, _ form: ExpiryForm) throws(CommandError) -> EntryOperation {
         let condition = words.count == 3 ? [] : try Condition(words)
         return .expire(at: try form.deadline(try words.integer(2), words, positive: false), if: condition)
     }
+
+    /// The parts of the entry that the operation needs.
+    var loading: Loading { if case .remove = self { .headers } else { .records } }
 
     /// Applies the operation to the entry of the key at `index` in an update.
     /// - Returns: the number for the reply.

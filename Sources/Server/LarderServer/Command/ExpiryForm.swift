@@ -1,3 +1,5 @@
+import LarderRESP
+
 /// The form of an expiry time in a command: in seconds or in milliseconds, and an instant or a time span.
 struct ExpiryForm: Equatable {
     let isSeconds: Bool
@@ -24,17 +26,13 @@ struct ExpiryForm: Equatable {
 }
 
 extension ExpiryForm {
-    init?(_ word: UnsafeRawBufferPointer) {
-        if equalsIgnoringCase(word, "EX") {
-            self = .seconds
-        } else if equalsIgnoringCase(word, "PX") {
-            self = .milliseconds
-        } else if equalsIgnoringCase(word, "EXAT") {
-            self = .unixSeconds
-        } else if equalsIgnoringCase(word, "PXAT") {
-            self = .unixMilliseconds
-        } else {
-            return nil
+    init?(_ word: ShortWord) {
+        switch word {
+        case .ex: self = .seconds
+        case .px: self = .milliseconds
+        case .exat: self = .unixSeconds
+        case .pxat: self = .unixMilliseconds
+        default: return nil
         }
     }
 }

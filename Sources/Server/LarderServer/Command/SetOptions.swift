@@ -1,21 +1,25 @@
 import LarderCommandCatalog
 import LarderEngine
+import LarderRESP
 
 /// The options of SET and MSETEX.
 struct SetOptions {
     /// The condition under which values are stored. A stale entry counts as absent.
     enum Condition {
         case none, absent, present
-        case value(ValueCondition)
+        /// The condition is ``Rare/value``.
+        case value
+    }
 
-        func allows(_ update: Update, _ index: Int) -> Bool {
-            switch self {
-            case .none: true
-            case .absent: !update.isFresh(index)
-            case .present: update.isFresh(index)
-            case .value(let condition): condition.holds(update.payload(index))
-            }
-        }
+    /// Options that are seldom used. Without them, options are a few bytes that can be copied at no cost.
+    private final class Rare {
+        var value: ValueCondition?
+        var codec = Codec.raw
+        var grace: Int64?
+        var jitter: Int?
+        var tokens: [UInt64]?
+        var tags: Tags?
+        var keepsTags = false
     }
 
     enum Lifetime {
@@ -31,17 +35,19 @@ struct SetOptions {
     private(set) var lifetime = Lifetime.governed
     /// Whether the lifetime was given as a time span. A span, unlike an instant, does not depend on a machine's clock.
     private(set) var isSpan = false
-    private(set) var codec = Codec.raw
+    private let rare: Rare?
+
+    var codec: Codec { rare?.codec ?? .raw }
     /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's.
-    private(set) var grace: Int64?
+    var grace: Int64? { rare?.grace }
     /// The most by which a lifetime is shortened at random, in percent. With nil, the database's jitter applies, but
     /// only to lifetimes that follow the database's policy.
-    private(set) var jitter: Int?
+    var jitter: Int? { rare?.jitter }
     /// The tokens of the leases with which the client has computed the values, one per key; nil without leases.
-    private(set) var tokens: [UInt64]?
-    private var tags: Tags?
+    var tokens: [UInt64]? { rare?.tokens }
+    private var tags: Tags? { rare?.tags }
     /// Whether the new entry has the tags of the previous one, even if its lifetime is new.
-    private var keepsTags = false
+    private var keepsTags: Bool { rare?.keepsTags ?? false }
     var hasTags: Bool { tags != nil || keepsTags }
     /// Whether the new entry has the lifetime or the tags of the previous one.
     var keepsAny: Bool { keepsDeadline || keepsTags }
@@ -77,6 +83,15 @@ struct SetOptions {
     /// kept, so that a purge of these tags still affects the entry.
     func tags(_ previous: Record?) -> Tags? { keepsAny ? tags ?? previous?.tags : tags }
 
+    private func allows(_ update: Update, _ index: Int) -> Bool {
+        switch condition {
+        case .none: true
+        case .absent: !update.isFresh(index)
+        case .present: update.isFresh(index)
+        case .value: rare?.value?.holds(update.payload(index)) ?? true
+        }
+    }
+
     /// Whether all leases of the call are still valid; true for a call without leases. Marks valid leases as completed.
     private func holdsLeases(_ update: Update) -> Bool {
         for (index, token) in (tokens ?? []).enumerated() {
@@ -91,23 +106,20 @@ struct SetOptions {
     }
 
     /// Whether ``store(_:_:in:)`` supports the options. It supports those that locks and rate limits use.
-    var isSimple: Bool {
-        guard !returnsPrevious, !keepsAny, tags == nil, tokens == nil else { return false }
-        switch condition {
-        case .none, .absent, .present: return true
-        case .value: return false
-        }
-    }
+    var isSimple: Bool { rare == nil && !returnsPrevious && !keepsDeadline }
+
+    /// Whether the options are simple, and the value is stored without looking at the existing entry.
+    var isUnconditional: Bool { isSimple && condition == .none }
 
     /// Stores the value of one key of an update. The options must be simple.
     /// - Returns: whether the value was stored.
     func store(_ value: UnsafeRawBufferPointer, _ index: Int, in update: Update) -> Bool {
-        guard condition.allows(update, index) else { return false }
+        guard allows(update, index) else { return false }
         guard let rule = rule(nil, update.rules, now: update.now) else {
             update.remove(index)
             return true
         }
-        update.put(index, payload: value, rule: rule, grace: grace, codec: codec)
+        update.put(index, payload: value, rule: rule)
         return true
     }
 
@@ -117,7 +129,7 @@ struct SetOptions {
     func store(_ values: [UnsafeRawBufferPointer], long: LargeValue?, in update: Update) -> Bool {
         // Check all keys before storing: a key may be given twice, and its first value must not affect its second
         // check.
-        for index in values.indices where !condition.allows(update, index) { return false }
+        for index in values.indices where !allows(update, index) { return false }
         guard holdsLeases(update) else { return false }
         if keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
         let allKept = keepsAny ? values.indices.map { kept(update, $0) } : []
@@ -135,7 +147,7 @@ struct SetOptions {
     }
 
     init(if condition: Condition = .none, lifetime: Lifetime = .governed, returnsPrevious: Bool = false) {
-        (self.condition, self.lifetime, self.returnsPrevious) = (condition, lifetime, returnsPrevious)
+        (self.condition, self.lifetime, self.returnsPrevious, rare) = (condition, lifetime, returnsPrevious, nil)
     }
 
     /// Parses the options. As in Redis, an invalid combination of options is reported before an invalid value.
@@ -151,33 +163,15 @@ struct SetOptions {
         while index < call.count {
             index = try words.take(call, index)
         }
-        if let index = words.valueConditionIndex {
-            condition = .value(try ValueCondition(call, index))
+        if words.valueConditionIndex != nil {
+            condition = .value
         } else if words.isForAbsent {
             condition = .absent
         } else if words.isForPresent {
             condition = .present
         }
         returnsPrevious = words.returnsPrevious
-        if let index = words.codecIndex {
-            guard let named = Codec(name: call.text(index)) else {
-                throw CommandError("ERR the codec must be raw, json, plist or custom")
-            }
-            codec = named
-        }
-        grace = try words.graceIndex.map { (index) throws(CommandError) in try call.grace(index) }
-        jitter = try words.jitterIndex.map { (index) throws(CommandError) in try call.jitter(index) }
-        tags = try words.tagIndices.map { (indices) throws(CommandError) in
-            do throws(TagRules.Impossible) {
-                return try Tags(checking: indices.map { call.array($0) })
-            } catch {
-                throw CommandError("ERR \(error.message)")
-            }
-        }
-        keepsTags = words.keepsTags
-        if let index = words.tokenIndex {
-            tokens = try (index..<index + keyCount).map { (index) throws(CommandError) in try call.token(index) }
-        }
+        rare = words.hasRare ? try words.rare(call) : nil
         switch words.lifetime {
         case nil: break
         case .keep: lifetime = .keep
@@ -216,11 +210,12 @@ struct SetOptions {
         /// - Returns: the position of the next option.
         mutating func take(_ call: some CommandWords, _ index: Int) throws(CommandError) -> Int {
             let word = call.bytes(index)
-            if equalsIgnoringCase(word, "NX"), !isForPresent, valueConditionIndex == nil {
+            let short = ShortWord(word)
+            if short == .nx, !isForPresent, valueConditionIndex == nil {
                 isForAbsent = true
-            } else if equalsIgnoringCase(word, "XX"), !isForAbsent, valueConditionIndex == nil {
+            } else if short == .xx, !isForAbsent, valueConditionIndex == nil {
                 isForPresent = true
-            } else if let form = ExpiryForm(word), index + 1 < call.count, mayFollow(form) {
+            } else if let form = ExpiryForm(short), index + 1 < call.count, mayFollow(form) {
                 lifetime = .expiry(form, index + 1)
                 return index + 2
             } else if equalsIgnoringCase(word, "GET"), !isForMany {
@@ -228,16 +223,17 @@ struct SetOptions {
             } else if equalsIgnoringCase(word, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
             } else if equalsIgnoringCase(word, "KEEPTAGS"), tagIndices == nil {
-                keepsTags = true
+                (keepsTags, hasRare) = (true, true)
             } else if equalsIgnoringCase(word, "TAGS"), tagIndices == nil, !keepsTags {
                 guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
                     count < call.count - index - 1
                 else { throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags") }
                 tagIndices = (index + 2)..<(index + 2 + Int(count))
+                hasRare = true
                 return index + 2 + Int(count)
             } else if equalsIgnoringCase(word, "TOKEN"), tokenIndex == nil {
                 guard index + keyCount < call.count else { throw .syntax }
-                tokenIndex = index + 1
+                (tokenIndex, hasRare) = (index + 1, true)
                 return index + 1 + keyCount
             } else {
                 guard index + 1 < call.count else { throw .syntax }
@@ -247,11 +243,44 @@ struct SetOptions {
             return index + 1
         }
 
+        var hasRare = false
+
+        /// Parses the values of the options that are seldom used.
+        func rare(_ call: some CommandWords) throws(CommandError) -> Rare {
+            let rare = Rare()
+            rare.value = try valueConditionIndex.map { (index) throws(CommandError) in try ValueCondition(call, index) }
+            if let index = codecIndex {
+                guard let named = Codec(name: call.text(index)) else {
+                    throw CommandError("ERR the codec must be raw, json, plist or custom")
+                }
+                rare.codec = named
+            }
+            rare.grace = try graceIndex.map { (index) throws(CommandError) in try call.grace(index) }
+            rare.jitter = try jitterIndex.map { (index) throws(CommandError) in try call.jitter(index) }
+            rare.tags = try tagIndices.map { (indices) throws(CommandError) in
+                do throws(TagRules.Impossible) {
+                    return try Tags(checking: indices.map { call.array($0) })
+                } catch {
+                    throw CommandError("ERR \(error.message)")
+                }
+            }
+            rare.keepsTags = keepsTags
+            rare.tokens = try tokenIndex.map { (first) throws(CommandError) in
+                try (first..<first + keyCount).map { (index) throws(CommandError) in try call.token(index) }
+            }
+            return rare
+        }
+
         private var isKeep: Bool {
             if case .keep = lifetime { true } else { false }
         }
 
         private mutating func takePair(_ call: some CommandWords, _ index: Int) throws(CommandError) {
+            if call.isWord(index, "POLICY"), lifetime == nil {
+                lifetime = .policy(index + 1)
+                return
+            }
+            hasRare = true
             if !isForMany, ValueCondition.isOne(call, index), !isForAbsent, !isForPresent, valueConditionIndex == nil {
                 valueConditionIndex = index
             } else if call.isWord(index, "CODEC"), codecIndex == nil {
@@ -260,8 +289,6 @@ struct SetOptions {
                 graceIndex = index + 1
             } else if call.isWord(index, "JITTER"), jitterIndex == nil {
                 jitterIndex = index + 1
-            } else if call.isWord(index, "POLICY"), lifetime == nil {
-                lifetime = .policy(index + 1)
             } else {
                 throw .syntax
             }

@@ -7,7 +7,9 @@ import LarderRESP
 /// A class, so that passing a command to a function copies only a reference.
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
-    let run: Handler
+    /// Plans what the command does with entries; nil if it does more, and has a handler.
+    let planner: EntryPlan.Planner?
+    private let handler: Handler?
     /// The subcommands; the second word of a call selects one of them. A call without a second word runs the command
     /// itself, if the metadata allows that.
     package let subcommands: [CommandSpec]
@@ -20,23 +22,24 @@ package final class CommandSpec: Sendable {
     /// Runs a call on the connection's event loop. Must not block; returns work that would block.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
-    /// Plans what a command does with entries. A pure function of the words: a call may be planned several times.
-    typealias Planner = @Sendable (CallWords) throws(CommandError) -> EntryPlan
-
-    init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
+    init(_ row: CommandMetadata, _ handlers: CommandTable.Handlers, _ planners: CommandTable.Planners = [:]) {
         metadata = row
         subcommands = row.subcommands.map { subcommand in
             subcommand.isHelp
-                ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers)
+                ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers, planners)
         }
+        (planner, handler) = (planners[row], handlers[row])
         if row.runsByItself {
-            guard let handler = handlers[row] else { preconditionFailure("\(row.name) has no handler") }
-            run = handler
-        } else {
-            run = { _ throws(CommandError) in throw .syntax }
+            precondition((planner == nil) != (handler == nil), "\(row.name) needs either a planner or a handler")
         }
     }
 
+    /// Runs a call.
+    func run(_ call: inout Call) throws(CommandError) -> Outcome {
+        if let planner { return try call.perform(try planner(call.words)) }
+        guard let handler else { throw .syntax }
+        return try handler(&call)
+    }
 }
 
 extension CommandSpec {

@@ -6,29 +6,29 @@ import LarderRESP
 /// handler. Add the function to a dictionary of this table.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
-    typealias Planners = [CommandMetadata: CommandSpec.Planner]
+    typealias Planners = [CommandMetadata: EntryPlan.Planner]
 
     /// All commands without their subcommands, in the order of the catalog.
-    package static let all: [CommandSpec] = CommandMetadata.all.map { CommandSpec($0, handlers) }
+    package static let all: [CommandSpec] = CommandMetadata.all.map { CommandSpec($0, handlers, planners) }
 
-    static let handlers: Handlers = (ownHandlers + planners.map { $0.mapValues(handler) }).reduce(into: [:]) {
-        $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") }
-    }
-
-    private static let ownHandlers: [Handlers] = [
+    static let handlers: Handlers = merge([
         keyCommands, movingCommands, objectCommands, transactionCommands, scriptingCommands, pubsubCommands,
         connectionCommands, clientCommands, commandCommands, serverCommands, administrationCommands, accessCommands,
         configCommands, larderCommands, entryCommands, changesCommands,
-    ]
+    ])
 
-    private static let planners: [Planners] = [
+    static let planners: Planners = merge([
         stringPlanners, storingPlanners, valuePartPlanners, numberPlanners, bitPlanners, bitFieldPlanners, lcsPlanners,
         conditionalPlanners, keyPlanners, movingPlanners, dumpPlanners, objectPlanners, expiryPlanners, larderPlanners,
         entryPlanners, changesPlanners, fetchingPlanners, absentTypePlanners,
-    ]
+    ])
 
-    private static func handler(_ planner: @escaping CommandSpec.Planner) -> CommandSpec.Handler {
-        { call throws(CommandError) in try call.perform(try planner(call.words)) }
+    private static func merge<Function>(
+        _ parts: [[CommandMetadata: Function]]
+    ) -> [CommandMetadata: Function] {
+        parts.reduce(into: [:]) { all, part in
+            all.merge(part) { _, _ in preconditionFailure("a command is implemented twice") }
+        }
     }
 
     /// All commands and subcommands. The subcommands of a command follow it.

@@ -16,9 +16,9 @@ struct CommandRunner {
         var mayBuildLong = true
     }
 
-    private let session: Session
-    private var server: ServerState { session.server }
-    private var accounting: CommandAccounting { session.accounting }
+    let session: Session
+    var server: ServerState { session.server }
+    var accounting: CommandAccounting { session.accounting }
 
     init(_ session: Session) { self.session = session }
 
@@ -27,15 +27,15 @@ struct CommandRunner {
     ///   - outputBytesMax: no command starts while more bytes of replies than this are unsent.
     ///   - slice: how much work is allowed on a thread that may block; nil on an event loop, which must not block.
     func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
-        // Read the clock for each command, but only once for consecutive commands on the fast path. Together, these
+        // Read the clock for each command, but only once for consecutive commands in memory. Together, these
         // take far less than a millisecond, which is the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
         session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
         renewState()
-        var usesFastPath = mayUseFastPath
-        var sample = (time: usesFastPath ? accounting.beginSample() : 0, first: 0)
+        var skipsChecks = maySkipChecks
+        var sample = (time: skipsChecks ? accounting.beginSample() : 0, first: 0)
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: session.pendingOutput) } }
         while !session.isClosing, !session.command.waitsForWork {
             if let execution = session.transactions.execution {
@@ -54,20 +54,20 @@ struct CommandRunner {
                 let before = session.pendingOutput
                 if before > outputBytesMax { return .outputFull }
                 // Time the rest of every long run, because its commands may be faster than those of short ones.
-                if sample.time == 0, count >= CommandAccounting.shortRun, usesFastPath {
+                if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
                 }
-                if usesFastPath, session.fastPath.mayRunGets(isOnLoop: slice == nil) {
+                if skipsChecks, session.prechecks.mayRunGets(isOnLoop: slice == nil) {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = FastPath(session: session).runUsual(
+                    let done = runUsual(
                         now: time, most: (slice?.commandsMax ?? Limits.loopCommandsMax) - count, outputBytesMax: most,
                         until: slice?.until)
                     if done.count > 0 {
                         count += done.count
-                        accounting.fastPath.pointee.workLeft -= done.count + (session.pendingOutput - before) >> 10
-                        if accounting.fastPath.pointee.workLeft <= 0 || slice != nil { now = nil }
+                        accounting.untimed.pointee.workLeft -= done.count + (session.pendingOutput - before) >> 10
+                        if accounting.untimed.pointee.workLeft <= 0 || slice != nil { now = nil }
                         continue
                     }
                     if done.needsDisk, slice == nil { return .cold }
@@ -76,26 +76,26 @@ struct CommandRunner {
             }
             let time = now ?? readClock()
             (now, lastNow) = (time, time)
-            if usesFastPath, session.fastPath.takesAll, FastPath(session: session).run(now: time) {
+            var plan: EntryPlan?
+            if skipsChecks, session.prechecks.allowsAll, runInMemory(now: time, &plan) {
                 session.command.isPending = false
-                if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+                if accounting.untimed.pointee.workLeft <= 0 { now = nil }
             } else {
                 now = nil
-                if let pause = runCommand(now: time, mayBlock: slice != nil) {
+                if let pause = runCommand(plan, now: time, mayBlock: slice != nil) {
                     if case .work = pause { count += 1 }
                     return pause
                 }
                 // The command may have been MONITOR or CLIENT PAUSE.
-                usesFastPath = mayUseFastPath
+                skipsChecks = maySkipChecks
             }
             count += 1
         }
         return session.isClosing ? .closing : .needsInput
     }
 
-    /// Whether frequent commands may use the fast path. It does not support MONITOR, CLIENT PAUSE, or a low threshold of
-    /// SLOWLOG.
-    private var mayUseFastPath: Bool { session.fastPath.isAllowed && !server.hasAttention.load(ordering: .relaxed) }
+    /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, and a low threshold of SLOWLOG.
+    private var maySkipChecks: Bool { session.prechecks.areUsed && !server.hasAttention.load(ordering: .relaxed) }
 
     /// Applies what other threads have changed since the last run: rights, origins, and CLIENT KILL.
     private func renewState() {
@@ -119,17 +119,18 @@ struct CommandRunner {
         return nil
     }
 
-    /// Reads the clock for the next command. The commands after it on the fast path use the same time, until
-    /// ``FastPathCounts/workLeft`` is used up.
+    /// Reads the clock for the next command. Commands in memory after it use the same time, until
+    /// ``UntimedCounts/workLeft`` is used up.
     @inline(__always)
     private func readClock() -> Int64 {
-        accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
+        accounting.untimed.pointee.workLeft = UntimedCounts.workPerTime
         return session.clock.now()
     }
 
     /// Runs the parsed command.
+    /// - Parameter plan: the command's plan, if it is known.
     /// - Returns: the reason why it cannot run now; nil if it has run.
-    private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
+    private func runCommand(_ plan: EntryPlan?, now: Int64, mayBlock: Bool) -> Pause? {
         var start = session.replyQueue.position
         var call = Call(session, server, now: now, mayBlock: mayBlock)
         var found: CommandMetadata?
@@ -154,7 +155,15 @@ struct CommandRunner {
             let time = MonotonicClock.nanoseconds()
             begin = time
             let origin = OriginRunner(session: session)
-            switch try session.origin.needsCheck ? origin.run(command, &call) : command.run(&call) {
+            let outcome =
+                if session.origin.needsCheck {
+                    try origin.run(command, &call)
+                } else if let plan {
+                    try call.perform(plan)
+                } else {
+                    try command.run(&call)
+                }
+            switch outcome {
             case .done: break
             case .close: session.isClosing = true
             case .deferred(let work):
@@ -260,19 +269,23 @@ struct CommandRunner {
 
     // MARK: Finding commands
 
+    /// Finds the current command by its name, and sets ``Session/command``.
+    /// - Returns: its row; nil if it is unknown.
+    @inline(__always)
+    func lookUp(_ name: UnsafeRawBufferPointer) -> CommandMetadata? {
+        let (word, command) = (ShortWord(name), session.commandMemory)
+        if !command.pointee.isNamed(word) {
+            guard let found = CommandTable.find(word, name) else { return nil }
+            command.pointee.note(found.metadata, found.planner, word)
+        }
+        return command.pointee.row
+    }
+
     private func findCommand() throws(CommandError) -> CommandSpec {
         let parser = session.parserMemory
-        let word = ShortWord(parser.pointee.argument(0))
         let count = parser.pointee.argumentCount
-        let spec: CommandSpec
-        if let row = session.command.row(of: word) {
-            spec = CommandTable.spec(row)
-        } else {
-            guard let found = CommandTable.find(word, parser.pointee.argument(0)) else { throw unknownCommand() }
-            spec = found
-            session.command.note(found.metadata, word)
-        }
-        let row = spec.metadata
+        guard let row = lookUp(parser.pointee.argument(0)) else { throw unknownCommand() }
+        let spec = CommandTable.spec(row)
         guard row.accepts(argumentCount: count) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
             // As in Redis, discard the queued commands.

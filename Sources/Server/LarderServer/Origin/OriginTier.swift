@@ -292,11 +292,12 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
         guard !surroundings.engine.pipeline.isCongested else { return false }
         let rule = rule(left, now)
-        return key.withUnsafeBytes { key in
-            value.withUnsafeBytes { value in
-                (try? database.put(key, payload: value, rule: rule, now: now)) != nil
+        let ticket = value.withUnsafeBytes { value in
+            try? database.perform([Key(key)], .none, .memoryOnly, now: now, needsFiles: true) {
+                $0.put(0, payload: value, rule: rule)
             }
         }
+        return ticket != nil
     }
 
     /// Removes the cached entry of a key that has no value at the origin.

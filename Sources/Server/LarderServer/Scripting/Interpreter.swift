@@ -9,9 +9,6 @@ final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
     /// The compiled scripts: the key is a script's ``ScriptCode/number``, the value its number in this interpreter.
     private var functions: [Int: Int32] = [:]
-    /// The callbacks for short scripts, which run on an event loop.
-    let quick = QuickScriptHost()
-    private let quickFunctions: UnsafeMutablePointer<larder_script_host>
     /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new generation.
     let generation: Int
 
@@ -30,14 +27,9 @@ final class Interpreter: @unchecked Sendable {
         self.generation = generation
         self.functionsMax = functionsMax
         self.bytesMax = bytesMax
-        quickFunctions = .allocate(capacity: 1)
-        quickFunctions.initialize(to: quick.functions)
     }
 
-    deinit {
-        larder_script_destroy(state)
-        quickFunctions.deallocate()
-    }
+    deinit { larder_script_destroy(state) }
 
     /// Whether the interpreter may run more scripts. It may not if garbage or compiled scripts take too much memory,
     /// which the next script would lack.
@@ -80,19 +72,6 @@ final class Interpreter: @unchecked Sendable {
         let function = try compile(script.code)
         return withUnsafePointer(to: host) {
             run(function, script, words, keyCount, version, replyBytesMax, $0)
-        }
-    }
-
-    /// Runs a script with the callbacks of ``quick``. Call ``QuickScriptHost/begin(_:_:generation:client:)`` first.
-    /// - Returns: the encoded reply; nil if this interpreter has not compiled the script, or the script was stopped.
-    func runQuickly(
-        _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
-        replyBytesMax: Int
-    ) -> UnsafeRawBufferPointer? {
-        guard let function = functions[script.code.number] else { return nil }
-        switch run(function, script, words, keyCount, version, replyBytesMax, quickFunctions) {
-        case .replied(let reply): return reply
-        case .ended: return nil
         }
     }
 

@@ -99,7 +99,7 @@ final class Script: Sendable {
     let flags: ScriptFlags
     /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]
-    /// Whether the script has failed on the fast path, because it needs more than ``QuickScriptHost`` supports.
+    /// Whether the script needs more than `QuickScript` supports.
     let isUnusual = Atomic<Bool>(false)
     /// When the script was last used: the value of a counter that each use of any script increases.
     let lastUse = Atomic<Int>(0)

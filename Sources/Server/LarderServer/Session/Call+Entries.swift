@@ -20,12 +20,22 @@ extension Call {
         case .noEntries(let indices, let isCounted, let failure, let reply):
             for index in indices where try facts(index, isCounted ? .counted : .uncounted) != nil { throw failure }
             reply(&replies.pointee)
-        case .values(let keys): try replyWithValues(keys)
+        case .values: try replyWithValues(try keys(from: 1))
         case .count(let keys): replies.pointee.integer(try countFresh(keys))
         case .records(let keys, let cost, let reply):
             let records = try read(keys) { cost($0) > Limits.loopBytesMax }
             try mayTakeLong(bytes: cost(records.map { $0?.payloadCount ?? 0 }))
             try reply(records, &replies.pointee)
+        case .apply(.exists): replies.pointee.integer(try countFresh([try key(1)]))
+        case .apply(.remaining(let inSeconds)):
+            let facts = try facts(1, .counted)
+            replies.pointee.integer(
+                facts.map { EntryOperation.remaining(rules.deadline($0.header), now: now, inSeconds: inSeconds) }
+                    ?? EntryOperation.noEntry)
+        case .apply(let operation): replies.pointee.reply(try change(ChangePlan(operation, try key(1))))
+        case .store(let options):
+            let value = ChangePlan(storing: bytes(2), try key(1), options, now: now)
+            replies.pointee.reply(try change(value))
         case .change(let change): replies.pointee.reply(try self.change(change))
         case .transfer(let transfer): replies.pointee.reply(.flag(try self.transfer(transfer)))
         case .fetch(let words): return try fetch(words)

@@ -1,3 +1,4 @@
+import CLarderLuaBridge
 import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
@@ -6,16 +7,48 @@ import LarderRESP
 /// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
 /// have no side effects.
 struct CallWords: CommandWords {
+    /// Where the words are.
+    enum Source {
+        case request(RequestArguments)
+        /// A command in a transaction, or one that a script has called.
+        case queued(QueuedCommand)
+        /// A command that a script in memory has called.
+        case script(UnsafeBufferPointer<larder_script_word>, CommandMetadata)
+    }
+
     fileprivate let session: Session
-    /// The words of a command in a transaction; nil if the parser has the words.
-    fileprivate let queued: QueuedCommand?
+    fileprivate let source: Source
     let now: Int64
 
-    var count: Int { queued?.count ?? session.parser.argumentCount }
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer { queued?[index] ?? session.parser.argument(index) }
+    init(_ session: Session, _ source: Source, now: Int64) {
+        (self.session, self.source, self.now) = (session, source, now)
+    }
+
+    var count: Int {
+        switch source {
+        case .request(let words): words.count
+        case .queued(let command): command.count
+        case .script(let words, _): words.count
+        }
+    }
+
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer {
+        switch source {
+        case .request(let words): words[index]
+        case .queued(let command): command[index]
+        case .script(let words, _): UnsafeRawBufferPointer(words[index])
+        }
+    }
 
     /// The command's row in the table of commands; nil for an unknown command.
-    var row: CommandMetadata? { queued?.row ?? session.command.row }
+    var row: CommandMetadata? {
+        switch source {
+        case .request: session.command.row
+        case .queued(let command): command.row
+        case .script(_, let row): row
+        }
+    }
+
     var name: String { row?.name ?? "" }
     var timeAhead: Int64 { session.server.engine.clockOffsetMilliseconds }
     /// The limit for a value that a command builds, in bytes.
@@ -51,7 +84,13 @@ struct Call: CommandWords {
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
         run: TransactionRun? = nil
     ) {
-        words = CallWords(session: session, queued: command, now: now)
+        let source: CallWords.Source
+        if let command {
+            source = .queued(command)
+        } else {
+            source = .request(session.parserMemory.pointee.currentArguments())
+        }
+        words = CallWords(session, source, now: now)
         self.run = run
         self.server = server
         self.mayBlock = mayBlock

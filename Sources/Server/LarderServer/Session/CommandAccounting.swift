@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The counts of commands on the fast path, which are not timed one by one.
-struct FastPathCounts {
+/// The counts of commands that ran in memory without checks, and are not timed one by one.
+struct UntimedCounts {
     /// The row number of the last of these commands, and how many times it has run without a break. These calls are not
     /// in the statistics yet.
     var number = 0
@@ -13,7 +13,7 @@ struct FastPathCounts {
     /// How many units of work may follow before the clock is read again. A command takes one unit, plus one for each
     /// KiB that it copies.
     var workLeft = 0
-    /// The average duration of a command in the last timed run with only fast-path commands.
+    /// The average duration of a command in the last timed run that had only untimed commands.
     var nanosecondsEach: Int64 = 0
     /// The number of runs of the session. ``CommandAccounting/beginSample()`` uses it to choose which runs are timed.
     var runs = 0
@@ -39,9 +39,9 @@ final class CommandAccounting {
     let counter: CommandCounter
     /// The record of the connection, which other threads may read.
     let record: ClientRecord
-    /// The commands that ran on the fast path since the last call of `noteRun`. A pointer, because Swift checks each
+    /// The commands that ran without being timed since the last call of `noteRun`. A pointer, because Swift checks each
     /// access to a class's stored property for exclusivity at run time.
-    let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
+    let untimed = UnsafeMutablePointer<UntimedCounts>.allocate(capacity: 1)
     /// The command whose work runs on another thread; nil if there is none.
     var pending: PendingNote?
     /// The command that waits until its database's files are open. If they cannot be opened, it is counted as rejected.
@@ -51,12 +51,12 @@ final class CommandAccounting {
         self.server = server
         self.counter = counter
         self.record = record
-        fastPath.initialize(to: FastPathCounts())
+        untimed.initialize(to: UntimedCounts())
     }
 
-    deinit { fastPath.deallocate() }
+    deinit { untimed.deallocate() }
 
-    /// One in 16 runs is timed. In the other runs, commands on the fast path are assumed to take the same average time.
+    /// One in 16 runs is timed. In the other runs, untimed commands are assumed to take the same average time.
     private static let runsPerSample = 16
     /// Runs of fewer commands than this are short.
     static let shortRun = 16
@@ -64,8 +64,8 @@ final class CommandAccounting {
     /// Begins a run of the session.
     /// - Returns: the time of the monotonic clock in nanoseconds if this run is timed, otherwise 0.
     func beginSample() -> Int64 {
-        fastPath.pointee.runs &+= 1
-        return fastPath.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
+        untimed.pointee.runs &+= 1
+        return untimed.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
     }
 
     /// Adds the commands of a run of the session to the statistics.
@@ -74,41 +74,41 @@ final class CommandAccounting {
     ///   - sample: when the timing of the run began, or 0 if it was not timed, and the number of commands before.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: (time: Int64, first: Int), outputBytes: Int) {
         counter.total.add(count)
-        let done = fastPath.pointee.earlier + fastPath.pointee.count
+        let done = untimed.pointee.earlier + untimed.pointee.count
         if done > 0 {
-            // The measured time includes all commands. Use it only if all of them ran on the fast path.
+            // The measured time includes all commands. Use it only if none of them was timed by itself.
             let timed = count - sample.first
             if sample.time != 0, done == count, timed > 0 {
                 let (each, last) = (
-                    max(0, MonotonicClock.nanoseconds() - sample.time) / Int64(timed), fastPath.pointee.nanosecondsEach
+                    max(0, MonotonicClock.nanoseconds() - sample.time) / Int64(timed), untimed.pointee.nanosecondsEach
                 )
                 // A short run may be much slower than the next ones: let it change the average only in part.
-                fastPath.pointee.nanosecondsEach = timed < Self.shortRun && last > 0 ? (3 * last + each) / 4 : each
+                untimed.pointee.nanosecondsEach = timed < Self.shortRun && last > 0 ? (3 * last + each) / 4 : each
             }
-            noteFastCalls()
-            fastPath.pointee.earlier = 0
+            noteUntimedCalls()
+            untimed.pointee.earlier = 0
         }
         if let now { record.lastActivity.store(now, ordering: .relaxed) }
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts calls of a command that ran on the fast path. Assumes for each the average time that was measured last.
+    /// Counts calls of a command that were not timed. Assumes for each the average time that was measured last.
     @inline(__always)
-    func noteFast(_ row: CommandMetadata, _ count: Int = 1) {
-        if fastPath.pointee.number != row.number {
-            noteFastCalls()
-            fastPath.pointee.number = row.number
+    func noteUntimed(_ row: CommandMetadata, _ count: Int = 1) {
+        if untimed.pointee.number != row.number {
+            noteUntimedCalls()
+            untimed.pointee.number = row.number
         }
-        fastPath.pointee.count += count
+        untimed.pointee.count += count
     }
 
-    private func noteFastCalls() {
-        let (number, count) = (fastPath.pointee.number, fastPath.pointee.count)
+    private func noteUntimedCalls() {
+        let (number, count) = (untimed.pointee.number, untimed.pointee.count)
         guard count > 0 else { return }
-        counter.ran(number, times: count, nanosecondsEach: fastPath.pointee.nanosecondsEach)
+        counter.ran(number, times: count, nanosecondsEach: untimed.pointee.nanosecondsEach)
         record.lastCommand.store(number, ordering: .relaxed)
-        fastPath.pointee.earlier += count
-        fastPath.pointee.count = 0
+        untimed.pointee.earlier += count
+        untimed.pointee.count = 0
     }
 
     /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has sent CLIENT

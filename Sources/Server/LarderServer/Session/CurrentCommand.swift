@@ -10,12 +10,16 @@ struct CurrentCommand {
     var waitsForWork = false
     /// The command's row in the table of commands; nil before the first known command.
     private(set) var row: CommandMetadata?
+    /// The command's planner; nil if it has none.
+    private(set) var planner: EntryPlan.Planner?
     private var word = ShortWord.other
 
-    /// Returns the row of the last command if that command has this name, so that a repeated command needs no search.
-    func row(of word: ShortWord) -> CommandMetadata? { word == self.word && word != .other ? row : nil }
+    /// Whether the command has this name. A repeated command needs no search.
+    func isNamed(_ word: ShortWord) -> Bool { word == self.word && word != .other }
 
-    mutating func note(_ row: CommandMetadata, _ word: ShortWord) { (self.row, self.word) = (row, word) }
+    mutating func note(_ row: CommandMetadata, _ planner: EntryPlan.Planner?, _ word: ShortWord) {
+        (self.row, self.planner, self.word) = (row, planner, word)
+    }
 }
 
 /// The thread on which a session runs, and the thread that its next command needs. A value type, owned by its session.

@@ -7,6 +7,9 @@ import LarderRESP
 /// transactions, scripts, snapshots, and databases with an origin. If entries must first be read from the disk or the
 /// origin, the plan has no effect, and the command is planned again later.
 enum EntryPlan {
+    /// Plans what a command does with entries. A pure function of the words: a call may be planned several times.
+    typealias Planner = @Sendable (CallWords) throws(CommandError) -> EntryPlan
+
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
@@ -19,14 +22,18 @@ enum EntryPlan {
     case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
     /// Reply only if none of these keys has an entry; otherwise with `failure`.
     case noEntries([Int], isCounted: Bool, failure: CommandError, reply: (inout ReplyBuffer) -> Void)
-    /// Reply with the values of several keys, as they were at one instant.
-    case values([Key])
+    /// Reply with the values of the keys that are the words from index 1, as they were at one instant.
+    case values
     /// Reply with the number of keys that have an entry. A key that is given twice counts twice.
     case count([Key])
     /// Read several entries, as they were at one instant, and reply without holding a lock.
     /// - Parameter cost: returns how many steps `reply` takes, given the lengths of the values. If there are many,
     ///   another thread writes the reply.
     case records([Key], cost: ([Int]) -> Int, reply: ([Record?], inout ReplyBuffer) throws(CommandError) -> Void)
+    /// Apply an operation to the entry of the key that is the word at index 1.
+    case apply(EntryOperation)
+    /// Store the word at index 2 as the value of the key that is the word at index 1.
+    case store(SetOptions)
     case change(ChangePlan)
     case transfer(TransferPlan)
     case fetch(FetchWords)
@@ -70,6 +77,37 @@ struct ChangePlan {
     /// If the body applies a change that was made in another larder, the version of that change; otherwise nil.
     var version: ChangeVersion?
     let body: Body
+}
+
+extension ChangePlan {
+    /// Stores one value for each key.
+    fileprivate init(
+        storing values: [UnsafeRawBufferPointer], _ keys: [Key], _ options: SetOptions, now: Int64,
+        _ answer: @escaping (Record?, Bool) -> ChangeReply
+    ) {
+        var staged: StagedValue?
+        if keys.count == 1, !options.hasTags {
+            staged = StagedValue(values[0], grace: options.grace) { options.rule(nil, $0, now: now) }
+        }
+        self.init(keys: keys, loading: options.loading, staged: staged) { update, context in
+            let previous = options.returnsPrevious ? update.readRecord(0) : nil
+            return answer(previous, options.store(values, long: context.long, in: update))
+        }
+    }
+
+    /// Stores a value as SET does.
+    init(storing value: UnsafeRawBufferPointer, _ key: Key, _ options: SetOptions, now: Int64) {
+        self.init(storing: [value], [key], options, now: now) { previous, isStored in
+            options.returnsPrevious ? .record(previous) : isStored ? .ok : .null
+        }
+    }
+
+    /// Applies an operation to the entry of a key.
+    init(_ operation: EntryOperation, _ key: Key) {
+        self.init(keys: [key], loading: operation.loading) { (update, _) throws(CommandError) in
+            .integer(try operation.apply(update, 0))
+        }
+    }
 }
 
 /// A long value that a ``ChangePlan`` stores for its only key, and its metadata.
@@ -131,6 +169,8 @@ enum ChangeReply {
     case bulk(String)
     /// The value of an entry; null without one.
     case record(Record?)
+    /// The value of an entry in memory. Valid while the entry is locked.
+    case payload(UnsafeRawBufferPointer)
     /// An array of numbers, with null for nil.
     case integers([Int64?])
 
@@ -146,9 +186,42 @@ extension EntryPlan {
         .change(ChangePlan(keys: [try words.key(1)], loading: loading, builtBytes: builtBytes, body: body))
     }
 
-    /// Apply an operation to the entry of the key that is the word at index 1.
-    static func change(_ words: CallWords, _ operation: EntryOperation) throws(CommandError) -> EntryPlan {
-        try .change(words) { (update, _) throws(CommandError) in .integer(try operation.apply(update, 0)) }
+    /// Store one value for each key, for variants of SET.
+    /// - Parameter answer: called with the previous entry of the first key, and with whether the values were stored.
+    ///   The entry is nil unless the options request it.
+    static func store(
+        _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions, _ words: CallWords,
+        _ answer: @escaping (Record?, Bool) -> ChangeReply
+    ) -> EntryPlan {
+        .change(ChangePlan(storing: values, keys, options, now: words.now, answer))
+    }
+}
+
+extension EntryPlan {
+    /// The maximum length in bytes of a value that ``perform(on:_:)`` stores or copies.
+    private static let quickBytesMax = 64 << 10
+
+    /// Whether ``perform(on:_:)`` needs the existing entry.
+    var readsEntry: Bool { if case .store(let options) = self { options.loading != .none } else { true } }
+
+    /// Executes a plan for one key on entries in memory, as event loops and scripts do.
+    /// - Parameter entries: an update whose locks are held. It must contain the key.
+    /// - Returns: the result; nil, without an effect, if the plan must be executed by ``Call/perform(_:)``.
+    @inline(__always)
+    func perform(on entries: Update, _ words: CallWords) -> ChangeReply? {
+        guard words.count >= 2, let index = entries.index(of: words.bytes(1)) else { return nil }
+        switch self {
+        case .value(1): return entries.read(index).map { .payload($0) } ?? .null
+        case .apply(let operation):
+            // Setting a deadline copies the value.
+            if case .expire = operation, entries.payload(index)?.count ?? 0 > Self.quickBytesMax { return nil }
+            return (try? operation.apply(entries, index)).map { .integer($0) }
+        case .store(let options):
+            let value = words.bytes(2)
+            guard value.count <= Self.quickBytesMax, options.isSimple else { return nil }
+            return options.store(value, index, in: entries) ? .ok : .null
+        default: return nil
+        }
     }
 }
 
@@ -161,6 +234,7 @@ extension ReplyBuffer {
         case .text(let text): simple(text)
         case .bulk(let text): bulk(text)
         case .record(let record): value(record)
+        case .payload(let bytes): bulk(bytes)
         case .integers(let numbers):
             array(count: numbers.count)
             for number in numbers { if let number { integer(number) } else { null() } }

@@ -89,7 +89,7 @@ final class ReplyQueue {
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 
     /// Adds a reply with the values of several keys, as they are at one instant; null for a key without a fresh entry.
-    /// Reads only memory. Used by MGET, on the fast path and elsewhere.
+    /// Reads only memory. Used by MGET.
     /// - Parameters:
     ///   - bytesMax: the longest reply that is allowed.
     ///   - key: returns the bytes of one of the `count` keys. The bytes must stay valid during the call, and must not

@@ -29,9 +29,9 @@ package final class Session: @unchecked Sendable {
     /// The bytes of ``replyQueue``, which owns this memory.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
 
-    var command = CurrentCommand()
+    let commandMemory = UnsafeMutablePointer<CurrentCommand>.allocate(capacity: 1)
     var thread = ThreadPlacement()
-    var fastPath: FastPathState
+    var prechecks: Prechecks
     private(set) var database: Database
     private(set) var view = ReadingView.current
     let rights: ConnectionRights
@@ -77,13 +77,14 @@ package final class Session: @unchecked Sendable {
             server: server, counter: counter ?? server.statistics.newCounter(), record: record)
         replyQueue = ReplyQueue(server.engine.pipeline)
         replyMemory = replyQueue.memory
-        fastPath = FastPathState(
-            client: id, server.standardDatabase, isAllowed: !server.disabledCommands.mayHaveFastPath)
+        prechecks = Prechecks(
+            client: id, server.standardDatabase, areUsed: !server.disabledCommands.needsChecks)
         database = server.standardDatabase
         rights = ConnectionRights(server.access, of: record, clock)
         tracking = TrackingState(server.tracking, record)
         let pushes = pushes ?? PushQueue(server.pubsub.pending)
         subscriptions = Subscriptions(Subscriber(id: id, queue: pushes))
+        commandMemory.initialize(to: CurrentCommand())
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         server.directory.add(id, pushes)
         modes.isAuthenticated = server.password == nil
@@ -97,6 +98,8 @@ package final class Session: @unchecked Sendable {
         // If the connection was closed while another thread owned the session, `end` has not been called yet. Otherwise
         // this call has no effect.
         end()
+        commandMemory.deinitialize(count: 1)
+        commandMemory.deallocate()
         parserMemory.deinitialize(count: 1)
         parserMemory.deallocate()
     }
@@ -113,6 +116,11 @@ package final class Session: @unchecked Sendable {
         endMonitoring()
         waits.end()
         server.clientRegistry.remove(id)
+    }
+
+    var command: CurrentCommand {
+        get { commandMemory.pointee }
+        _modify { yield &commandMemory.pointee }
     }
 
     package var parser: RequestParser {
@@ -233,7 +241,7 @@ package final class Session: @unchecked Sendable {
 
     func select(_ database: Database) {
         self.database = database
-        fastPath.database = Unmanaged.passUnretained(database)
+        prechecks.database = Unmanaged.passUnretained(database)
         tracking.client?.visit(database.name)
         record.change { $0.database = database.name }
         if rights.current != nil { noteMode() }
@@ -276,7 +284,7 @@ package final class Session: @unchecked Sendable {
     func endOriginCall() {
         let hadCall = origin.call != nil
         origin.endCall()
-        // If the database has no origin any more, the next commands can use the fast path again.
+        // If the database has no origin any more, the next commands need fewer checks.
         if hadCall, !origin.needsCheck { noteMode() }
     }
 
@@ -289,18 +297,18 @@ package final class Session: @unchecked Sendable {
         noteMode()
     }
 
-    /// Updates the conditions for the fast path. Call it after any change of the connection's rights, modes, snapshot,
+    /// Updates ``prechecks``. Call it after any change of the connection's rights, modes, snapshot,
     /// subscriptions, transaction or origin. If there are access rules, also call it after a database was selected.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let isPlain =
             seesCurrent && subscriptions.isEmpty && transactions.queue == nil && modes.isAuthenticated
             && !modes.isSilent && !tracking.isPerKey
-        var state = fastPath
+        var state = prechecks
         state.update(
             isPlain: isPlain, rights.level(in: database.name), checksOrigin: origin.needsCheck,
             hasOrigin: origin.tier != nil)
-        fastPath = state
+        prechecks = state
     }
 
     /// Starts or changes CLIENT TRACKING; ends it if `client` is nil.

@@ -150,7 +150,7 @@ package final class ServerState: Sendable {
     /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
-        // Commands on the fast path take less than 1 ms, so they need not be timed for a higher threshold.
+        // Commands in memory take less than 1 ms, so they need not be timed for a higher threshold.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
             logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)

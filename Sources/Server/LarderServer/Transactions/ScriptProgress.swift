@@ -117,12 +117,13 @@ struct ScriptCall {
 enum ScriptSource {
     case text, digest, function
 
-    /// The row of the command whose second word is of this kind.
-    var row: CommandMetadata {
-        switch self {
-        case .text: .eval
-        case .digest: .evalsha
-        case .function: .fcall
+    /// Returns the kind of the second word of EVAL, EVALSHA and FCALL; nil for other commands.
+    init?(_ row: CommandMetadata) {
+        switch row {
+        case .eval: self = .text
+        case .evalsha: self = .digest
+        case .fcall: self = .function
+        default: return nil
         }
     }
 }

@@ -10,7 +10,7 @@ extension CommandTable {
 /// Commands that only read or remove values of types that Larder does not store, such as lists. For a missing key, they
 /// reply like Redis. For a key with an entry, which is always a string, they reply with an error.
 enum AbsentTypeCommands {
-    static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Planner {
+    static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> EntryPlan.Planner {
         // In Redis, lookups by commands that write do not count as reads, except for XACK.
         let counts = !row.flags.contains(.write) || row.name == "xack"
         return { words throws(CommandError) in

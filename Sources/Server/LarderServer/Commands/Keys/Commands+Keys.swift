@@ -20,6 +20,7 @@ extension CommandTable {
 
 enum KeyCommands {
     @Sendable static func remove(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        if words.count == 2 { return .apply(.remove) }
         let keys = try words.keys(from: 1)
         return .change(
             ChangePlan(keys: keys, loading: .headers) { update, _ in
@@ -28,7 +29,7 @@ enum KeyCommands {
     }
 
     @Sendable static func exists(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        .count(try words.keys(from: 1))
+        words.count == 2 ? .apply(.exists) : .count(try words.keys(from: 1))
     }
 
     @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {

@@ -49,6 +49,6 @@ enum ConditionalCommands {
             keys.append(try words.key(index))
             values.append(words.bytes(index + 1))
         }
-        return StringCommands.store(keys, values, options, words) { .flag($1) }
+        return .store(keys, values, options, words) { .flag($1) }
     }
 }

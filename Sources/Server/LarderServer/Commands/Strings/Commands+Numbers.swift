@@ -6,18 +6,19 @@ import LarderRESP
 /// Commands that treat a value as a number.
 extension CommandTable {
     static let numberPlanners: Planners = [
-        .incr: NumberCommands.add,
-        .decr: NumberCommands.add,
-        .incrby: NumberCommands.add,
-        .decrby: NumberCommands.add,
+        .incr: { _ in .apply(.add(1)) },
+        .decr: { _ in .apply(.add(-1)) },
+        .incrby: { words throws(CommandError) in .apply(.add(try words.integer(2))) },
+        .decrby: NumberCommands.decrby,
         .incrbyfloat: NumberCommands.incrbyfloat,
     ]
 }
 
 enum NumberCommands {
-    @Sendable static func add(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        guard let operation = try EntryOperation(ShortWord(words.bytes(0)), words) else { throw .syntax }
-        return try .change(words, operation)
+    @Sendable static func decrby(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let amount = try words.integer(2)
+        guard amount != .min else { throw CommandError("ERR decrement would overflow") }
+        return .apply(.add(-amount))
     }
 
     @Sendable static func incrbyfloat(_ words: CallWords) throws(CommandError) -> EntryPlan {

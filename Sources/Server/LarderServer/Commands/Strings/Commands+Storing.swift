@@ -17,18 +17,18 @@ extension CommandTable {
 
 enum StoringCommands {
     @Sendable static func setnx(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        StringCommands.store([try words.key(1)], [words.bytes(2)], SetOptions(if: .absent), words) { .flag($1) }
+        .store([try words.key(1)], [words.bytes(2)], SetOptions(if: .absent), words) { .flag($1) }
     }
 
     static func set(_ words: CallWords, _ form: ExpiryForm) throws(CommandError) -> EntryPlan {
         let deadline = try form.deadline(try words.integer(2), words, positive: true)
         let options = SetOptions(lifetime: .until(deadline))
-        return StringCommands.store([try words.key(1)], [words.bytes(3)], options, words) { _, _ in .ok }
+        return .store([try words.key(1)], [words.bytes(3)], options, words) { _, _ in .ok }
     }
 
     @Sendable static func getset(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let options = SetOptions(returnsPrevious: true)
-        return StringCommands.store([try words.key(1)], [words.bytes(2)], options, words) { previous, _ in
+        return .store([try words.key(1)], [words.bytes(2)], options, words) { previous, _ in
             .record(previous)
         }
     }
@@ -37,7 +37,7 @@ enum StoringCommands {
         guard words.count % 2 == 1 else { throw .arity("msetnx") }
         let keys = try words.keys(from: 1, step: 2)
         let values = keys.indices.map { words.bytes(2 * $0 + 2) }
-        return StringCommands.store(keys, values, SetOptions(if: .absent), words) { .flag($1) }
+        return .store(keys, values, SetOptions(if: .absent), words) { .flag($1) }
     }
 
     // MARK: GETEX
@@ -78,7 +78,7 @@ enum StoringCommands {
                 index += 1
                 continue
             }
-            guard let form = ExpiryForm(words.bytes(index)), index + 1 < words.count else { throw .syntax }
+            guard let form = ExpiryForm(ShortWord(words.bytes(index))), index + 1 < words.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
             // As in Redis, an option such as EX may be given several times. The last one applies.

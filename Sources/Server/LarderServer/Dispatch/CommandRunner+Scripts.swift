@@ -3,23 +3,26 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of EVAL, EVALSHA and FCALL. For scripts with few keys, whose entries are all in memory, and that call
-/// only ``QuickCommands``. For other scripts, nothing is changed, and the handler runs them.
-extension FastPath {
+/// EVAL, EVALSHA and FCALL for scripts with few keys, whose entries are all in memory: see ``QuickScript``. For other
+/// scripts, nothing is done, and ``ScriptHost`` runs them.
+extension CommandRunner {
     /// The most arguments that a script on this path may have, including its keys.
     private static let scriptWordsMax = 64
 
-    func runScript(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
-        guard let number = parseInteger(arguments[2]), number >= 0,
-            number <= min(QuickCommands.keysMax, arguments.count - ScriptCall.firstKey),
+    /// Runs the script of the current command.
+    func runScript(
+        _ source: ScriptSource, _ row: CommandMetadata, _ arguments: RequestArguments, _ now: Int64
+    ) -> Bool {
+        guard arguments.count >= ScriptCall.firstKey, let number = parseInteger(arguments[2]), number >= 0,
+            number <= min(QuickScript.keysMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
-            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !server.pipeline.isCongested
+            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
         guard interpreter.knows(script) else { return false }
-        return run(script, source.row, in: interpreter, arguments, keyCount: Int(number), now)
+        return run(script, row, in: interpreter, arguments, keyCount: Int(number), now)
     }
 
     /// Returns the script that a word identifies; nil if it is unknown.
@@ -40,25 +43,26 @@ extension FastPath {
         keyCount: Int, _ now: Int64
     ) -> Bool {
         let count = arguments.count - ScriptCall.firstKey
+        let (version, replies) = (session.replyMemory.pointee.version, session.replyMemory)
+        let bytesMax = min(server.limits.replyBytesMax, server.limits.scriptMemoryMax)
+        var quick = QuickScript(session)
+        defer { quick.end() }
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
-            let quick = interpreter.quick
-            quick.begin(session.clock, server.access, generation: session.rights.generation, client: session.id)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)
-                if index < keyCount, !quick.commands.add(word) { return false }
+                if index < keyCount, !quick.entries.add(word) { return false }
             }
             let words = UnsafeBufferPointer(rebasing: words[..<count])
-            let (version, bytesMax, replies) = (
-                session.replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
-                session.replyMemory
-            )
             return replyFromMemory { database, ticket in
-                database.withBatch(quick.commands.entries, now: now, ticket: &ticket) { _ in
-                    let reply = interpreter.runQuickly(
-                        script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax)
-                    guard let reply else {
+                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
+                    let end = quick.withFunctions { host in
+                        try? interpreter.run(
+                            script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax,
+                            host: host)
+                    }
+                    guard case .replied(let reply)? = end else {
                         script.isUnusual.store(true, ordering: .relaxed)
                         return false
                     }
@@ -70,14 +74,14 @@ extension FastPath {
             }
         }
         guard isDone else { return false }
-        for row in interpreter.quick.rows { accounting.counter.ran(row.number, times: 1, nanosecondsEach: 0) }
+        quick.forEachCall { accounting.counter.ran($0, times: 1, nanosecondsEach: 0) }
         server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
         return true
     }
 
     /// Counts the reply of a script if it is an error.
     private func noteScriptError(_ row: CommandMetadata, from offset: Int) {
-        replies.pointee.withBytes { bytes in
+        session.replyMemory.pointee.withBytes { bytes in
             guard bytes.count > offset, bytes[offset] == UInt8(ascii: "-") else { return }
             accounting.counter.failed(row.number)
             server.errors.count(CommandError(encoded: UnsafeRawBufferPointer(rebasing: bytes[offset...])).bytes)

@@ -1,0 +1,42 @@
+import LarderCommandCatalog
+import LarderEngine
+
+/// The commands of a connection that need no checks, because its rights and modes were checked before, and the database
+/// on which they run. A value type, owned by its session. It has no references to objects, so that the compiler can
+/// prove that accesses do not overlap, and omits checks at run time.
+struct Prechecks {
+    /// The client and the command that are recorded with each change by SET. Created only once.
+    let setOrigin: WriteOrigin
+    /// The selected database, without reference counting: otherwise all event loops would write to the same counter.
+    /// Valid until another database is selected.
+    var database: Unmanaged<Database>
+    /// Whether checks may be skipped at all. Tests switch this off to compare the results.
+    var areUsed: Bool
+    /// Whether all commands with keys may run without checks.
+    private(set) var allowsAll = false
+    /// Whether consecutive GETs may run without checks. The user need not have the right to write.
+    private(set) var allowsGets = false
+    /// Whether consecutive GETs of a database with an origin may run without checks.
+    private(set) var allowsOriginGets = false
+
+    init(client: Int64, _ database: Database, areUsed: Bool) {
+        setOrigin = WriteOrigin(tag: WriteTag.set.rawValue, client: client)
+        self.database = Unmanaged.passUnretained(database)
+        self.areUsed = areUsed
+    }
+
+    /// Whether consecutive GETs may run without checks on this thread.
+    @inline(__always)
+    func mayRunGets(isOnLoop: Bool) -> Bool { allowsGets || allowsOriginGets && isOnLoop }
+
+    /// - Parameters:
+    ///   - isPlain: whether no mode of the connection affects how commands with keys run.
+    ///   - level: the commands that the user's rights allow: with `write` all, with `read` only GET, with nil none.
+    ///   - checksOrigin: whether commands must be checked for an origin before they run.
+    mutating func update(isPlain: Bool, _ level: AccessLevel?, checksOrigin: Bool, hasOrigin: Bool) {
+        let mayRead = isPlain && level != nil
+        allowsGets = mayRead && !checksOrigin
+        allowsOriginGets = mayRead && hasOrigin
+        allowsAll = allowsGets && level == .write
+    }
+}
