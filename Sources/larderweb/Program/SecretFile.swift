@@ -46,3 +46,10 @@ enum SecretFile {
         return Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
     }
 }
+
+/// An error in the command line. Its message describes the correct form.
+struct UsageError: Error {
+    let message: String
+
+    init(_ message: String) { self.message = message }
+}

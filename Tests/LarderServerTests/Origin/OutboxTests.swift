@@ -411,7 +411,7 @@ import Testing
         _ = fixture.client("MSET a 1 b 1")
         #expect(fixture.client("FLUSHALL") == Wire.ok)
         #expect(fixture.field("outbox") == 2)
-        #expect(fixture.client("SWAPDB 1 0.outbox").hasPrefix("-ERR "))
+        #expect(fixture.client("SWAPDB 1 0.outbox").hasPrefix("-ORIGIN "))
         _ = fixture.client("SELECT 0.outbox")
         #expect(fixture.client("PURGE PREFIX b").hasPrefix("*6"))
         _ = fixture.client("SELECT 0")

@@ -59,6 +59,17 @@ package enum CommandTable {
         word == .other ? CommandMetadata.named(long: name).map { spec($0) } : byName[word]
     }
 
+    /// Finds the command with a name, and makes it a session's current command. A repeated command needs no search.
+    @inline(__always)
+    static func find(_ name: UnsafeRawBufferPointer, _ current: inout CurrentCommand) -> CommandMetadata? {
+        let word = ShortWord(name)
+        if !current.isNamed(word) {
+            guard let found = find(word, name) else { return nil }
+            current.note(found.metadata, found.planner, word)
+        }
+        return current.row
+    }
+
     package static func find(_ name: String) -> CommandSpec? {
         var name = name
         return name.withUTF8 { find(UnsafeRawBufferPointer($0)) }

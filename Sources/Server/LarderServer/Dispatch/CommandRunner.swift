@@ -16,9 +16,9 @@ struct CommandRunner {
         var mayBuildLong = true
     }
 
-    let session: Session
-    var server: ServerState { session.server }
-    var accounting: CommandAccounting { session.accounting }
+    private let session: Session
+    private var server: ServerState { session.server }
+    private var accounting: CommandAccounting { session.accounting }
 
     init(_ session: Session) { self.session = session }
 
@@ -61,7 +61,7 @@ struct CommandRunner {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = runUsual(
+                    let done = PipelineRunner(session: session).run(
                         now: time, most: (slice?.commandsMax ?? Limits.loopCommandsMax) - count, outputBytesMax: most,
                         until: slice?.until)
                     if done.count > 0 {
@@ -77,7 +77,7 @@ struct CommandRunner {
             let time = now ?? readClock()
             (now, lastNow) = (time, time)
             var plan: EntryPlan?
-            if skipsChecks, session.prechecks.allowsAll, runInMemory(now: time, &plan) {
+            if skipsChecks, session.prechecks.allowsAll, InMemoryRunner(session: session).run(now: time, &plan) {
                 session.command.isPending = false
                 if accounting.untimed.pointee.workLeft <= 0 { now = nil }
             } else {
@@ -139,6 +139,7 @@ struct CommandRunner {
             let command = try findCommand()
             let spec = command.metadata
             found = spec
+            call.words.row = session.command.row
             try checkPermission(spec)
             if isPaused(spec) { return .paused }
             try checkMode(spec)
@@ -269,22 +270,12 @@ struct CommandRunner {
 
     // MARK: Finding commands
 
-    /// Finds the current command by its name, and sets ``Session/command``.
-    /// - Returns: its row; nil if it is unknown.
-    @inline(__always)
-    func lookUp(_ name: UnsafeRawBufferPointer) -> CommandMetadata? {
-        let (word, command) = (ShortWord(name), session.commandMemory)
-        if !command.pointee.isNamed(word) {
-            guard let found = CommandTable.find(word, name) else { return nil }
-            command.pointee.note(found.metadata, found.planner, word)
-        }
-        return command.pointee.row
-    }
-
     private func findCommand() throws(CommandError) -> CommandSpec {
         let parser = session.parserMemory
         let count = parser.pointee.argumentCount
-        guard let row = lookUp(parser.pointee.argument(0)) else { throw unknownCommand() }
+        guard let row = CommandTable.find(parser.pointee.argument(0), &session.commandMemory.pointee) else {
+            throw unknownCommand()
+        }
         let spec = CommandTable.spec(row)
         guard row.accepts(argumentCount: count) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
@@ -369,7 +360,7 @@ struct CommandRunner {
     /// Returns the reason why a command cannot run on this thread now; nil if it can.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
         // Check this before the database's files are created.
-        if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(spec) }
+        if session.origin.isOutbox { try OriginRunner.checkMayChangeOutbox(spec, count: session.parser.argumentCount) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }

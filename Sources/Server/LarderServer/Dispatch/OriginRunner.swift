@@ -69,8 +69,9 @@ struct OriginRunner {
         }
     }
 
-    /// Throws if the command would change an outbox, except for DEL and UNLINK.
-    static func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
+    /// Throws if the command would change an outbox or its policy, except for DEL and UNLINK.
+    static func checkMayChangeOutbox(_ spec: CommandMetadata, count: Int) throws(CommandError) {
+        if spec == .policy, count > 1 { throw .inOutbox }
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
 

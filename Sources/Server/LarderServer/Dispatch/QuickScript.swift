@@ -12,7 +12,7 @@ struct QuickScript {
     /// The declared keys, and the script's changes.
     let entries = Update.take()
     /// Without reference counting, which would cost more than most commands.
-    private let session: Unmanaged<Session>
+    private let server: Unmanaged<ServerState>
     private let access: Unmanaged<AccessControl>
     /// The ``AccessControl/generation`` in which the user had the right to run all commands with keys. If the rules have
     /// changed, the script starts again with ``ScriptHost``, which checks each call.
@@ -29,7 +29,7 @@ struct QuickScript {
     private static let callsMax = 64
 
     init(_ session: Session) {
-        self.session = .passUnretained(session)
+        server = .passUnretained(session.server)
         access = .passUnretained(session.server.access)
         generation = session.rights.generation
         entries.origin.client = session.prechecks.setOrigin.client
@@ -88,7 +88,7 @@ struct QuickScript {
             return false
         }
         entries.origin.tag = row.tag.rawValue
-        let words = CallWords(session.takeUnretainedValue(), .script(words, row), now: entries.now)
+        let words = CallWords(source: .script(words), row: row, server: server.takeUnretainedValue(), now: entries.now)
         guard let plan = try? planner(words), let result = plan.perform(on: entries, words) else { return false }
         guard answer.take(result) else { return false }
         if callCount < Self.callsMax {

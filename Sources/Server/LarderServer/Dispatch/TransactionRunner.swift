@@ -258,6 +258,9 @@ struct TransactionRunner {
             var failure: CommandError?
             do throws(CommandError) {
                 if execution.script == nil { try session.rights.checkAgain(command, in: session.database) }
+                if session.origin.isOutbox {
+                    try OriginRunner.checkMayChangeOutbox(command.row, count: command.count)
+                }
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
                 case .close: session.isClosing = true

@@ -7,6 +7,7 @@ extension Call {
     /// Executes a plan, and writes its reply. If the command must be planned again on another thread, throws
     /// ``cold()``, and has no effect.
     mutating func perform(_ plan: EntryPlan) throws(CommandError) -> Outcome {
+        if let outcome = try performWithOrigin(plan) { return outcome }
         let replies = session.replyMemory
         switch plan {
         case .value(let index):
@@ -29,9 +30,7 @@ extension Call {
         case .apply(.exists): replies.pointee.integer(try countFresh([try key(1)]))
         case .apply(.remaining(let inSeconds)):
             let facts = try facts(1, .counted)
-            replies.pointee.integer(
-                facts.map { EntryOperation.remaining(rules.deadline($0.header), now: now, inSeconds: inSeconds) }
-                    ?? EntryOperation.noEntry)
+            replies.pointee.remaining(facts, rules, now: now, inSeconds: inSeconds)
         case .apply(let operation): replies.pointee.reply(try change(ChangePlan(operation, try key(1))))
         case .store(let options):
             let value = ChangePlan(storing: bytes(2), try key(1), options, now: now)
@@ -50,7 +49,7 @@ extension Call {
 
     /// Throws if the command must move to another thread, because processing this many bytes would delay the other
     /// connections of the event loop. Commands in a transaction always run on the transaction's thread.
-    private mutating func mayTakeLong(bytes: Int) throws(CommandError) {
+    mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
@@ -74,8 +73,8 @@ extension Call {
 
     /// Returns the header and length of a key's entry; nil if there is none.
     private mutating func facts(_ index: Int, _ lookup: EntryPlan.Lookup) throws(CommandError) -> EntryFacts? {
-        // From snapshots and origins, entries are read in the same way for each kind of lookup.
-        let isPlain = try session.snapshot() == nil && !readsOrigin
+        // From snapshots, entries are read in the same way for each kind of lookup.
+        let isPlain = try session.snapshot() == nil
         switch lookup {
         case .uncounted where isPlain:
             return try update([try key(index)], .records) { update in
@@ -85,7 +84,6 @@ extension Call {
         case .counted, .uncounted, .stale:
             var facts: EntryFacts?
             try read(index) { facts = EntryFacts(header: $0, payloadCount: $1.count) }
-            facts?.isUnverified = hasReadStale
             return facts
         }
     }
@@ -137,18 +135,15 @@ extension Call {
         _ index: Int, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         let key = try key(index)
-        if readsOrigin { return try readBehindOrigin(key, below: bytesMax, body) }
         let open = try session.snapshot()
         if let run {
             if open != nil { throw Self.snapshotIsOpen }
-            try checkHasNoOrigin()
             guard let record = try run.current(database, key) else { return false }
             record.withPayload { body(record.header, $0) }
             return true
         }
         if let open {
-            guard mayBlock else { throw cold() }
-            guard let record = try read(key, open) else { return false }
+            guard let record = try read(key, from: open) else { return false }
             record.withPayload { body(record.header, $0) }
             return true
         }
@@ -176,29 +171,18 @@ extension Call {
     private static let snapshotIsOpen = CommandError(
         "ERR a snapshot is open, and transactions read current entries: SNAPSHOT CLOSE first")
 
-    /// Returns a key's fresh entry from a snapshot, or from the current state if `open` is nil. May block.
-    private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
-        do throws(LarderError) {
-            if let open { return try open.snapshot.get(key) }
-            var (record, waits): (Record?, CommitTicket) = (nil, ticket)
-            _ = try key.withBytes { (bytes) throws(LarderError) in
-                try database.read(bytes, now: now, .mayBlock, ticket: &waits) { header, stored, _ in
-                    record = Record(header, stored: stored)
-                }
-            }
-            ticket = waits
-            return record
-        } catch {
-            throw CommandError(error)
-        }
+    /// Returns a key's fresh entry from a snapshot. Throws ``cold()`` on an event loop.
+    private mutating func read(_ key: Key, from open: OpenSnapshot) throws(CommandError) -> Record? {
+        guard mayBlock else { throw cold() }
+        return try CommandError.wrap(open.snapshot.get(key))
     }
 
     // MARK: Several entries
 
     /// Replies with the values of several keys, as they are at one instant; null for a key without a fresh entry.
     private mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
-        // In a transaction, in a snapshot, and with an origin, reply with copies of the entries.
-        guard run == nil, try session.snapshot() == nil, !readsOrigin else {
+        // In a transaction and in a snapshot, reply with copies of the entries.
+        guard run == nil, try session.snapshot() == nil else {
             let records = try read(keys)
             session.replies.array(count: records.count)
             for record in records { session.replies.value(record) }
@@ -265,22 +249,18 @@ extension Call {
     private mutating func read(
         _ keys: [Key], leaving isLong: ([Int]) -> Bool = { _ in false }
     ) throws(CommandError) -> [Record?] {
-        if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
-        if mayBlock {
-            // First read the entries one by one, and stop when the limit for one reply is exceeded.
+        if let open {
             var records: [Record?] = []
             for key in keys {
-                let record = try read(key, open)
-                try take(record, from: &room)
-                if open != nil { records.append(record) }
+                records.append(try read(key, from: open))
+                try take(records.last??.payloadCount ?? 0, from: &room)
             }
-            if open != nil { return records }
-        } else if open != nil {
-            throw cold()
+            return records
         }
+        try limitTotal(of: keys)
         // Then read all entries at one instant. Most of them are in memory now.
         let (isOnLoop, isCounted) = (!mayBlock && !isInTransaction, mayBlock)
         let records = try update(keys, .records) { update -> [Record?]? in
@@ -289,32 +269,34 @@ extension Call {
             return keys.indices.map { update.current($0) }
         }
         guard let records else { throw cold() }
-        room = server.limits.replyBytesMax
-        for record in records { try take(record, from: &room) }
+        for record in records { try take(record?.payloadCount ?? 0, from: &room) }
         return records
     }
 
-    /// Throws if the values of the keys together exceed the limit of one reply, because loading them would take too
-    /// much memory. Checks nothing on an event loop, where only values are read that are already in memory.
+    /// Reads the entries of keys one by one. Throws if their values together exceed the limit of one reply, because
+    /// loading them would take too much memory. Does nothing on an event loop, where only values are read that are
+    /// already in memory.
     private mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
-        for key in keys { try take(try read(key, nil), from: &room) }
+        for key in keys {
+            var count = 0
+            _ = try read(key, in: database) { count = $1.count }
+            try take(count, from: &room)
+        }
     }
 
-    private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
-        room -= record?.payloadCount ?? 0
+    private func take(_ count: Int, from room: inout Int) throws(CommandError) {
+        room -= count
         if room < 0 { throw .tooLongReply(server.limits) }
     }
 
     /// Counts the keys that have a fresh entry. A key that is given twice counts twice.
     private mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
-        if readsOrigin { return try countBehindOrigin(keys) }
         if let open = try session.snapshot() {
             if run != nil { throw Self.snapshotIsOpen }
-            guard mayBlock else { throw cold() }
             var count = 0
-            for key in keys where try read(key, open) != nil { count += 1 }
+            for key in keys where try read(key, from: open) != nil { count += 1 }
             return count
         }
         return try update(keys, .headers) { update in keys.indices.count { update.has($0) } }
@@ -353,9 +335,6 @@ extension Call {
         // Load the existing entry if events report whether a key is new.
         let loading = loading == .none && server.notifier.needsPrevious ? .records : loading
         if let run {
-            try checkHasNoOrigin()
-            // Reads are allowed in an outbox, as they are outside of transactions.
-            if spec?.flags.contains(.write) ?? true { try checkIsNoOutbox() }
             var result: Result?
             try run.update(database, keys) { (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading != .none)
@@ -413,10 +392,15 @@ extension Call {
 
     // MARK: Two databases
 
+    /// Returns the database to which an entry is copied or moved.
+    func target(of transfer: TransferPlan) throws(CommandError) -> Database {
+        try transfer.target.map { (index) throws(CommandError) in try database(text(index)) } ?? database
+    }
+
     /// Copies or moves an entry. As in Redis, only a copy counts as a read.
     /// - Returns: whether there was an entry to copy, and the target was free.
     private mutating func transfer(_ transfer: TransferPlan) throws(CommandError) -> Bool {
-        let target = try transfer.target.map { (index) throws(CommandError) in try database(text(index)) } ?? database
+        let target = try target(of: transfer)
         let (removes, replaces) = (transfer.removes, transfer.replaces)
         guard target !== database else {
             guard !removes, transfer.key != transfer.targetKey else { throw .sameObject }
@@ -426,7 +410,6 @@ extension Call {
                 return true
             }
         }
-        try checkHasNoOrigin(target)
         // In a transaction, first check whether there is an entry. If there is nothing to move or copy, do not create
         // the files of the other database.
         if isInTransaction, try facts(1, removes ? .uncounted : .counted) == nil { return false }
@@ -449,7 +432,6 @@ extension Call {
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         if let run {
-            try checkIsNoOutbox()
             var result: Result?
             try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
                 prepare(&update, hasLoaded: true)

@@ -10,7 +10,6 @@ extension Call {
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and FETCH reads current entries: SNAPSHOT CLOSE first")
         }
-        if readsOrigin { return try fetchBehindOrigin(options) }
         let clock = session.clock.monotonic()
         var request: FetchRequest
         var waiting = session.waits.fetching.waiting
@@ -75,7 +74,7 @@ extension Call {
     }
 
     /// Handles FETCH in a database with an origin. The daemon itself reads the value, so no client gets a lease.
-    private mutating func fetchBehindOrigin(_ options: FetchWords) throws(CommandError) -> Outcome {
+    mutating func fetchBehindOrigin(_ options: FetchWords) throws(CommandError) -> Outcome {
         let (session, key, now) = (session, try key(1), now)
         let rules = rules
         func reply(_ state: ServedState, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {

@@ -1,67 +1,15 @@
-import CLarderLuaBridge
 import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
 import LarderRESP
-
-/// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
-/// have no side effects.
-struct CallWords: CommandWords {
-    /// Where the words are.
-    enum Source {
-        case request(RequestArguments)
-        /// A command in a transaction, or one that a script has called.
-        case queued(QueuedCommand)
-        /// A command that a script in memory has called.
-        case script(UnsafeBufferPointer<larder_script_word>, CommandMetadata)
-    }
-
-    fileprivate let session: Session
-    fileprivate let source: Source
-    let now: Int64
-
-    init(_ session: Session, _ source: Source, now: Int64) {
-        (self.session, self.source, self.now) = (session, source, now)
-    }
-
-    var count: Int {
-        switch source {
-        case .request(let words): words.count
-        case .queued(let command): command.count
-        case .script(let words, _): words.count
-        }
-    }
-
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer {
-        switch source {
-        case .request(let words): words[index]
-        case .queued(let command): command[index]
-        case .script(let words, _): UnsafeRawBufferPointer(words[index])
-        }
-    }
-
-    /// The command's row in the table of commands; nil for an unknown command.
-    var row: CommandMetadata? {
-        switch source {
-        case .request: session.command.row
-        case .queued(let command): command.row
-        case .script(_, let row): row
-        }
-    }
-
-    var name: String { row?.name ?? "" }
-    var timeAhead: Int64 { session.server.engine.clockOffsetMilliseconds }
-    /// The limit for a value that a command builds, in bytes.
-    var valueBytesMax: Int { session.server.limits.valueBytesMax }
-}
 
 /// A running command: its words, its time, and its reply.
 ///
 /// Used only by the owner of the session, which is its event loop or another thread. A handler must throw its errors
 /// before it writes its reply, so that each command has only one reply.
 struct Call: CommandWords {
-    let words: CallWords
-    let server: ServerState
+    let session: Session
+    var words: CallWords
     /// Whether the command may wait for the disk, because it does not run on an event loop.
     let mayBlock: Bool
     /// The commit that must succeed before the reply is sent.
@@ -84,19 +32,18 @@ struct Call: CommandWords {
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
         run: TransactionRun? = nil
     ) {
-        let source: CallWords.Source
+        self.session = session
         if let command {
-            source = .queued(command)
+            words = CallWords(source: .queued(command), row: command.row, server: server, now: now)
         } else {
-            source = .request(session.parserMemory.pointee.currentArguments())
+            let arguments = session.parserMemory.pointee.currentArguments()
+            words = CallWords(source: .request(arguments), row: session.command.row, server: server, now: now)
         }
-        words = CallWords(session, source, now: now)
         self.run = run
-        self.server = server
         self.mayBlock = mayBlock
     }
 
-    var session: Session { words.session }
+    var server: ServerState { words.server }
     var now: Int64 { words.now }
     var count: Int { words.count }
     var name: String { words.name }

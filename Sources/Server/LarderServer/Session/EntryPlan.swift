@@ -241,6 +241,12 @@ extension ReplyBuffer {
         }
     }
 
+    /// Replies with the remaining lifetime of an entry, as TTL does.
+    mutating func remaining(_ facts: EntryFacts?, _ rules: FreshnessRules, now: Int64, inSeconds: Bool) {
+        guard let facts else { return integer(EntryOperation.noEntry) }
+        integer(EntryOperation.remaining(rules.deadline(facts.header), now: now, inSeconds: inSeconds))
+    }
+
     /// Replies with the value of an entry, or with null.
     mutating func value(_ record: Record?) {
         guard let record else { return null() }

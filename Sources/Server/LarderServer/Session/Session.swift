@@ -136,12 +136,7 @@ package final class Session: @unchecked Sendable {
     // MARK: Commands
 
     /// The number of bytes of the current command, from its first word to its last.
-    var commandBytes: Int {
-        let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
-        // The words are in one piece of memory, in the order in which they were received.
-        guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
-        return end - start + last.count
-    }
+    var commandBytes: Int { parserMemory.pointee.currentArguments().byteCount }
 
     /// Whether the next command must run on the thread for long values. It must if it builds a long value, or is so
     /// long that it may have to wait for the disk.

@@ -144,8 +144,19 @@ package final class ServerState: Sendable {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
+    /// Purges entries of a database. If the database is an outbox, also updates what is known of its queued writes. May
+    /// block.
+    func purge(_ database: Database, _ selection: PurgeSelection) throws(LarderError) -> PurgeReport {
+        let report = try database.purge(selection)
+        try origins.outboxPurged(database.name)
+        return report
+    }
+
     /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
     var isCongested: Bool { pipeline.isCongested || pubsub.isCongested }
+
+    /// Whether values may be stored without waiting, and without reading the previous entries.
+    var mayStoreBlindly: Bool { !isCongested && !notifier.needsPrevious }
 
     /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
     func noteAttention() {

@@ -67,11 +67,8 @@ enum MovingCommands {
                 throw CommandError("ERR invalid \(which) DB index")
             }
         }
-        if let name = names.first(where: DatabaseName.isKept) {
-            throw CommandError("ERR '\(name)' is an outbox and cannot be swapped")
-        }
         let databases = [try database(call, 1), try database(call, 2)]
-        for database in databases { try call.checkHasNoOrigin(database) }
+        for database in databases { try call.checkMayExchange(database) }
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
             try CommandError.wrap(

@@ -68,7 +68,6 @@ enum LarderCommands {
             reply(settings, to: &call.session.replies)
             return .done
         }
-        try call.checkIsNoOutbox()
         let policy = try call.policy(1)
         var newGrace: Int64?
         var newJitter: Int?
@@ -194,7 +193,7 @@ enum LarderCommands {
         } else {
             throw .syntax
         }
-        let (database, origins, lines) = (call.database, call.server.origins, call.server.purgeLines)
+        let (database, server, lines) = (call.database, call.server, call.server.purgeLines)
         let notifier = call.count == 1 ? call.server.notifier : nil
         // Do not log purges of prefixes and tags, because programs make them all the time.
         let what: String? = call.count == 1 ? "PURGE" : call.count == 2 ? "PURGE EXPIRED" : nil
@@ -202,10 +201,9 @@ enum LarderCommands {
         return .deferred { (reply) throws(CommandError) in
             let report: PurgeReport
             do throws(LarderError) {
-                let work = { () throws(LarderError) in try database.purge(selection) }
+                let work = { () throws(LarderError) in try server.purge(database, selection) }
                 report = if let notifier { try notifier.notifyOnce(of: [database], work) } else { try work() }
                 if let line { lines.add(.info, "\(line), entries removed: \(report.entries ?? 0)") }
-                try origins.outboxPurged(database.name)
             } catch {
                 throw CommandError(error)
             }

@@ -16,7 +16,7 @@ enum ServerCommands {
     static func flush(_ call: inout Call, all: Bool) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .syntax }
         if call.count == 2, !call.isWord(1, "ASYNC"), !call.isWord(1, "SYNC") { throw .syntax }
-        let (engine, notifier, origins) = (call.server.engine, call.server.notifier, call.server.origins)
+        let (server, engine, notifier) = (call.server, call.server.engine, call.server.notifier)
         let current = call.database
         let lines = call.server.purgeLines
         let line = "\(call.session.logName) ran " + (all ? "FLUSHALL" : "FLUSHDB in database '\(current.name)'")
@@ -27,16 +27,13 @@ enum ServerCommands {
             notifier.notifyOnce(of: databases, isForAll: true) {
                 for database in databases {
                     // If a database cannot be purged, continue with the next one, and report the first error.
-                    do throws(LarderError) { _ = try database.purge(.all(counting: false)) } catch {
+                    do throws(LarderError) { _ = try server.purge(database, .all(counting: false)) } catch {
                         failure = failure ?? error
                     }
                 }
             }
             // Also end the leases in databases that have no files.
             if all { engine.endAllLeases() }
-            do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
-                failure = failure ?? error
-            }
             lines.add(failure == nil ? .info : .error, line + (failure.map { " and got an error: \($0)" } ?? ""))
             if let failure { throw CommandError(failure) }
             reply.simple("OK")

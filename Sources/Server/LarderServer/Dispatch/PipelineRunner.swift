@@ -3,8 +3,13 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Runs of consecutive GETs or SETs, as pipelines contain them. Their entries are looked up together.
-extension CommandRunner {
+/// Runs consecutive GETs or SETs of a pipeline. Their entries are looked up together.
+///
+/// This type has no state, so creating it costs nothing. Used only by the session's owner.
+struct PipelineRunner {
+    let session: Session
+    private var server: ServerState { session.server }
+    private var accounting: CommandAccounting { session.accounting }
     private var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
 
     /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the origin,
@@ -14,7 +19,7 @@ extension CommandRunner {
     ///   - until: on a thread that may block, when to stop reading the disk, in milliseconds of the monotonic clock;
     ///     otherwise nil.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
-    func runUsual(
+    func run(
         now: Int64, most: Int, outputBytesMax: Int, until: Int64?
     ) -> (count: Int, needsDisk: Bool) {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2 * Self.runMax) { words in
@@ -40,10 +45,7 @@ extension CommandRunner {
     }
 
     /// Whether SETs may run together. Checked before they are parsed: otherwise each SET would parse the next ones too.
-    private var mayRunSets: Bool { session.prechecks.allowsAll && mayStore }
-
-    /// Whether values may be stored without waiting, and without reading the previous entries.
-    var mayStore: Bool { !server.isCongested && !server.notifier.needsPrevious }
+    private var mayRunSets: Bool { session.prechecks.allowsAll && server.mayStoreBlindly }
 
     /// Stores the values of consecutive SETs.
     /// - Returns: the number of values that were stored.
@@ -93,15 +95,17 @@ extension CommandRunner {
             let (key, begin) = (keys[count], MonotonicClock.nanoseconds())
             // Reads of the disk take long: each has its own time.
             let now = session.clock.now()
-            let isDone = replyFromMemory { database, ticket in
-                // If the read fails, the planner of GET reads again, and replies with the error.
-                let outcome = try? database.read(key, now: now, .mayBlock, ticket: &ticket) { header, record, _ in
-                    replies.pointee.bulk(header.payload(of: record))
-                }
-                if outcome == .miss { replies.pointee.null() }
-                return outcome != nil
+            let start = session.replyQueue.position
+            var ticket = CommitTicket.none
+            // If the read fails, the planner of GET reads again, and replies with the error.
+            let outcome = try? session.prechecks.database.takeUnretainedValue().read(
+                key, now: now, .mayBlock, ticket: &ticket
+            ) { header, record, _ in
+                replies.pointee.bulk(header.payload(of: record))
             }
-            guard isDone else { break }
+            guard let outcome else { break }
+            if outcome == .miss { replies.pointee.null() }
+            session.replyQueue.hold(from: start, ticket)
             let name: StaticString = "GET"
             accounting.note(.get, MonotonicClock.nanoseconds() - begin, false, 2) {
                 $0 == 0 ? UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount) : key
@@ -111,7 +115,7 @@ extension CommandRunner {
         return (count, false)
     }
 
-    /// The most requests that ``runUsual(now:most:outputBytesMax:until:)`` looks up at once.
+    /// The most requests that ``run(now:most:outputBytesMax:until:)`` looks up at once.
     private static let runMax = 64
 
     /// Replies to consecutive GETs in a database with an origin, until an entry is not current or not in memory. Then
@@ -147,7 +151,7 @@ extension CommandRunner {
 
     /// Requests the keys of the next GETs from the origin together. Otherwise each GET would wait for a reply in turn.
     private func askAhead(
-        _ keys: Swift.Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
+        _ keys: Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
     ) {
         guard session.origin.aheadCount <= 0 else { return }
         session.origin.aheadCount = keys.count

@@ -5,22 +5,27 @@ import LarderRESP
 /// Commands that need nothing but entries in memory. They run without a ``Call``, a ``Key`` and memory allocations. If a
 /// plan needs more, nothing is done, and ``Call/perform(_:)`` executes it.
 ///
-/// Only for connections whose ``Prechecks`` allow all commands with keys, because nothing is checked here.
-extension CommandRunner {
+/// Only for connections whose ``Prechecks`` allow all commands with keys, because nothing is checked here. This type has
+/// no state, so creating it costs nothing. Used only by the session's owner.
+struct InMemoryRunner {
+    let session: Session
+    var server: ServerState { session.server }
+    var accounting: CommandAccounting { session.accounting }
     private var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
 
     /// Plans the current command, and runs it if it needs only memory.
     /// - Parameter plan: set to the command's plan if the command must still run.
     /// - Returns: whether the command has run.
     @inline(__always)
-    func runInMemory(now: Int64, _ plan: inout EntryPlan?) -> Bool {
+    func run(now: Int64, _ plan: inout EntryPlan?) -> Bool {
         let (arguments, length) = (session.parserMemory.pointee.currentArguments(), replies.pointee.count)
         let bytes = arguments.byteCount
-        guard let row = lookUp(arguments[0]), row.accepts(argumentCount: arguments.count),
+        guard let row = CommandTable.find(arguments[0], &session.commandMemory.pointee),
+            row.accepts(argumentCount: arguments.count),
             arguments.count <= Limits.loopArgumentsMax, bytes <= Limits.loopBytesMax, !server.isCongested
         else { return false }
         if let planner = session.commandMemory.pointee.planner {
-            let words = CallWords(session, .request(arguments), now: now)
+            let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
             guard let made = try? planner(words) else { return false }
             guard perform(made, row, words) else {
                 plan = made
@@ -54,7 +59,9 @@ extension CommandRunner {
 
     /// Stores a value without looking at the existing entry.
     private func store(_ options: SetOptions, _ words: CallWords) -> Bool {
-        guard mayStore, let rule = options.rule(nil, session.database.rules, now: words.now) else { return false }
+        guard server.mayStoreBlindly, let rule = options.rule(nil, session.database.rules, now: words.now) else {
+            return false
+        }
         let replies = replies
         return withUnsafePointer(to: words.bytes(1)) { key in
             withUnsafePointer(to: words.bytes(2)) { value in

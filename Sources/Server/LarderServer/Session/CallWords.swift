@@ -1,0 +1,44 @@
+import CLarderLuaBridge
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
+/// have no side effects.
+struct CallWords: CommandWords {
+    /// Where the words are.
+    enum Source {
+        case request(RequestArguments)
+        /// A command in a transaction, or one that a script has called.
+        case queued(QueuedCommand)
+        /// A command that a script in memory has called.
+        case script(UnsafeBufferPointer<larder_script_word>)
+    }
+
+    let source: Source
+    /// The command's row in the table of commands; nil for an unknown command.
+    var row: CommandMetadata?
+    let server: ServerState
+    let now: Int64
+
+    var count: Int {
+        switch source {
+        case .request(let words): words.count
+        case .queued(let command): command.count
+        case .script(let words): words.count
+        }
+    }
+
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer {
+        switch source {
+        case .request(let words): words[index]
+        case .queued(let command): command[index]
+        case .script(let words): UnsafeRawBufferPointer(words[index])
+        }
+    }
+
+    var name: String { row?.name ?? "" }
+    var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
+    /// The limit for a value that a command builds, in bytes.
+    var valueBytesMax: Int { server.limits.valueBytesMax }
+}
