@@ -330,7 +330,7 @@ final class DatabaseStore: LinkEvents {
 
     // MARK: Scripts
 
-    /// Runs a script by its digest, which the first call of the process requests from the server. If the server does
+    /// Runs a script by its digest. The first call in a process requests the digest from the server. If the server does
     /// not have the script, runs it by its text. Whether the call succeeds or fails, the near cache then drops the
     /// script's keys.
     /// - Parameter isOrdered: whether the script is sent after all earlier ordered requests.

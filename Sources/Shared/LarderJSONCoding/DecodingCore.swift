@@ -177,7 +177,8 @@ struct DecodingCore {
     /// A search with more comparisons than this is a long one.
     private static let longSearchSteps = 8
 
-    /// - Returns: the node of the value; 0 if there is no such field; nil if only a dictionary can decide that.
+    /// - Returns: the node of the value; 0 if there is no such field; nil if the
+    ///   scan cannot tell, and a dictionary is needed.
     @inline(__always) private mutating func scan(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node
     ) -> Int? {

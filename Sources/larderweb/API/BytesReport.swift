@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// Bytes that may be text: a key or a value.
 struct BytesReport: Encodable {
-    /// The bytes as text; nil if they are not UTF-8, or if a value contains control characters.
+    /// The key or value as text; nil if it is not UTF-8, or is a value that contains control characters.
     let text: String?
     /// For a key, all bytes as hexadecimal digits; for a value without ``text``, its first 4,096 bytes. Nil for a value
     /// with ``text``.

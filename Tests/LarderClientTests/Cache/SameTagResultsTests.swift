@@ -82,7 +82,7 @@ import Testing
         #expect(said == Self.expected)
     }
 
-    @Test func tagsOfTheBlockingClientHaveTheExpectedResults() throws {
+    @Test func tagOperationsOfTheBlockingClientReturnTheExpectedResults() throws {
         let daemon = try DaemonProcess()
         let cache = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
         var said: [String] = []

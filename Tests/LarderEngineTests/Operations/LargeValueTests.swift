@@ -63,7 +63,7 @@ extension Database {
         #expect(try larder.database().contents() == expected)
     }
 
-    @Test func anUnstoredLongValueLeavesNoFile() throws {
+    @Test func aLongValueThatIsNotStoredLeavesNoFile() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("k", "1")

@@ -207,7 +207,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test("a command waits until its reply is set, which wakes it once")
+    @Test("a command waits for its reply, and setting the reply wakes it exactly once")
     func awaitedRepliesWakeTheCommand() throws {
         let wakeUps = Recorder<Bool>()
         var waits = Waits()

@@ -18,7 +18,7 @@ struct TableRemoval {
     /// The approximate number of bytes to remove.
     let wantedBytes: Int
 
-    /// The most keys that are collected from the chosen tables, unless a single table has more.
+    /// The maximum number of keys to collect from the chosen tables. A single table may exceed it.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
     /// The most attempts, in case LevelDB merges the chosen tables before they can be removed.

@@ -85,7 +85,7 @@ package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
     /// The leases that end with the holder.
     private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
-    /// The number of leases that do not end with the holder.
+    /// The number of leases that outlive their holder.
     private var outlivingCount = 0
     private var isEnded = false
     private let most: Int

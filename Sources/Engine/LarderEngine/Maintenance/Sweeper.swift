@@ -52,8 +52,9 @@ struct Sweeper {
     private var isCompared = true
     /// Whether the running scan continues without pauses, because it probably finds much to delete.
     private var isHurried = false
-    /// The number of writes to the store as last read, and when that number last changed.
+    /// The store's number of writes when it was last checked.
     private var lastGeneration: UInt64 = 0
+    /// When the number of writes last changed.
     private var unchangedSince: Int64 = 0
     /// The number of writes when the last scan began.
     private var generationAtScan: UInt64 = 0

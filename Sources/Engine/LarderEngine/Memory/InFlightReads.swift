@@ -28,7 +28,7 @@ struct InFlightReads {
     private var places: ContiguousArray<Place> = []
     private var count = 0
     private var keys: [Key: KeyPlace] = [:]
-    /// The number of changes of all keys at once, such as a purge or a failed commit.
+    /// The number of events that affected all keys, such as a purge or a failed commit.
     private var wholeChanges: UInt64 = 0
 
     // MARK: One key

@@ -123,7 +123,6 @@ extension Database {
         now: Int64, origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
     ) -> (count: Int, needsDisk: Bool) {
         if ForkGuard.isForked { return (0, false) }
-        let bytesMax = context.options.pinnedBytesMin
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: keys.count) { hashes in
             for index in keys.indices {
                 let hash = Key.hash(keys[index])
@@ -145,7 +144,7 @@ extension Database {
                         case .unknown:
                             end = (index, true)
                             return false
-                        case .fresh(let header, let record, let entry) where record.count < bytesMax:
+                        case .fresh(let header, let record, let entry) where record.count < context.options.pinnedBytesMin:
                             use(entry, shard, &ticket)
                             payload = header.payload(of: record)
                         case .absent: break
@@ -162,9 +161,10 @@ extension Database {
                 return end
             }
             for (index, payload) in payloads.enumerated() {
-                let stored = try? put(
-                    keys[index], hash: hashes[index], payload: payload, rule: rule, now: now, origin: origin)
-                guard let stored else { return (index, false) }
+                let (key, hash) = (keys[index], hashes[index])
+                guard key.count <= Key.bytesMax,
+                    let stored = try? put(key, hash: hash, payload: payload, rule: rule, now: now, origin: origin)
+                else { return (index, false) }
                 if !body(index, stored, nil) { return (index + 1, false) }
             }
             return end
@@ -173,21 +173,16 @@ extension Database {
 
     /// Stores a payload without reading the present entry.
     /// - Parameters:
-    ///   - hash: the hash of the key, if it is known.
+    ///   - key: a key of at most ``Key/bytesMax`` bytes.
+    ///   - hash: the hash of the key.
     ///   - durability: the durability of this write; nil for that of the larder.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the files are not open.
     func put(
-        _ key: UnsafeRawBufferPointer, hash: Int? = nil, payload: UnsafeRawBufferPointer,
+        _ key: UnsafeRawBufferPointer, hash: Int, payload: UnsafeRawBufferPointer,
         rule: DeadlineRule = .governed, grace: Int64? = nil, codec: Codec = .raw, now: Int64,
         durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
-        guard key.count <= Key.bytesMax else {
-            throw LarderError(
-                .invalidArgument, "the key is \(key.count) bytes long, the longest is \(Key.bytesMax)",
-                operation: "update", database: name)
-        }
-        let hash = hash ?? Key.hash(key)
         let shard = shards[Shard.index(hash)]
         shard.lock.lock()
         defer { shard.lock.unlock() }
@@ -197,13 +192,12 @@ extension Database {
             storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation,
             grace: grace)
         try checkFits(header.byteCount + payload.count, limit: applied.diskLimit)
-        let stateSequence = applied.sequence
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             batch.put(key: key, header: header, payload: payload, sequence: sequence)
             if context.changes.isOn { batch.changes.add(stored(Array(key), header, .init(origin: origin)), sequence) }
         }
         _ = shard.put(key, hash, header, payload, sequence: sequence)
-        return CommitTicket(sequence: max(sequence, stateSequence))
+        return CommitTicket(sequence: max(sequence, applied.sequence))
     }
 }

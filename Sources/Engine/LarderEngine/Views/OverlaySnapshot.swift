@@ -13,7 +13,7 @@ struct OverlaySnapshot: Sendable {
     private var bytes: [UInt8] = []
     private var items: [Item] = []
 
-    /// Copies the dirty entries of a database whose keys begin with `prefix`. Called with all its shard locks held.
+    /// Copies those dirty entries of a database whose keys begin with `prefix`. The caller must hold all shard locks.
     init(_ database: Database, prefix: [UInt8]) {
         for shard in database.shards.all {
             shard.table.forEachDirty { entry in

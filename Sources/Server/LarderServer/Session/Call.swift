@@ -71,7 +71,7 @@ struct Call: CommandWords {
 
     var access: Access { mayBlock ? .mayBlock : .memoryOnly }
 
-    /// Returns an error to throw if the command must wait for the disk. The error is not sent to the client: the
+    /// Returns the error that a command throws when it must wait for the disk. The error is not sent to the client: the
     /// command runs again on another thread.
     mutating func cold() -> CommandError {
         isCold = true

@@ -33,7 +33,7 @@ package final class Session: @unchecked Sendable {
     var thread = ThreadPlacement()
     var prechecks: Prechecks
     private(set) var database: Database
-    private(set) var view = ReadingView.current
+    var view = ReadingView.current { didSet { noteMode() } }
     let rights: ConnectionRights
     var modes = SessionModes() { didSet { noteMode() } }
     let tracking: TrackingState
@@ -110,7 +110,7 @@ package final class Session: @unchecked Sendable {
         endSubscriptions()
         if tracking.client != nil { track(nil) }
         server.directory.remove(id)
-        see(.current)
+        view = .current
         transactions.discard()
         endExecution()
         endMonitoring()
@@ -243,11 +243,6 @@ package final class Session: @unchecked Sendable {
         if origin.needsCheck || server.origins.isUsed || CompanionName.isOne(database.name) { findOrigin() }
     }
 
-    func see(_ view: ReadingView) {
-        self.view = view
-        noteMode()
-    }
-
     /// The snapshot to read from; nil for the current state of the database.
     func snapshot() throws(CommandError) -> OpenSnapshot? {
         switch view {
@@ -292,8 +287,8 @@ package final class Session: @unchecked Sendable {
         noteMode()
     }
 
-    /// Updates ``prechecks``. Call it after any change of the connection's rights, modes, snapshot,
-    /// subscriptions, transaction or origin. If there are access rules, also call it after a database was selected.
+    /// Updates ``prechecks``. Call it after any change of the connection's rights, modes, snapshot, subscriptions,
+    /// transaction or origin. If there are access rules, also call it after a database was selected.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let isPlain =

@@ -96,7 +96,7 @@ enum ConnectionCommands {
         session.endSubscriptions()
         if session.tracking.client != nil { session.track(nil) }
         session.waits.end()
-        session.see(.current)
+        session.view = .current
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""

@@ -279,7 +279,7 @@ enum LarderCommands {
 
     @Sendable static func closeSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.session.seesCurrent { throw CommandError("ERR no snapshot is open") }
-        call.session.see(.current)
+        call.session.view = .current
         return call.ok()
     }
 
@@ -296,7 +296,7 @@ enum LarderCommands {
         return .deferred { (reply) throws(CommandError) in
             let open = OpenSnapshot(try CommandError.wrap(database.snapshot()), slot)
             reply.simple("OK")
-            return { session in session.see(.snapshot(open, until: until)) }
+            return { session in session.view = .snapshot(open, until: until) }
         }
     }
 }
