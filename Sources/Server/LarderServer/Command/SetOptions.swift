@@ -105,36 +105,28 @@ struct SetOptions {
         keepsAny ? update.kept(index, isRefresh: tokens != nil) : nil
     }
 
-    /// Whether ``store(_:_:in:)`` supports the options. It supports those that locks and rate limits use.
+    /// Whether storing needs neither the previous entry nor a lease: only options that locks and rate limits use.
     var isSimple: Bool { rare == nil && !returnsPrevious && !keepsDeadline }
 
     /// Whether the options are simple, and the value is stored without looking at the existing entry.
     var isUnconditional: Bool { isSimple && condition == .none }
 
-    /// Stores the value of one key of an update. The options must be simple.
-    /// - Returns: whether the value was stored.
-    func store(_ value: UnsafeRawBufferPointer, _ index: Int, in update: Update) -> Bool {
-        guard allows(update, index) else { return false }
-        guard let rule = rule(nil, update.rules, now: update.now) else {
-            update.remove(index)
-            return true
-        }
-        update.put(index, payload: value, rule: rule)
-        return true
-    }
-
     /// Stores one value for each key of an update. Stores nothing if the condition fails for a key, or a lease is not
     /// valid.
+    /// - Parameter first: the index in the update of the first value's key.
     /// - Returns: whether the values were stored.
-    func store(_ values: [UnsafeRawBufferPointer], long: LargeValue?, in update: Update) -> Bool {
+    func store(
+        _ values: some Collection<UnsafeRawBufferPointer>, at first: Int = 0, long: LargeValue? = nil, in update: Update
+    ) -> Bool {
+        let indices = first..<first + values.count
         // Check all keys before storing: a key may be given twice, and its first value must not affect its second
         // check.
-        for index in values.indices where !allows(update, index) { return false }
+        for index in indices where !allows(update, index) { return false }
         guard holdsLeases(update) else { return false }
         if keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
-        let allKept = keepsAny ? values.indices.map { kept(update, $0) } : []
-        for (index, value) in values.enumerated() {
-            let previous = keepsAny ? allKept[index] : nil
+        let allKept = keepsAny ? indices.map { kept(update, $0) } : []
+        for (index, value) in zip(indices, values) {
+            let previous = keepsAny ? allKept[index - first] : nil
             guard let rule = rule(previous, update.rules, now: update.now) else {
                 update.remove(index)
                 continue

@@ -219,7 +219,7 @@ extension EntryPlan {
         case .store(let options):
             let value = words.bytes(2)
             guard value.count <= Self.quickBytesMax, options.isSimple else { return nil }
-            return options.store(value, index, in: entries) ? .ok : .null
+            return options.store(CollectionOfOne(value), at: index, in: entries) ? .ok : .null
         default: return nil
         }
     }
