@@ -27,7 +27,7 @@ struct Resolved {
 }
 
 extension Link {
-    /// The most bytes to read from one link before the loop serves the others.
+    /// The maximum number of bytes to read from one link before the loop serves the others.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
     /// The parser's buffer is released after it has received more bytes than this.

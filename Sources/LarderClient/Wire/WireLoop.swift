@@ -3,11 +3,11 @@
 import LarderPlatform
 import Synchronization
 
-/// Waits for events of its links, and lets the links handle them.
+/// The thread that waits for events of the links, and lets the links handle them.
 ///
-/// The whole process has one such thread, which starts with the first client and then runs until the process exits. It
-/// blocks only while it waits for events. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, `readEnd`
-/// is used only by the thread and before its start; the rest is constant or atomic.
+/// The process has only one. It starts with the first client, runs until the process exits, and blocks only while it
+/// waits for events. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, and `readEnd` is used before the
+/// thread starts, then only by the thread; the rest is constant or atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 

@@ -176,7 +176,7 @@ extension CommandMetadata {
     /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The limits of SWAPDB, which writes all exchanged entries at once: the most entries, and the most bytes of
+    /// The limits of SWAPDB, which writes all exchanged entries at once: the maximum number of entries, and of bytes of
     /// values, in both databases together.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20

@@ -59,7 +59,7 @@ import Testing
         var files: Set<String> { Set(steps.map(\.file)) }
     }
 
-    /// The most functions and files of each chain. Lower these numbers when a chain gets shorter.
+    /// The maximum number of functions and files of each chain. Lower these numbers when a chain gets shorter.
     private static let chainLimits: [String: (functions: Int, files: Int)] = [
         "Hot GET": (12, 8), "Cold GET": (18, 12), "SET": (16, 10), "Cache.set": (14, 10),
     ]

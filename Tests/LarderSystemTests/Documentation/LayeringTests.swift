@@ -56,7 +56,7 @@ import Testing
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
     ]
 
-    /// The most files in a room, so that a reader can keep an overview.
+    /// The maximum number of files in a room, so that a reader can keep an overview.
     static let filesMax = 25
     /// A function fits on a screen.
     static let functionLinesMax = 70

@@ -7,7 +7,7 @@ enum Hostility {
     static let isFull = TestSetting.hostile.isSet
 
     static let valueBytes = isFull ? 512 << 20 : 64 << 20
-    /// The most memory for building four values of `length` bytes at the same time; see docs/Protocol.md.
+    /// The maximum amount of memory for building four values of `length` bytes at the same time; see docs/Protocol.md.
     static func builtValues(_ length: Int) -> Int { 17 * length / 2 + (64 << 20) }
     static let arguments = isFull ? 1_000_000 : 100_000
     static let pipelined = isFull ? 1_000_000 : 100_000

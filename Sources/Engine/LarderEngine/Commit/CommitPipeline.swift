@@ -263,7 +263,7 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.unlock()
     }
 
-    /// Waits until everything applied before the call is committed.
+    /// Waits until all units that were applied before this call are committed.
     /// - Throws: the error of the unit applied last, if that one failed.
     package func waitForAllCommits() throws(LarderError) { try wait(for: everythingApplied) }
 

@@ -22,11 +22,11 @@ package struct DiskThresholds: Hashable, Sendable {
     /// of them. Smaller steps merge more bytes per removed byte; larger steps take longer, and also merge tables with
     /// little to remove. At least 8 MiB, because LevelDB merges that much in one step anyway, and at most 64 MiB.
     package let rangeBytes: Int
-    /// The most bytes by which a merge may exceed the limit. For a merge that needs more, the additional space is kept
-    /// free below the limit.
+    /// The maximum number of bytes by which a merge may exceed the limit. For a merge that needs more, the additional
+    /// space is kept free below the limit.
     package let mergeBytes: Int
-    /// The most bytes of all files: the limit, one checkpoint, and one merge. A value longer than a checkpoint adds its
-    /// length twice: in the journal and in LevelDB's log.
+    /// The maximum number of bytes of all files: the limit, one checkpoint, and one merge. A value longer than a
+    /// checkpoint adds its length twice: in the journal and in LevelDB's log.
     package var peakBytes: Int { ceiling + max(1 << 20, 2 * checkpointBytes) + mergeBytes }
 
     /// The smallest limit of a larder; a smaller one would not fit LevelDB's own files.

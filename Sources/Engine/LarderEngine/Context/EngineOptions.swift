@@ -27,7 +27,7 @@ package struct EngineOptions: Sendable {
     package var checkpointMilliseconds: Int64 = 30_000
     /// The size of one segment of the journal: 16 MiB.
     package var journalSegmentBytes = 16 << 20
-    /// The most bytes of damaged files to keep: 1 GiB. The oldest are removed first.
+    /// The maximum number of bytes of damaged files to keep: 1 GiB. The oldest are removed first.
     package var damagedBytesMax = 1 << 30
     /// The disk limit for the larder's files in bytes; nil for none. Near the limit, the least valuable entries are
     /// evicted: see ``DiskBudget``.

@@ -15,8 +15,8 @@ import LarderPlatform
 package struct SequencesFile: Hashable, Sendable {
     package static let name = "SEQUENCES"
     package static let formatVersion = 3
-    /// The length of the longest file that is read, in bytes. A valid file is shorter, even with the most databases and
-    /// the longest names.
+    /// The length of the longest file that is read, in bytes. A valid file is shorter, even with the maximum number of
+    /// databases and the longest names.
     package static let bytesMax = 1 << 20
 
     /// An upper bound of the sequences of all commit units so far.

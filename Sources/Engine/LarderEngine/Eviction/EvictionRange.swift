@@ -24,7 +24,7 @@ struct EvictionRange {
     /// The first key after the range; nil at the end.
     var next: [UInt8]?
 
-    /// The most keys that are handled before a shard's lock is released for a moment.
+    /// The maximum number of keys that are handled before a shard's lock is released for a moment.
     private static let slice = 64
 
     func key(_ entry: Entry) -> [UInt8] { Array(storedKey(entry)) }

@@ -31,7 +31,7 @@ final class Evictor: @unchecked Sendable {
     /// The interval between measurements while nothing wakes the thread, in milliseconds.
     private static let idleMilliseconds: Int64 = 10_000
     private static let pauseMilliseconds: Int64 = 1
-    /// The most eviction steps, each for one key range, that run for a caller that waits for space.
+    /// The maximum number of eviction steps, each for one key range, that run for a caller that waits for space.
     private static let reliefSteps = 64
     /// The least size of the tables to remove, so that LevelDB has space for merges afterwards; but at most a quarter
     /// of the larder. Without merges, level 0 grows. Its tables can seldom be removed, because they overlap other
@@ -205,7 +205,7 @@ final class Evictor: @unchecked Sendable {
         return true
     }
 
-    /// The most times that tables are removed for one caller.
+    /// The maximum number of times that tables are removed for one caller.
     private static let removalsMax = 4
 
     /// Evicts until enough space is free.
@@ -236,7 +236,8 @@ final class Evictor: @unchecked Sendable {
         return room
     }
 
-    /// The most attempts to free space for a checkpoint. Other programs may fill the freed space in the meantime.
+    /// The maximum number of attempts to free space for a checkpoint. Other programs may fill the freed space in the
+    /// meantime.
     private static let reliefsMax = 4
 
     /// - Returns: the bytes that the checkpoint may add; nil if there is enough space for all of its entries.

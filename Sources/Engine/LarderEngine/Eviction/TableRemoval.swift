@@ -21,7 +21,7 @@ struct TableRemoval {
     /// The maximum number of keys to collect from the chosen tables. A single table may exceed it.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
-    /// The most attempts, in case LevelDB merges the chosen tables before they can be removed.
+    /// The maximum number of attempts, in case LevelDB merges the chosen tables before they can be removed.
     private static let attemptsMax = 4
 
     /// - Returns: what was removed. `seenBytes` is the size of the removed table files.

@@ -41,7 +41,7 @@ extension Database {
 
 /// Builds one step of a feed.
 private struct FeedReader {
-    /// The most expired or purged entries that one step skips before it ends.
+    /// The maximum number of expired or purged entries that one step skips before it ends.
     private static let goneMax = 100_000
 
     let database: Database

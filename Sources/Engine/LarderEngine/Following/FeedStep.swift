@@ -68,7 +68,7 @@ package struct FeedStep: Sendable {
 package struct FeedOptions: Sendable {
     /// The step returns only changes of keys with this prefix, and purges that may concern such keys.
     package var prefix: [UInt8] = []
-    /// The most changes, or entries of a full pass, that one step returns.
+    /// The maximum number of changes, or entries of a full pass, that one step returns.
     package var count = 100
     /// A step ends with the change or entry at which its keys and values reach this many bytes.
     package var bytes = 1_048_576

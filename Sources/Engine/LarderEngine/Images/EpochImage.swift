@@ -10,8 +10,8 @@ struct EpochImage {
     let source: String
     let place: String
 
-    /// The most rounds. A round takes milliseconds and a merge takes longer, so normally the end of a merge interrupts
-    /// only a few rounds. There is a limit because other threads may wait for all rounds.
+    /// The maximum number of rounds. A round takes milliseconds and a merge takes longer, so normally the end of a
+    /// merge interrupts only a few rounds. There is a limit because other threads may wait for all rounds.
     private static let roundsMax = 50
 
     /// - Throws: if a file cannot be read or written, or if the files are damaged.

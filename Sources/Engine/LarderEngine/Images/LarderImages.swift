@@ -26,7 +26,7 @@ final class LarderImages: Sendable {
         self.pipeline = pipeline
     }
 
-    /// The most attempts. An attempt fails if a database is created during it.
+    /// The maximum number of attempts. An attempt fails if a database is created during it.
     private static let attemptsMax = 100
 
     /// Creates an image in the directory `place`, which must not exist yet and must be on the larder's file system.

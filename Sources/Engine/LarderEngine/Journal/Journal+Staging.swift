@@ -1,9 +1,10 @@
 import LarderPlatform
 
 extension Journal {
-    /// The most bytes written between two syncs. With more dirty pages, the system would block all writers.
+    /// The maximum number of bytes written between two syncs. With more dirty pages, the system would block all
+    /// writers.
     private static let aheadSyncBytes = 32 << 20
-    /// The most bytes of one write.
+    /// The maximum number of bytes of one write.
     private static let aheadWriteBytes = 4 << 20
 
     /// Writes the payload of a long record to a file that will become a segment. May take long. May run concurrently

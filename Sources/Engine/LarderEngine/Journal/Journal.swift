@@ -101,8 +101,8 @@ final class Journal: @unchecked Sendable {
     /// The sequence of the last commit unit in the journal, or of the last one before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    /// The most bytes that a segment adds to the counted size in ``byteCounts``. So one long frame counts only in part,
-    /// and a group of ordinary writes counts in full.
+    /// The maximum number of bytes that a segment adds to the counted size in ``byteCounts``. So one long frame counts
+    /// only in part, and a group of ordinary writes counts in full.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
     /// The size of all segments in bytes. `live` counts all bytes, `counted` at most ``countedBytesMax`` per segment.
@@ -178,7 +178,7 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Replays the journal only to find the end of its valid part.
+    /// Replays the journal to find the end of its valid part. Applies nothing.
     func readAgain() throws(FileError) {
         do throws(LarderError) {
             _ = try replay { _, _ in }

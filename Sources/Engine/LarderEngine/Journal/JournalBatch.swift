@@ -10,7 +10,7 @@ import LarderPlatform
 ///
 /// Used by one thread at a time. `@unchecked Sendable`: threads pass it on with a lock held.
 final class JournalBatch: @unchecked Sendable {
-    /// The most memory that ``clear()`` keeps, in bytes.
+    /// The maximum amount of memory that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20
     private static let initialBytes = 64 << 10
 

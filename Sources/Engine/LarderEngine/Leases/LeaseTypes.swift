@@ -48,11 +48,11 @@ package enum LeaseEffect: Hashable, Sendable {
 
 /// The limits and counts of leases in one larder. Thread-safe.
 package final class LeaseContext: Sendable {
-    /// The most leases at the same time.
+    /// The maximum number of leases at the same time.
     package static let leasesMax = 100_000
-    /// The most callers that wait for leases at the same time.
+    /// The maximum number of callers that wait for leases at the same time.
     package static let waitersMax = 100_000
-    /// The most negative results that a shard remembers, and the most refresh durations.
+    /// The maximum number of negative results that a shard remembers, and of refresh durations.
     static let rememberedMax = 4096
     /// The default duration of a lease, in milliseconds.
     package static let standardMilliseconds: Int64 = 30_000
@@ -130,7 +130,7 @@ package final class LeaseHolder: @unchecked Sendable {
         lock.withLock { if outlives { outlivingCount -= 1 } else { held[token] = nil } }
     }
 
-    /// The most leases that ``end(elsewhere:)`` releases on the calling thread.
+    /// The maximum number of leases that ``end(elsewhere:)`` releases on the calling thread.
     private static let endedAtOnceMax = 64
 
     /// Marks the holder as ended, and ends its leases except those that outlive it. Grants each key's lease to the

@@ -13,7 +13,7 @@ struct UnopenedDatabases {
     private var lastUnit: UInt64 = 0
     private var unchangedSince: Int64?
 
-    /// The most databases whose files are measured per round.
+    /// The maximum number of databases whose files are measured per round.
     private static let databasesPerRound = 16
 
     /// - Parameters:

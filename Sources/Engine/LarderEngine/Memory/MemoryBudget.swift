@@ -143,7 +143,7 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// The most entries that ``changeLimit(to:)`` evicts before it releases a shard's lock for a moment.
+    /// The maximum number of entries that ``changeLimit(to:)`` evicts before it releases a shard's lock for a moment.
     private static let evictedAtOnce = 64
 
     /// Changes the limit. If it decreases, every shard evicts until it is within its equal share of the limit. Takes

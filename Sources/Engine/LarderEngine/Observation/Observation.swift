@@ -14,7 +14,7 @@ import Synchronization
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded". Observers are called with the lock
 /// held, so that they receive the changes of a key in order.
 package final class Observation: ChangeObserver, @unchecked Sendable {
-    /// The most deadlines that are watched, and the most keys that wait to be checked.
+    /// The maximum number of deadlines that are watched, and of keys that wait to be checked.
     static let namesMax = 65_536
     private static let slice = 256
 

@@ -144,7 +144,8 @@ extension Database {
                         case .unknown:
                             end = (index, true)
                             return false
-                        case .fresh(let header, let record, let entry) where record.count < context.options.pinnedBytesMin:
+                        case .fresh(let header, let record, let entry)
+                        where record.count < context.options.pinnedBytesMin:
                             use(entry, shard, &ticket)
                             payload = header.payload(of: record)
                         case .absent: break

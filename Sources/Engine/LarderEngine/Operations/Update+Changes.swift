@@ -73,7 +73,8 @@ extension Update {
     /// Stores a record under the key at `index`.
     package func put(_ index: Int, _ record: Record) { append(index, own(record), changeNote(index)) }
 
-    /// The sequence that tagged entries of this update store to detect later purges: see ``Tags/section(stamp:)``.
+    /// The sequence number that this update stores with tagged entries, so that later purges are detected: see
+    /// ``Tags/section(stamp:)``.
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
     /// The tags section of a new record that keeps the tags of a previous one.

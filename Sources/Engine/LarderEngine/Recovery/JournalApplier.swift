@@ -36,8 +36,8 @@ final class JournalApplier: @unchecked Sendable {
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
     private let lock = Lock()
     private let progress = Condition()
-    // The number of portions per half that the caller has filled, and the numbers that the threads have applied.
-    // Guarded by `lock`; only the caller changes `filled`.
+    // `filled`: how many portions of each half the caller has filled. `done`: how many portions of each half the
+    // threads have applied. Guarded by `lock`; only the caller changes `filled`.
     private var filled = 0
     private var done = [0, 0]
     private var isEnding = false

@@ -295,7 +295,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The most bytes that LevelDB writes when it opens its files, without the tables that it makes from its logs.
+    /// The maximum number of bytes that LevelDB writes when it opens its files, without the tables that it makes from
+    /// its logs.
     static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.

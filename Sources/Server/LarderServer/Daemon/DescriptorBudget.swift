@@ -8,7 +8,8 @@ struct DescriptorBudget: Equatable {
     let clientsPossible: Int
     /// The number of descriptors that are reserved for everything except connections.
     let reserve: Int
-    /// The most databases for which the reserved descriptors are enough, both now and when the daemon starts again.
+    /// The maximum number of databases for which the reserved descriptors are enough, both now and when the daemon
+    /// starts again.
     let databasesPossible: Int
 
     /// The descriptors that do not depend on loops and databases. 12 are for standard input and output, locks, the
@@ -24,7 +25,7 @@ struct DescriptorBudget: Equatable {
     private static let databasesFew = 4
 
     /// - Parameters:
-    ///   - limit: the most descriptors that the process may open.
+    ///   - limit: the maximum number of descriptors that the process may open.
     ///   - databases: the number of existing databases.
     /// - Returns: nil if there are not enough descriptors for the existing databases and a few clients.
     init?(limit: Int, databases: Int, databasesMax: Int, openFilesMax: Int, threads: Int) {

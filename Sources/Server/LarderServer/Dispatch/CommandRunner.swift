@@ -7,7 +7,8 @@ import LarderRESP
 ///
 /// This type has no state, so creating it costs nothing. Used only by the session's owner.
 struct CommandRunner {
-    /// The most work that a session may do on a thread that may block, before other sessions get the thread.
+    /// The maximum amount of work that a session may do on a thread that may block, before other sessions get the
+    /// thread.
     struct Slice {
         var commandsMax: Int
         /// No command starts after this time of the monotonic clock, in milliseconds.

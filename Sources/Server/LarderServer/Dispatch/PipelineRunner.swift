@@ -12,10 +12,11 @@ struct PipelineRunner {
     private var accounting: CommandAccounting { session.accounting }
     private var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
 
-    /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the origin,
-    /// or has a long value. Their entries are looked up together, so that the processor loads their memory in parallel.
+    /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the
+    /// origin, or has a long value. Their entries are looked up together, so that the processor loads their memory in
+    /// parallel.
     /// - Parameters:
-    ///   - most: the most requests to run.
+    ///   - most: the maximum number of requests to run.
     ///   - until: on a thread that may block, when to stop reading the disk, in milliseconds of the monotonic clock;
     ///     otherwise nil.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
@@ -115,7 +116,7 @@ struct PipelineRunner {
         return (count, false)
     }
 
-    /// The most requests that ``run(now:most:outputBytesMax:until:)`` looks up at once.
+    /// The maximum number of requests that ``run(now:most:outputBytesMax:until:)`` looks up at once.
     private static let runMax = 64
 
     /// Replies to consecutive GETs in a database with an origin, until an entry is not current or not in memory. Then

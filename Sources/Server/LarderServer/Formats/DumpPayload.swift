@@ -122,7 +122,7 @@ package enum DumpPayload {
     }
 
     /// Decodes a payload that contains the sources of function libraries. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the most bytes that all sources together may have.
+    /// - Parameter bytesMax: the maximum number of bytes that all sources together may have.
     static func decodeLibraries(
         _ payload: UnsafeRawBufferPointer, bytesMax: Int
     ) throws(Defect) -> [[UInt8]] {

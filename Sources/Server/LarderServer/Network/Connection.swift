@@ -72,11 +72,11 @@ final class Connection: MonitorReader {
     private static let ticksUntilReclaim = 20
     /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536
-    /// The most times that one connection sends replies in a turn. Without this limit, a client that reads as fast as
-    /// it is served would keep the loop from serving other connections.
+    /// The maximum number of times that one connection sends replies in a turn. Without this limit, a client that reads
+    /// as fast as it is served would keep the loop from serving other connections.
     private static let flushesPerTurn = 16
-    /// The most bytes of one uv_write. The bytes are copied: without a limit, all replies to a slow client would be
-    /// copied.
+    /// The maximum number of bytes of one uv_write. The bytes are copied: without a limit, all replies to a slow client
+    /// would be copied.
     private static let writeBytes = 262_144
 
     init(_ session: Session, _ eventLoop: EventLoop) {

@@ -21,7 +21,8 @@ final class Listener {
     private var lines = LineRate(milliseconds: 1000)
 
     private static let pauseMilliseconds: Int64 = 200
-    /// The most connections accepted per turn of the loop, so that many new connections do not delay the existing ones.
+    /// The maximum number of connections accepted per turn of the loop, so that many new connections do not delay the
+    /// existing ones.
     private static let acceptsPerTurn = 64
 
     init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {

@@ -7,7 +7,8 @@ struct Mistakes {
     /// Whether the configuration file could not be read, so that any option may be wrong.
     private var isFileUnknown = false
 
-    /// The most errors that are shown. If the file is not a configuration file, each of its lines is an error.
+    /// The maximum number of errors that are shown. If the file is not a configuration file, each of its lines is an
+    /// error.
     private static let shownMax = 20
 
     /// Adds an error in the command line.

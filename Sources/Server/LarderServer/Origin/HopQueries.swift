@@ -10,7 +10,7 @@ final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 
-    /// The most requests that run at the same time. Further requests get an empty result at once.
+    /// The maximum number of requests that run at the same time. Further requests get an empty result at once.
     private static let most = 64
 
     /// Requests the upstream chain of an origin. Does not block.

@@ -81,8 +81,8 @@ package final class OriginTable: @unchecked Sendable {
         watchCycles()
     }
 
-    /// Reads the origins from the ledger. First moves the file of an earlier version there. On failure, sets
-    /// ``defect``.
+    /// Moves the file of an earlier version to the ledger if there is one, and reads the origins from the ledger. On
+    /// failure, sets ``defect``.
     private func readStored() -> OriginFile {
         let ledger = surroundings.engine.ledger
         let path = surroundings.engine.directory + "/" + OriginFile.fileName
@@ -354,7 +354,7 @@ package final class OriginTable: @unchecked Sendable {
         tier.hopQueries.ask(tier.origin, nodes + [node]) { then([node] + $0) }
     }
 
-    /// The most larders that a request for the chain passes through.
+    /// The maximum number of larders that a request for the chain passes through.
     private static let lardersMax = 64
 
     private func node(_ name: String) -> String { "\(larder)/\(name)" }

@@ -39,7 +39,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private var rollbacks: UInt64
     private var lines: [String: LineRate] = [:]
 
-    /// The most keys, and the most bytes of values, that one round delivers.
+    /// The maximum number of keys, and of bytes of values, that one round delivers.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
     /// The least interval between equal log lines, in milliseconds.

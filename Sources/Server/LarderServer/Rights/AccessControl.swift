@@ -47,7 +47,7 @@ final class AccessControl: @unchecked Sendable {
 
     /// The size limit of `names`, the cache of user names.
     private static let namesMax = 1024
-    /// The most refusals that ACL LOG keeps, as in Redis.
+    /// The maximum number of refusals that ACL LOG keeps, as in Redis.
     private static let denialsMax = 128
     /// As in Redis, equal refusals within this time after the last one are counted in the same line of ACL LOG.
     private static let sameMilliseconds: Int64 = 60_000

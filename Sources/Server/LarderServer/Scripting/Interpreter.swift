@@ -13,7 +13,8 @@ final class Interpreter: @unchecked Sendable {
     /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new generation.
     let generation: Int
 
-    /// The most compiled scripts. If there are more, the interpreter is replaced, because it cannot remove any.
+    /// The maximum number of compiled scripts. If there are more, the interpreter is replaced, because it cannot remove
+    /// any.
     private let functionsMax: Int
     private let bytesMax: Int
 

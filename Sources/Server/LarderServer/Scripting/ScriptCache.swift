@@ -10,10 +10,10 @@ import Synchronization
 final class ScriptCache: @unchecked Sendable {
     private static let idleMax = 8
 
-    /// The most scripts that EVAL adds to the cache, and the most bytes of all scripts.
+    /// The maximum number of scripts that EVAL adds to the cache, and of bytes of all scripts.
     private let evaluatedMax: Int
     private let bytesMax: Int
-    /// The most memory that one interpreter may use, in bytes.
+    /// The maximum amount of memory that one interpreter may use, in bytes.
     private let memoryMax: Int
     private let lock = Lock()
     private var scripts: [ScriptDigest: Script] = [:]

@@ -36,7 +36,7 @@ struct Fetching {
     private var leases: LeaseHolder?
 
     /// Returns the holder of the connection's leases, and creates it if there is none.
-    /// - Parameter most: the most leases that the connection may have.
+    /// - Parameter most: the maximum number of leases that the connection may have.
     mutating func holder(most: Int) -> LeaseHolder {
         if let leases { return leases }
         let holder = LeaseHolder(most: most, limitName: "--max-leases")

@@ -136,8 +136,8 @@ extension CommandStatistics.Sum {
 /// The number of error replies by their code, for INFO. The code is the first word of the error. `@unchecked Sendable`:
 /// the table is guarded by `lock`.
 final class ErrorCounts: @unchecked Sendable {
-    /// The most codes with their own count. A limit is necessary, because the first word may come from a client's
-    /// request.
+    /// The maximum number of codes with their own count. A limit is necessary, because the first word may come from a
+    /// client's request.
     private static let codesMax = 128
 
     private let lock = Lock()

@@ -21,7 +21,7 @@ final class SlowLog: @unchecked Sendable {
 
     /// The duration from which a command is slow, in microseconds; negative for no commands. The default is 10,000.
     let threshold = Atomic<Int64>(10_000)
-    /// The most entries that are kept. The default is 128.
+    /// The maximum number of entries that are kept. The default is 128.
     let lengthMax = Atomic<Int>(128)
     private let lock = Lock()
     private var entries: [Entry] = []
@@ -85,7 +85,7 @@ final class LatencyMonitor: @unchecked Sendable {
         var longest: Int64 = 0
     }
 
-    /// The most samples that are kept for each event, as in Redis.
+    /// The maximum number of samples that are kept for each event, as in Redis.
     private static let samplesMax = 160
 
     /// The duration from which an event is recorded, in milliseconds; 0, the default, records none.

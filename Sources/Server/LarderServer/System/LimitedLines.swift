@@ -40,7 +40,7 @@ final class OriginFailureLines: @unchecked Sendable {
     private var rates: [String: LineRate] = [:]
 
     private static let eachMilliseconds: Int64 = 60_000
-    /// The most reasons with a rate limit of their own. All further reasons share one limit.
+    /// The maximum number of reasons with a rate limit of their own. All further reasons share one limit.
     private static let reasonsMax = 16
 
     /// Returns whether to log a failure with this reason.

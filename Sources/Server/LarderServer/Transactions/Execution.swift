@@ -51,7 +51,7 @@ final class Execution {
             begin: script.begin)
     }
 
-    /// The most words that the description contains, and the most bytes of each.
+    /// The maximum number of words that the description contains, and of bytes of each.
     private static let shownWordsMax = 32
     private static let shownBytesMax = 128
 

@@ -117,7 +117,7 @@ enum EntryCommands {
         /// The last key that was read; nil if all keys were read.
         var last: [UInt8]?
 
-        /// The most expired entries that one call of ENTRIES skips before it returns.
+        /// The maximum number of expired entries that one call of ENTRIES skips before it returns.
         private static let goneMax = 100_000
 
         mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
