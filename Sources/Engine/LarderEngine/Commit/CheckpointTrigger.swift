@@ -82,7 +82,7 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: When writers wait
 
-    /// Whether so many bytes wait to be written to LevelDB that writers should wait. A long record or commit unit
+    /// Whether writers should wait, because too many bytes wait to be written to LevelDB. A long record or commit unit
     /// counts only in part, so one long value does not make other writers wait.
     func isFull(for write: PendingWrite = .short) -> Bool {
         let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))

@@ -204,7 +204,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
 
-    /// Whether so many bytes wait for a commit, or to be written to LevelDB, that writers should wait.
+    /// Whether writers should wait, because too many bytes wait for a commit or to be written to LevelDB.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > pendingBytesMax
             || trigger.isFull() && journal.refusal("write") == nil
@@ -267,14 +267,14 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func waitForAllCommits() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until everything applied before the call is decided, and syncs the committed part, whatever the
+    /// Waits until all units applied before this call are decided, and syncs the committed part, whatever the
     /// durability.
     func sync() throws(LarderError) {
         drain()
         try journal.sync()
     }
 
-    /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For callers
+    /// Waits until all units applied before this call are decided: committed, or failed and rolled back. For callers
     /// that then read the durable state and are not affected by other units' failures.
     func drain() { awaitDecision(everythingApplied) }
 

@@ -15,7 +15,7 @@ protocol DatabaseRoster: AnyObject, Sendable {
 
 /// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
 protocol Checkpointing: AnyObject, Sendable {
-    /// Whether so many bytes wait to be written to LevelDB that writers should help to write them.
+    /// Whether writers should help, because too many bytes wait to be written to LevelDB.
     func isFull(for write: PendingWrite) -> Bool
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { get }

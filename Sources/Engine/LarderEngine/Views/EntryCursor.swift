@@ -234,7 +234,7 @@ package final class EntryCursor: @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a cursor over the database's entries, including everything applied before the call. Waits until that is
+    /// Creates a cursor over the database's entries, including all changes applied before this call. Waits until they are
     /// committed, so it may block.
     /// - Returns: nil if the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {

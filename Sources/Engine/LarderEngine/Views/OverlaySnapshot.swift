@@ -107,10 +107,10 @@ extension Database {
     /// The corresponding limit in bytes: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
-    /// Whether so many entries are only in memory that they should be flushed to LevelDB before a view is created.
+    /// Whether entries should be flushed to LevelDB before a view is created, because too many are only in memory.
     var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
 
-    /// Creates a view of the database that includes everything applied before the call, and waits until that is
+    /// Creates a view of the database that includes all changes applied before this call, and waits until they are
     /// committed. May block.
     /// - Parameters:
     ///   - prefix: the prefix of the keys to include.

@@ -136,7 +136,7 @@ final class StoreSnapshot: StoreChild, @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a snapshot of the database that includes everything applied before the call. Waits until that is
+    /// Creates a snapshot of the database that includes all changes applied before this call. Waits until they are
     /// committed, so it may block.
     package func snapshot() throws(LarderError) -> Snapshot {
         Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })

@@ -62,7 +62,7 @@ extension Call {
         if !isInTransaction, !session.thread.admits(bytes) { throw needsLongThread() }
     }
 
-    /// Returns an error to throw if the command must run again on the thread for long values.
+    /// Returns the error that a command throws when it must run again on the thread for long values.
     private mutating func needsLongThread() -> CommandError {
         session.thread.needsLongThread = true
         run?.leaveToLongThread()
