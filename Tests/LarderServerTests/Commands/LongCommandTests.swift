@@ -16,6 +16,25 @@ import Testing
 
     private func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
 
+    @Test("commands that move to the thread for long values count their reads once", arguments: [0, 64 << 20])
+    func longReadsAreCountedOnce(_ memoryBytes: Int) throws {
+        let server = try InProcessServer(configure: { $0.memoryBytes = memoryBytes })
+        defer { server.stop() }
+        let client = try server.connect()
+        try client.send(command("SET", "big"))
+        #expect(try client.receive() == Array(Wire.ok.utf8))
+        for (request, hits, misses) in [
+            ("MGET big nope", 1, 1), ("BITOP NOT d big", 1, 0), ("BITOP OR d big nope", 1, 1),
+        ] {
+            #expect(try client.call("SAVE") == Wire.ok && client.call("CONFIG RESETSTAT") == Wire.ok)
+            try client.send(encodeRequest(request))
+            _ = try client.receive()
+            let info = try client.call("INFO stats")
+            #expect(
+                info.contains("keyspace_hits:\(hits)\r") && info.contains("keyspace_misses:\(misses)\r"), "\(request)")
+        }
+    }
+
     @Test("every command that stores a value accepts long values") func everyCommandThatStoresOneValue() throws {
         let server = try InProcessServer()
         defer { server.stop() }

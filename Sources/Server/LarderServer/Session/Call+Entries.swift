@@ -65,6 +65,8 @@ extension Call {
     /// Returns the error that a command throws when it must run again on the thread for long values.
     private mutating func needsLongThread() -> CommandError {
         session.thread.needsLongThread = true
+        // The other thread counts these reads again.
+        database.noteReads(hits: -counted.hits, misses: -counted.misses)
         run?.leaveToLongThread()
         return cold()
     }
@@ -165,6 +167,7 @@ extension Call {
             })
         ticket = waits
         if outcome == .cold { throw cold() }
+        if outcome == .hit { counted.hits += 1 } else { counted.misses += 1 }
         return outcome == .hit
     }
 

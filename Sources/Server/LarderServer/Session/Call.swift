@@ -27,6 +27,8 @@ struct Call: CommandWords {
     var isOfOtherType = false
     /// Whether the command has read a stale value.
     var hasReadStale = false
+    /// The reads of the command that are in the statistics.
+    var counted = (hits: 0, misses: 0)
 
     init(
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
