@@ -23,8 +23,8 @@ package struct BackupDirectory {
     }
 
     /// Returns the path of the backup to use: `path` itself if it is a backup, otherwise the newest backup in it.
-    /// - Throws: `.noBackup` if there is no backup; `.damaged` if the backup's list of files is missing. An older
-    ///   backup is never used instead.
+    /// - Throws: `.noBackup` if there is no backup; `.damaged` if that backup's list of files is missing, even if there
+    ///   is an older backup.
     package static func backup(at path: String) throws(BackupError) -> String {
         if try hasList(path) { return path }
         if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {

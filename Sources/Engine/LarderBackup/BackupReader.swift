@@ -64,7 +64,7 @@ package struct BackupReader {
     }
 
     /// Restores the backup as a larder: copies all files to a temporary directory, verifies them, and renames the
-    /// directory to `place`. If it fails, removes the temporary directory.
+    /// directory to `place`. On failure, removes the temporary directory.
     /// - Parameters:
     ///   - place: the directory of the new larder; it must be missing or empty.
     ///   - note: receives the progress after each file.

@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// Makes a backup from an image (a consistent copy of a larder's files).
 ///
-/// A table that the previous backup has with the same content becomes a hard link to that backup's file. Any other
-/// table becomes a hard link to the image's file, or a copy if the image is on another file system. All other files are
-/// copied. The backup has a temporary name until it is complete and synced.
+/// If the previous backup has the same table, the new backup gets a hard link to it. Otherwise it gets a hard link to
+/// the image's table, or a copy if the image is on another file system. All other files are copied. The new backup has
+/// a temporary name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
     private let previous: PreviousBackup?
@@ -20,7 +20,7 @@ package struct BackupWriter {
         package var path = ""
         package var files = 0
         package var bytes = 0
-        /// The total size in bytes of the backup's files, without hard links to the previous backup.
+        /// The total size in bytes of the backup's files, except for hard links to files of the previous backup.
         package var newBytes = 0
         /// Problems of previous backups, one line each. They do not affect the new backup.
         package var warnings: [String] = []
@@ -37,8 +37,8 @@ package struct BackupWriter {
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
         var number = 1
-        // Add a number if the previous backup was made in the same second, or if the clock was set back since then. So
-        // the newest backup is always the last one in the order of names.
+        // Add a number if the previous backup was made in the same second, or if the clock was set back since then.
+        // This keeps the newest backup last in the order of names.
         while let last, name <= last {
             number += 1
             name =
@@ -72,7 +72,7 @@ package struct BackupWriter {
     ///   - path: the directory of backups; created if it is missing.
     ///   - time: the time of the backup, in seconds since 1970.
     ///   - note: receives the progress after each file.
-    /// - Throws: `.place` if this or another process is already making a backup there; `.damaged` if a file of the
+    /// - Throws: `.place` if this or another process is already making a backup in `path`; `.damaged` if a file of the
     ///   larder is damaged; `.io` for errors of the operating system. In these cases no backup is made.
     package static func write(
         image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The previous backup. The new backup gets hard links to those of its tables that have the same content.
+/// The previous backup. If a table has not changed since that backup, the new backup gets a hard link to it.
 ///
 /// The contents are compared, because tables with the same name and length may differ: two larders restored from one
 /// backup give their new tables the same names. In addition, files of the previous backup may have been damaged since
@@ -9,7 +9,7 @@ struct PreviousBackup {
     let path: String
     private let list: BackupList
 
-    /// Whether a table of the previous backup was used for the new one.
+    /// The result of trying to link to a table of the previous backup.
     enum Reuse {
         /// The new backup has a hard link to the table.
         case linked
@@ -43,7 +43,7 @@ struct PreviousBackup {
     ///   - file: the digest and length of the larder's table.
     ///   - target: the path of the new link.
     /// - Throws: `.damaged` if the larder and the previous backup share the file, and its content has changed since
-    ///   that backup; and errors of the operating system.
+    ///   that backup. Also errors of the operating system.
     func link(_ name: String, sameAs source: String, _ file: BackupList.File, to target: String) throws -> Reuse {
         guard let known = list.files[name] else { return .useless(nil) }
         let own = path + "/" + name

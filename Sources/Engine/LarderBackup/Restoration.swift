@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A restoration in progress. It has a locked temporary directory next to the path of the new larder, and at the end
-/// renames the directory to that path. The lock prevents a second restoration to the same path.
+/// A restoration in progress. It fills a temporary directory next to the path of the new larder, and finally renames
+/// the directory to that path. A lock on the directory prevents a second restoration to the same path.
 struct Restoration: ~Copyable {
     /// The path of the temporary directory. It is empty at first, and becomes the larder.
     let unfinished: String

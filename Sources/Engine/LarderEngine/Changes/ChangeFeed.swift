@@ -3,8 +3,8 @@ import Synchronization
 
 /// The observers of a larder's commits. Each observer can be turned on and off.
 ///
-/// While no observer is on, a write costs only one relaxed atomic load more. An observer is notified of every change
-/// that is applied after the observer was turned on, and possibly of changes in progress at that time.
+/// While all observers are off, the feed costs a write only one relaxed atomic load. An observer is notified of every
+/// change that is applied after the observer was turned on, and possibly of changes in progress at that time.
 ///
 /// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.
 package final class ChangeFeed: @unchecked Sendable {

@@ -30,10 +30,10 @@ final class ChangeList: CommitNotes {
 
     func clear() { if !changes.isEmpty { changes = [] } }
 
-    /// Sorts the changes of one unit, which were added database by database, into the order in which they were made.
+    /// Sorts the changes of one unit by the time they were made. They were added database by database.
     /// - Parameters:
     ///   - first: the index of the unit's first change.
-    ///   - steps: the place of each change in the unit, in the order of adding. The sort is stable.
+    ///   - steps: for each change, in the order of adding, its position in the unit. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
         // The counts differ if observers were turned on or off while the changes were added.
         guard changes.count - first == steps.count else { return }

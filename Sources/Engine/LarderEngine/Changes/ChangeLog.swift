@@ -29,9 +29,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     private var bytes = 0
     private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
     private var nextNumber: UInt32 = 1
-    /// The upper bound of the reserved commit sequence numbers, as last written to the files.
+    /// The last upper bound of reserved commit sequence numbers that was written to the files.
     private var noted: UInt64 = 0
-    /// When `readAt` of the logs was last written to the files.
+    /// The time at which the logs' `readAt` was last written to the files.
     private var readsNotedAt: Int64 = 0
     private var isFailing = false
     /// After a failed write, the time of the next attempt.
@@ -105,9 +105,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far the time of a version from another larder may be ahead of the clock here, in milliseconds: a day.
-    /// Versions made here later get a higher time. A version that is further ahead comes from a wrong clock or is
-    /// forged, and counts as a day ahead.
+    /// The limit for the time of another larder's version: a day ahead of the clock here, in milliseconds. A later time
+    /// is due to a wrong clock or a forged version, and is reduced to this limit. Later versions made here get a higher
+    /// time.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
     /// Records the version of a change that was made in another larder, so that later changes here get higher versions.
@@ -126,7 +126,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Returns the version of the last purge of all entries that is complete; nil if none is known.
+    /// Returns the version of the last completed purge of all entries; nil if none is known.
     func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock { log(of: database)?.finishedPurge }
     }
@@ -161,9 +161,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Registers `waiter`, to be woken once when a change after `place` matches its prefix.
-    /// - Returns: false, without registering it, if there is such a change already, or `feed` or `place` is no longer
-    ///   valid.
+    /// Registers `waiter`, which is woken once, when a change after `place` matches the waiter's prefix.
+    /// - Returns: false, without registering `waiter`, if such a change already exists, or if `feed` or `place` has
+    ///   become invalid.
     package func wait(_ waiter: FeedWaiter, in database: any DatabaseIdentity, feed: UInt64, behind place: ChangePlace)
         -> Bool
     {
@@ -230,7 +230,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// Returns the version of a change. A version from another larder, or one that has a sequence already, is kept. All
+    /// Returns the version of a change. Keeps a version that comes from another larder or already has a sequence. All
     /// other changes get a new version, higher than all previous ones in the log. Called in the order of the commits,
     /// with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
@@ -258,7 +258,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: any DatabaseIdentity) {
-        // A purge that emptied the database is already in the log, so the feed continues. Otherwise a new feed begins.
+        // If a purge emptied the database, the log has that purge, so the feed continues. Otherwise a new feed begins.
         change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
     }
 
@@ -397,7 +397,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         write(records)
     }
 
-    /// Writes the state of all logs that the files do not contain yet.
+    /// Writes the state of each log that is not in the files yet.
     func prepare() {
         var none: [EntryChange] = []
         prepare(&none)
@@ -472,10 +472,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for log in logs.values { log.isWritten = false }
     }
 
-    /// Appends a record to the files: a change of a whole database begins.
+    /// Records in the files that a change of a whole database begins.
     func changing() { note(.changing) }
 
-    /// Appends a record to the files: the change of a whole database is complete and the observers were notified.
+    /// Records in the files that the change of a whole database is complete and that the observers were notified.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {

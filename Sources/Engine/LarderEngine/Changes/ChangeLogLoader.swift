@@ -8,7 +8,7 @@ struct ChangeLogLoader {
     /// The values that valid files must agree with.
     struct Circumstances {
         /// The upper bound of the commit sequence numbers that the last process had reserved. If the files contain
-        /// another bound, a version of Larder without a change log has used the larder since.
+        /// another bound, they are outdated: a version of Larder without a change log has used the larder.
         let reserved: UInt64
         /// An identifier of the machine's current boot; nil if unknown.
         let machine: String?
@@ -77,7 +77,7 @@ struct ChangeLogLoader {
     }
 
     /// Applies the records of a segment.
-    /// - Parameter limit: the length of the valid part, which the next segment records; nil for the last segment, which
+    /// - Parameter limit: the length of the valid part, according to the next segment; nil for the last segment, which
     ///   may end with a partial frame.
     /// - Returns: the length of the valid part in bytes.
     private mutating func read(_ segment: (number: UInt64, bytes: [UInt8]), limit: Int?) throws(Unusable) -> Int {

@@ -2,7 +2,7 @@
 enum ChangeRecord: Equatable {
     /// The first record of each segment: the bound of reserved sequences, and an identifier of the machine's boot.
     case start(reserved: UInt64, machine: [UInt8])
-    /// A database with its feed's state, and the number that identifies it in the records that follow.
+    /// A database: its number, which identifies it in the following records, its name, and its feed's state.
     case database(UInt32, name: [UInt8], FeedState)
     case key(UInt32, key: [UInt8], sequence: UInt64, ChangeVersion)
     case purge(UInt32, ChangeVersion)

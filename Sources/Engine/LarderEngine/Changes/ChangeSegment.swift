@@ -39,7 +39,7 @@ enum ChangeSegment {
         return records.withUnsafeBytes { CRC32C.extend(place, $0) }
     }
 
-    /// Returns the number of valid bytes in the previous segment, as this segment's header records it.
+    /// Returns the number of valid bytes in the previous segment, read from this segment's header.
     /// - Returns: nil if this is not a segment with that number.
     static func previousBytes(_ bytes: [UInt8], number: UInt64) -> Int? {
         let numbers = bytes.withUnsafeBytes { try? SealedBlock.numbers(2, in: $0, magic, version: version) }
@@ -48,7 +48,7 @@ enum ChangeSegment {
     }
 
     /// Returns the range of the records in the frame at `offset`; nil if no complete, undamaged frame begins there and
-    /// ends by `limit`.
+    /// ends at or before `limit`.
     static func records(_ bytes: [UInt8], at offset: Int, limit: Int, number: UInt64) -> Range<Int>? {
         guard limit <= bytes.count, limit - offset >= frameHeaderBytes else { return nil }
         let header = bytes.withUnsafeBytes {

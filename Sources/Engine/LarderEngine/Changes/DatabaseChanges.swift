@@ -1,4 +1,4 @@
-/// The log of one database's latest changes, as followers read it. Guarded by the lock of its ``ChangeLog``.
+/// The log of one database's latest changes, for followers. Guarded by the lock of its ``ChangeLog``.
 final class DatabaseChanges {
     /// The approximate memory of a change in addition to its key, in bytes.
     private static let overhead = 160
@@ -13,12 +13,12 @@ final class DatabaseChanges {
     var isWritten = false
     /// When a follower last read the log.
     var readAt: Int64
-    /// The random ID of the feed: the series of changes in this log. A place in another feed is not valid in this one,
-    /// unless this one continues the other.
+    /// The random ID of the feed (the series of changes in this log). A place in another feed is valid in this feed
+    /// only if this feed continues the other one.
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds of earlier processes that this feed continues, the oldest first.
     private(set) var previousFeeds: [PreviousFeed] = []
-    /// The log no longer has the changes up to this place.
+    /// The place of the last change that was dropped from the log. All changes up to it were dropped.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
     private(set) var last: ChangePlace
@@ -32,7 +32,7 @@ final class DatabaseChanges {
     /// For each changed key, the index of its item.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
-    /// The version of the last purge of all entries that is complete: every existing entry has a higher version.
+    /// The version of the last completed purge of all entries. Every existing entry has a higher version.
     private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
     /// The time of the latest known change. Later changes made here get at least this time.
@@ -62,7 +62,7 @@ final class DatabaseChanges {
         FeedState(feed: feed, last: last, purge: purge, readAt: readAt, previousFeeds: previousFeeds)
     }
 
-    /// Takes over the state at the start of a new segment of the files.
+    /// Takes over the feed's state from the start of a new segment of the files.
     /// - Returns: false if the state does not continue this log, because changes are missing in between.
     func resume(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }
@@ -73,8 +73,8 @@ final class DatabaseChanges {
     /// The maximum number of ``previousFeeds``; the oldest are dropped.
     private static let previousFeedsMax = 64
 
-    /// Starts a new feed, which continues that of the previous process. It has its own ID, because a copy of the larder
-    /// may continue the old feed with other changes.
+    /// Starts a new feed, which continues the feed of the previous process. The new feed has its own ID, because a copy
+    /// of the larder may continue the old feed with other changes.
     func beginProcess() {
         previousFeeds.append(PreviousFeed(feed: feed, end: last))
         if previousFeeds.count > Self.previousFeedsMax { previousFeeds.removeFirst() }
@@ -82,8 +82,8 @@ final class DatabaseChanges {
         isWritten = false
     }
 
-    /// Whether a place in the feed `other` (nil: this feed) is valid in this feed. It is valid if `other` is this feed,
-    /// or one that this feed continues.
+    /// Whether a place in the feed `other` (nil: this feed) is valid in this feed. It is valid if `other` is this feed
+    /// or a feed that this feed continues.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
             return previousFeeds.last { $0.feed == other }.map { place <= $0.end } ?? false
@@ -103,7 +103,7 @@ final class DatabaseChanges {
     /// Returns the last change of a key; nil if the log has none.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
-    /// The highest version of a purge of all entries; that purge may still be running. Nil if none is known.
+    /// The highest version of a purge of all entries, completed or still running; nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
     /// Records a purge made in another larder, which is about to remove all entries up to its version from this larder.
@@ -117,7 +117,7 @@ final class DatabaseChanges {
 
     // MARK: Versions
 
-    /// Returns a new version for a change made here. It is higher than all previous ones, even if the clock was set
+    /// Returns a new version for a change made here. It is higher than all previous versions, even if the clock was set
     /// back.
     func stamp(_ time: Int64, sequence: UInt64) -> ChangeVersion {
         latest = max(latest, time)
@@ -178,7 +178,7 @@ final class DatabaseChanges {
         forgotten = last
     }
 
-    /// Drops the changes of single keys, and keeps all purges, so that they are still reported.
+    /// Drops the changes of single keys. Keeps all purges, so that they are still reported to followers.
     private func forgetKeys() {
         let kept = items[first...].compactMap(\.self).filter { if case .key = $0.kind { false } else { true } }
         places = [:]

@@ -6,7 +6,7 @@ package struct WriteOrigin: Hashable, Sendable {
     package var client: Int64
     /// Whether the change was made in another larder. If so, its version is kept.
     package var isForeign = false
-    /// When the change was made, and its commit sequence number if it comes from another larder. Each is 0 if unknown.
+    /// The time of the change and, for a change from another larder, its commit sequence number. Each is 0 if unknown.
     package var version = ChangeVersion(time: 0)
 
     package init(tag: UInt16 = 0, client: Int64 = 0) {
@@ -25,7 +25,7 @@ package struct EntryChange: Sendable {
     package enum Kind: Sendable {
         case stored(RecordHeader)
         case removed
-        /// The entry was found expired when its space was reclaimed; `deadline` is when it expired.
+        /// The expired entry was removed to reclaim its space. `deadline` is the time of its expiry.
         case swept(RecordHeader, deadline: Int64)
         /// The entry was evicted to stay within a disk limit.
         case evicted(RecordHeader)
@@ -74,11 +74,11 @@ package protocol ChangeObserver: AnyObject, Sendable {
     /// Called when the fetch of a key has ended without a stored value. One of the callers that wait for the key may
     /// then fetch it.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
-    /// Called when a database's policy has changed, and with it the deadlines of the entries that follow the policy.
+    /// Called when a database's policy has changed. This changes the deadlines of all entries that follow the policy.
     func policyChanged(_ database: any DatabaseIdentity)
     /// Called when entries with at least one of these tags were removed or became stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// Called when tags were purged, but it is unknown which. Any entry with tags may be removed or stale now.
+    /// Called when unknown tags were purged. Any entry with tags may be removed or stale now.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

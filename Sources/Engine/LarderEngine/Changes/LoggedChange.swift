@@ -40,8 +40,8 @@ struct PreviousFeed: Hashable {
 
 /// The state of a database's feed without the changes.
 struct FeedState: Hashable {
-    /// The random ID of the feed. A place in another feed is not valid in this one, unless this one continues the
-    /// other.
+    /// The random ID of the feed. A place in another feed is valid in this feed only if this feed continues the other
+    /// one.
     var feed: UInt64
     /// The place of the last change.
     var last: ChangePlace
@@ -58,7 +58,7 @@ package enum FoundChanges: Sendable {
     /// The next changes (empty at the end of the feed), the feed's ID, the place from which to continue, and whether
     /// there are more changes.
     case changes([LoggedChange], feed: UInt64, upTo: ChangePlace, hasMore: Bool)
-    /// The place belongs to another feed: that of another database or larder, or one whose changes are lost.
+    /// The place belongs to another feed: the feed of another database or larder, or a feed whose changes are lost.
     case otherFeed
     /// The log no longer has all changes after the place.
     case forgotten

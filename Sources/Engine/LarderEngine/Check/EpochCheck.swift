@@ -20,7 +20,7 @@ struct EpochCheck {
 
     struct Stopped: Error {}
 
-    /// The maximum number of passes over the files. If not all keys fit into memory at once, each pass compares a part
+    /// The maximum number of passes over the files. If the keys do not all fit into memory, each pass compares a part
     /// of them.
     private static let partsMax: UInt64 = 8
     /// The maximum number of keys that one message names.

@@ -1,7 +1,7 @@
 import LarderLevelDB
 
-/// One database's part of a checkpoint: takes its dirty entries, which LevelDB does not have yet, sorts them, and
-/// writes them to LevelDB.
+/// One database's part of a checkpoint: sorts the dirty entries (those that LevelDB does not have yet), and writes them
+/// to LevelDB.
 ///
 /// Not thread-safe: used only by the thread that writes the checkpoint.
 final class CheckpointPass: CheckpointWork {
@@ -178,8 +178,8 @@ private struct SortedRun {
         var keyCount: Int32
         /// The record's length in bytes; 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
-        /// The entry's key in the expiry index: the one that LevelDB has now, and the one that it should have. Each is
-        /// an ``ExpiryIndex/Slot``.
+        /// The entry's current key in LevelDB's expiry index, and the key that it should have there. Each is an
+        /// ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
         var newIndex: UInt64
         /// Whether LevelDB is known to have no record of the key.
@@ -192,7 +192,7 @@ private struct SortedRun {
     struct Pinned {
         let entry: EntryPointer
         let record: UnsafeRawBufferPointer
-        /// The index of its shard.
+        /// The index of the entry's shard.
         let shard: Int
     }
 
@@ -200,7 +200,7 @@ private struct SortedRun {
     private var pinned: [Int: Pinned] = [:]
 
     private static let pinnedCount: Int32 = -1
-    /// The smallest record that is pinned, in bytes.
+    /// The minimum size of a record that is pinned, in bytes.
     private let pinnedBytesMin: Int
 
     /// The memory of an item in addition to its key and record, in bytes.

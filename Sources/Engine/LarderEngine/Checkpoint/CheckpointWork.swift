@@ -24,7 +24,7 @@ extension CheckpointWork {
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
-            // Wait for a running purge or deletion. If one has ended the store, no part of the journal is needed.
+            // Wait for a running purge or deletion. If it has ended the store, the store needs no part of the journal.
             database.pipeline.drain()
             guard store.ending == .none else { return }
             // LevelDB's files could not be created, for example on a full disk, so the entries stay in the journal.
@@ -48,8 +48,8 @@ extension Database {
     /// that readers do not notice the wait.
     static let sliceCount = 64
 
-    /// Processes all shards in slices: calls `body` for each shard in turn, until no shard has more. Shards alternate,
-    /// because a thread that takes the same lock again at once does not let waiting threads have it.
+    /// Processes all shards in slices: calls `body` for each shard in turn, until no shard has more. The shards take
+    /// turns: if a thread releases a lock and immediately takes it again, waiting threads never get it.
     /// - Parameters:
     ///   - body: locks the shard, processes one slice of it, and returns whether the shard has more.
     ///   - afterRound: called after each round through the shards, without a lock held.

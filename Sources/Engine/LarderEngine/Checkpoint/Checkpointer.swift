@@ -27,7 +27,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private var metBusy = false
     /// The disk space that the running checkpoint may use. Guarded by `turn`.
     private var room = EvictionRoom()
-    /// Whether it is known that no database needs more of the journal than was found at the start. Guarded by `turn`.
+    /// Whether no database needs a lost part of the journal; false if that is not known yet. Guarded by `turn`.
     private var isJournalEnough = false
 
     init(
@@ -44,8 +44,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger.onDue = { [loop] in loop.wake() }
     }
 
-    /// - Parameter onDemand: whether the thread starts only when it is needed: the journal is long enough for a
-    ///   checkpoint, or ``startIfOld()`` finds that the last checkpoint was long ago.
+    /// - Parameter onDemand: whether the thread starts only when it is needed: when the journal is long enough for a
+    ///   checkpoint, or when ``startIfOld()`` finds that the last checkpoint was long ago.
     func start(onDemand: Bool) {
         let pause = context.options.maintenanceMilliseconds
         loop.start("larder-checkpoint", onDemand: onDemand) { [self] in
@@ -172,16 +172,16 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // Pause: otherwise the next checkpoint would be due at once, and meet the same obstacle.
+        // Pause: otherwise the next checkpoint would start immediately, and meet the same obstacle.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
-        // Throw, because another checkpoint cannot shorten the journal either while the obstacle remains.
+        // Throw: while the obstacle remains, another checkpoint cannot shorten the journal either.
         if trigger.isFull(), let obstacle { throw obstacle }
     }
 
     /// Tries to sync the journal before LevelDB is written: LevelDB must not have commits that the journal loses if the
-    /// machine fails. If only the journal's files cannot be synced, logs that and returns.
+    /// machine fails. If only the journal's files cannot be synced, logs the error and returns.
     /// - Throws: if the journal's directory cannot be synced either. Then LevelDB's files could not be synced: writing
     ///   to them would not shorten the journal, and a machine failure could destroy the database.
     private func syncJournal() throws(LarderError) {
@@ -257,9 +257,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
-            // A purge that is applied but not yet durable has removed entries from memory. If it fails, only the
-            // journal still has them. So wait for the purge and for newer writes: `drain` returns after they have
-            // succeeded or failed.
+            // A purge that is applied but not yet durable has removed entries from memory. If the purge fails, only the
+            // journal still has these entries. So wait for the purge and for newer writes: `drain` returns after they
+            // have succeeded or failed.
             pipeline.drain()
             if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
                 // An entry's new state must be as durable as its old state, whose segment is about to be removed.
@@ -283,7 +283,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records in each LevelDB that has all entries up to the cut: it no longer needs the journal. After the old
+    /// Records in each LevelDB that has all entries up to the cut that it no longer needs the journal. After the old
     /// segments are removed, a power failure may lose the header of the next segment. Without this record, the journal
     /// would then seem to have lost entries. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
@@ -296,8 +296,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Records how much of each LevelDB is synced, so that a later loss is detected. Necessary before segments are
-    /// removed, because the lost part could be restored only from them.
+    /// Records how much of each LevelDB is synced, so that a later loss is detected. Called before segments are
+    /// removed, because a lost part can be restored only from them.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
             // Skip suspended stores, in which a write has failed: the journal keeps their entries.
@@ -328,7 +328,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     }
 
     /// Opens the databases that have not been opened since the start, once, before segments are removed. One of them
-    /// may need more of the journal than was found, and this cannot be detected later. Called with `turn` held.
+    /// may need a lost part of the journal, and this cannot be detected later. Called with `turn` held.
     /// - Returns: false if another thread is working on one of the databases.
     /// - Throws: the damage of a database that needs a lost part. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
@@ -397,7 +397,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private func syncForFlush() throws(LarderError) -> UInt64 {
         pipeline.drain()
         try pipeline.rollBackWhatFailed("checkpoint")
-        // The last decided unit may be a change of a whole database, which is not in the journal.
+        // The last decided unit may be a change of a whole database. Such changes are not in the journal.
         let sequence = min(pipeline.lastDecided, journal.lastAppended)
         try journal.sync()
         return sequence
@@ -440,7 +440,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 .writesSuspended, "the database is being salvaged; its new writes stay in memory",
                 operation: "checkpoint", database: database.name)
         }
-        // The entries may come from the journal of the last process. Perhaps the database was not opened since.
+        // The entries may come from the journal of the last process. The database may not have been opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil

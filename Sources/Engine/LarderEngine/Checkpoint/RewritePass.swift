@@ -15,7 +15,7 @@ final class RewritePass: CheckpointWork {
     let openStore: EpochStore?
     let database: Database
     private let sequence: UInt64
-    /// The last commit unit, in a newer segment, with an entry that this pass found or wrote; 0 if there is none.
+    /// The last commit unit of the entries that this pass found in, or wrote to, newer segments; 0 if there is none.
     private(set) var newest: UInt64 = 0
     private var slice: [EntryPointer] = []
     /// The epoch of the entries: the number of the database's LevelDB to which they belong.

@@ -23,7 +23,7 @@ final class CommitJournal: @unchecked Sendable {
     private let segments: Journal
     private let marks: JournalMarkFile
     /// Held while a group is appended, and synced if necessary. The journal has a lock of its own for its list of
-    /// segments: the syncing thread, threads that stage long values, and the counters take only that one.
+    /// segments: the syncing thread, threads that stage long values, and the counters take only the journal's lock.
     private let lock = Lock()
     /// The number of rollbacks of failed commits. If it has changed during a checkpoint, no segments are removed: a
     /// rollback may have removed entries that the checkpoint has read.
@@ -285,11 +285,11 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
     ///
-    /// Until it is rolled back, nothing is committed: the rollback would drop later commits too. Nothing is written to
-    /// LevelDB either, because memory differs from the acknowledged state.
+    /// Until that commit is rolled back, nothing is committed: the rollback would drop later commits too. Nothing is
+    /// written to LevelDB either, because memory differs from the acknowledged state.
     var isRollbackPending: Bool { owes.load(ordering: .acquiring) }
 
-    /// - Throws: while a failed commit could not be rolled back.
+    /// - Throws: if a failed commit still has to be rolled back.
     func requireRolledBack(_ operation: String) throws(LarderError) {
         guard isRollbackPending else { return }
         // The checkpointer retries the rollback in its next round.

@@ -44,7 +44,7 @@ protocol CommitOwner: AnyObject, Sendable {
 
     /// Called before a whole database is changed: ``hasChanged()`` or ``rollBack(_:)`` follows.
     func isChanging()
-    /// Called when that change is complete and the observers were notified.
+    /// Called when the change of the whole database is complete and the observers were notified.
     func hasChanged()
 
     /// Passes the notes of committed units to the observers. Called on the committing thread; must not block.
@@ -76,7 +76,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private let pendingBytesMax: Int
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
-    /// The highest sequence number that ever failed. For units with higher numbers, no failure need be searched for.
+    /// The highest sequence number that ever failed. Units with higher numbers have not failed.
     private let lastFailed = Atomic<UInt64>(0)
     private let pendingBytes = Atomic<Int>(0)
 
@@ -107,8 +107,8 @@ package final class CommitPipeline: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Sets the sequence number after which new units are numbered: the journal's last one. Called before anything is
-    /// queued.
+    /// Sets the sequence number after which new units are numbered: the last number in the journal. Called before
+    /// anything is queued.
     func begin(behind sequence: UInt64) {
         lock.withLock { lastSequence = max(lastSequence, sequence) }
         decided.store(sequence, ordering: .releasing)
@@ -186,8 +186,8 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Queues a change of a whole database that becomes durable together with operations in the journal. The change and
-    /// the operations are one unit with a frame of its own, which is synced. Called with all shard locks of the
-    /// database held, and those of the operations' keys.
+    /// the operations are one unit with a frame of its own, which is synced. Called with the locks of all shards of the
+    /// database, and of the operations' keys, held.
     /// - Returns: the unit's sequence.
     func enqueue(
         committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
@@ -198,7 +198,7 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// A ticket to wait for the commit of everything that is applied by now.
+    /// A ticket for all units that have been applied so far.
     package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
 
     /// The last unit that is committed or failed.
@@ -267,8 +267,8 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func waitForAllCommits() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until all units applied before this call are decided, and syncs the committed part, whatever the
-    /// durability.
+    /// Waits until all units applied before this call are decided, and syncs the committed ones, even if their
+    /// durability does not require it.
     func sync() throws(LarderError) {
         drain()
         try journal.sync()
@@ -362,8 +362,8 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Commits items of the queue in order.
-    /// - Returns: the number of decided items: all, unless one needs disk space to be freed and this thread must not
-    ///   block.
+    /// - Returns: the number of decided items. The others need free disk space, and this thread must not block to free
+    ///   it.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
@@ -379,7 +379,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
-                    // The change accesses files by their paths, where another program may have put other files by now.
+                    // The change accesses files by their paths, and another program may have replaced these files.
                     try journal.requireInPlace("commit")
                     try perform()
                 }

@@ -5,8 +5,8 @@ package struct DatabasePolicy: Hashable, Sendable {
     /// How long entries without their own grace are kept as stale after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.
     package var grace: Int64
-    /// The most by which the interval of an entry is shortened when it is stored, in percent: from 0 to 100. The amount
-    /// is random, so that entries stored together do not expire together.
+    /// The maximum random reduction of an entry's interval when the entry is stored, in percent: from 0 to 100. It
+    /// prevents entries that are stored together from expiring together.
     package var jitter: Int
 
     package init(_ policy: UpdatePolicy, grace: Int64 = 0, jitter: Int = 0) {

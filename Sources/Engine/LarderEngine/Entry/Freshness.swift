@@ -102,9 +102,9 @@ extension FreshnessRules {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// Returns the header of an entry as it is reported to another larder. A soft purge of a tag, or a policy that was
-    /// shorter for a while, may have ended the entry's life early. The other larder does not know that, so the early
-    /// end becomes the entry's own deadline.
+    /// Returns the header of an entry as it is reported to another larder. A soft purge of a tag, or a temporarily
+    /// shorter policy, may have ended the entry's life early. The other larder does not know that, so the early end
+    /// becomes the entry's own deadline.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }
@@ -113,8 +113,8 @@ extension FreshnessRules {
         return header
     }
 
-    /// Returns the header with which this database stores an entry from another larder, database or key. The header
-    /// keeps the database's ``deadBefore`` from expiring the entry at once.
+    /// Returns the header with which this database stores an entry from another larder, database or key. It prevents
+    /// the database's ``deadBefore`` from expiring the entry immediately.
     ///
     /// A header with an own deadline, or with a storage time after ``deadBefore``, is returned unchanged. For any other
     /// header, the deadline by this policy becomes the entry's own deadline. If the policy has no interval, the storage
@@ -155,8 +155,8 @@ extension Int64 {
     }
 }
 
-/// Decides which expired entries may be removed: those that have ended (``Freshness/gone``) even after a rollback or a
-/// crash.
+/// Decides which expired entries may be removed: those that are ``Freshness/gone`` and stay gone even after a rollback
+/// or a crash.
 ///
 /// A change of the policy is applied before it is on the disk, and rolled back if it cannot be written. Entries that
 /// expire because of the change are not served in the meantime, but must still exist after a rollback.

@@ -20,7 +20,7 @@ package struct Key: Hashable, Sendable {
     /// than once.
     let hash: Int
 
-    /// The longest key, in bytes.
+    /// The maximum length of a key, in bytes.
     package static let bytesMax = 65_536
 
     /// Creates a key from the user's bytes. They must not be longer than ``bytesMax``; callers check that when they

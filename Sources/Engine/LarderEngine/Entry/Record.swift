@@ -60,7 +60,7 @@ extension RecordHeader {
     }
 
     static let fixedCountMax = 32
-    /// The length of the longest header, tags included.
+    /// The maximum length of a header with its tags, in bytes.
     static let byteCountMax = fixedCountMax + Tags.sectionBytesMax
     /// The flags of version 2.
     private static let graceFlag: UInt8 = 4
@@ -180,7 +180,7 @@ package struct Record: Hashable, Sendable {
     /// Header and payload, as stored.
     package let stored: [UInt8]
 
-    /// The longest payload, in bytes: 512 MiB, as in Redis.
+    /// The maximum length of a payload, in bytes: 512 MiB, as in Redis.
     package static let payloadBytesMax = 536_870_912
 
     /// - Parameter tags: the section with the tags, from ``Tags/section(stamp:)``; empty for a record without tags,

@@ -2,7 +2,7 @@
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
 
-    /// The length in bytes of the longest tags section of a record: the stamp, the number of tags, and the tags.
+    /// The maximum length of a record's tags section (the stamp, the number of tags, and the tags), in bytes.
     static let sectionBytesMax = 8 + 1 + TagRules.countMax * (1 + TagRules.bytesMax)
 
     /// Checks tags, and removes duplicates.
@@ -26,7 +26,7 @@ package struct Tags: Hashable, Sendable {
     }
 
     /// Reads encoded tags.
-    /// - Returns: their length in bytes; nil if that exceeds `bytes`.
+    /// - Returns: the length of the encoded tags; nil if they would extend beyond `bytes`.
     static func read(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void = { _ in }) -> Int? {
         guard let count = bytes.first, count > 0 else { return nil }
         var place = 1
@@ -125,7 +125,7 @@ package final class TagPurges: Sendable {
     init(_ content: Content = Content()) { self.content = content }
 
     /// Returns these purges and another one. If more than ``notesMax`` tags are then purged, returns a purge of all
-    /// entries with tags that were stored before this purge.
+    /// tagged entries that were stored before this purge.
     /// - Parameters:
     ///   - tags: the hashes of the purged tags.
     ///   - sequence: the sequence of the purge.
@@ -172,7 +172,7 @@ package final class TagPurges: Sendable {
 
     func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
-    /// Returns the hash of a tag: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). The disk has these hashes too.
+    /// Returns the hash of a tag: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). These hashes are also on the disk.
     static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }

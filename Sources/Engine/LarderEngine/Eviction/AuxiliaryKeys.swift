@@ -11,7 +11,7 @@ struct AuxiliaryKeys {
 
     var count: Int { index.count }
 
-    /// Collects these keys, of both kinds, that LevelDB has in the key range of `tables`.
+    /// Collects the keys of both kinds that LevelDB has in the key range of `tables`.
     mutating func collect(_ store: EpochStore, _ tables: [ManifestScan.Table]) throws(LarderError) {
         let start = [KeyKind.record + 1]
         let ranges = tables.filter { !$0.last.lexicographicallyPrecedes(start) }

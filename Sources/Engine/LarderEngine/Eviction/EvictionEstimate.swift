@@ -23,7 +23,7 @@ package struct EvictionEstimate: Sendable {
     private static let fixedCost = 65_536.0
     /// The approximate bytes that an entry takes on the disk in addition to its key and its record.
     private static let overheadBytes = 32.0
-    /// The least factor for the rest of an entry's life. It is above 0, so that entries that expire soon are still
+    /// The minimum factor for the rest of an entry's life. It is above 0, so that entries that expire soon are still
     /// ordered by the other factors.
     private static let restMin = 0.01
 

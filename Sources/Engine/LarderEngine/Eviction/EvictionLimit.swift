@@ -10,7 +10,8 @@ struct EvictionLimit {
     let databases: [Database]
     let disk: DiskBudget
 
-    /// The configured limit. For the whole larder: the space on the file system, as last measured, if that is less.
+    /// The effective limit: the configured one, but for the whole larder at most the last measured space on the file
+    /// system.
     var bytes: Int { database == nil ? min(asked, disk.boundBytes ?? asked) : asked }
 
     var marks: DiskThresholds {

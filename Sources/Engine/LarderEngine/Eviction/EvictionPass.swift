@@ -17,7 +17,7 @@ struct EvictionPass {
     let database: Database
     let store: EpochStore
     let estimate: EvictionEstimate
-    /// Entries that are worth at most this are removed.
+    /// The maximum worth of the entries to remove.
     let threshold: Double
     let rangeBytes: Int
     /// The approximate number of bytes to evict.
@@ -27,9 +27,9 @@ struct EvictionPass {
     private static let batchBytes = 1 << 20
 
     /// Evicts entries from the key range that begins at `start`.
-    /// - Parameter leastShare: the least share of the range's bytes that is worth a merge. If less can be evicted, the
-    ///   range stays unchanged. With 0, the step also evicts entries above the threshold until a quarter of the range's
-    ///   bytes are evicted.
+    /// - Parameter leastShare: the minimum share of the range's bytes that justifies a merge. If less can be evicted,
+    ///   the range stays unchanged. With 0, the step also evicts entries above the threshold until a quarter of the
+    ///   range's bytes are evicted.
     func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         var found = EvictionRange()
@@ -143,8 +143,8 @@ extension Database {
 
 extension Shard {
     /// Updates memory after LevelDB has removed an entry.
-    /// - Returns: whether memory has a newer state of the key, which it keeps; and whether a read has already counted
-    ///   the entry as expired.
+    /// - Returns: whether memory has (and keeps) a newer state of the key, and whether a read has already counted the
+    ///   entry as expired.
     func evicted(_ key: UnsafeRawBufferPointer, _ hash: Int, isGone: Bool) -> (isNewer: Bool, wasFound: Bool) {
         // A read in progress may have found the removed entry and must not put it into memory.
         if isGone { reads.swept(hash) } else { reads.changed(key, hash) }

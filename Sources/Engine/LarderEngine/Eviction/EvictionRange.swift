@@ -66,8 +66,8 @@ struct EvictionRange {
         }
     }
 
-    /// Updates memory and notifies observers after LevelDB has removed the entries. Holds the lock of the entry's shard
-    /// for both: observers must be notified of the removal before any later write of the key.
+    /// Updates memory and notifies observers after LevelDB has removed the entries. Does both with the lock of the
+    /// entry's shard held: observers must be notified of the removal before any later write of the key.
     func updateMemoryAndNotify(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
         var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
         for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }

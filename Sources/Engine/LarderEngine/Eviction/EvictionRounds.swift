@@ -40,7 +40,8 @@ struct EvictionRounds {
     /// The least bytes of removed entries that are worth a merge.
     private static let deadBytesMin = 1 << 20
 
-    /// A step that is not urgent evicts nothing if all evictable stores have less than a 64th of the bytes to free.
+    /// A step that is not urgent evicts nothing if the evictable stores together have less than a 64th of the exceeding
+    /// bytes.
     private static let helpfulPart = 64
 
     init(context: EngineContext) { self.context = context }
