@@ -48,7 +48,7 @@
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
     /// The command runs the commands that were queued since MULTI.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
-    /// A CLIENT CACHING before this command applies to the next command instead.
+    /// CLIENT CACHING skips this command: it applies to the command that follows.
     @inlinable package static var preservesClientCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
     /// The command is intended for internal use by servers.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
@@ -65,7 +65,7 @@
     @inlinable package static var showsReadable: CommandFlags { CommandFlags(rawValue: 1 << 34) }
     /// The command changes or shows what other clients do, in any database.
     @inlinable package static var affectsOthers: CommandFlags { CommandFlags(rawValue: 1 << 32) }
-    /// The command writes if it has arguments, and only reads otherwise.
+    /// The command writes if it has arguments; otherwise, it only reads.
     @inlinable package static var writesWithArguments: CommandFlags { CommandFlags(rawValue: 1 << 33) }
 
     /// The names of the flags in Redis, in the order of Redis.

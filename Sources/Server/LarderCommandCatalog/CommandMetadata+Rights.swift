@@ -38,10 +38,10 @@ package struct RequiredRight: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// Returns the right that a call needs. The user may also need rights in databases that the call names:
+    /// Returns the right that a call needs. If the call names databases, the user may also need rights in these: see
     /// ``namedDatabases(count:isWord:)``.
     /// - Parameter count: the number of the call's words.
-    /// - Returns: nil if every connected user may run the call, because it affects only the connection.
+    /// - Returns: nil for a call that affects only the connection, which every connected user may run.
     package func requiredRight(count: Int) -> RequiredRight? {
         if flags.contains(.showsReadable) { return RequiredRight(.read, .anywhere) }
         if !flags.isDisjoint(with: [.admin, .administrative, .systemCommand]) {
@@ -82,7 +82,7 @@ extension CommandMetadata {
 
     /// Returns the positions of the words that name databases, each with the level that the user needs in that
     /// database.
-    /// - Parameter isWord: returns whether a word equals the given word in capitals, ignoring case.
+    /// - Parameter isWord: compares a word of the call with a word in capitals, ignoring case.
     package func namedDatabases(
         count: Int, isWord: (Int, StaticString) -> Bool
     ) -> [(word: Int, level: AccessLevel)] {

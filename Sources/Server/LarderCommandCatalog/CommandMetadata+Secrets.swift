@@ -32,13 +32,13 @@ extension CommandMetadata {
         case .none, .ofCall: return 0..<0
         case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            // Check every word, although names and values alternate: the value of an earlier setting may be missing.
+            // Names and values alternate, but the value of an earlier setting may be missing. So check every word.
             let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            // Find AUTH even in an invalid call that lacks the version before AUTH, or the name after SETNAME.
+            // Find AUTH even in an invalid call: the version before AUTH, or the name after SETNAME, may be missing.
             var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
@@ -46,8 +46,8 @@ extension CommandMetadata {
                     index += 1
                     continue
                 }
-                // AUTH after SETNAME is the connection's name if a second AUTH follows. Otherwise assume that the name
-                // is missing, and that AUTH is the option.
+                // In `SETNAME AUTH AUTH`, the first AUTH is the connection's name. In any other `SETNAME AUTH`, assume
+                // that the name is missing, and that AUTH is the option.
                 let isName = index + 2 < count && Self.isWord(word(index + 2), "AUTH")
                 if Self.isWord(word(index + 1), "AUTH"), !isName { return index + 2..<count }
                 index += 2

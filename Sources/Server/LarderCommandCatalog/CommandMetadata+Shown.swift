@@ -47,8 +47,8 @@ extension CommandMetadata {
         package let notes: String?
         package let flags: [String]
         package let index: Int
-        /// The position of the last key: counted from `index` if it is not negative, otherwise from the end of the
-        /// call.
+        /// The position of the last key. A negative position is counted from the end of the call, any other position
+        /// from `index`.
         package let last: Int
         package let step: Int
         /// Whether the word at `index` is the number of keys, which follow it.

@@ -34,7 +34,7 @@ package final class CommandMetadata: Sendable {
     package let category: String?
     /// The hints to clients that COMMAND shows.
     package let tips: [CommandTip]
-    /// The command that should be used instead; nil unless the command is deprecated.
+    /// The command that should be used instead; nil if the command is not deprecated.
     package let replacement: Replacement?
     /// The kind of the command's writes, which determines the names of their events.
     package let tag: WriteTag
@@ -49,7 +49,7 @@ package final class CommandMetadata: Sendable {
     package let absent: AbsentReply?
     /// Whether the command is a subcommand HELP, whose reply is generated from the other subcommands.
     package let isHelp: Bool
-    /// The subcommands, one of which is chosen by the second word of a call.
+    /// The subcommands. The second word of a call selects one of them.
     package let subcommands: [CommandMetadata]
     /// The name that is compared with the words of requests; for a subcommand, the part of its name after the bar.
     /// ``ShortWord/other`` if the name is too long for a ``ShortWord``.
@@ -58,7 +58,7 @@ package final class CommandMetadata: Sendable {
     package let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
-    /// An upper limit for ``number``, which counts commands and subcommands.
+    /// An upper limit for ``number``.
     package static let numberMax = 512
 
     /// What to use instead of a deprecated command, and the version of Redis that has deprecated it.
@@ -176,8 +176,8 @@ extension CommandMetadata {
     /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The limits of SWAPDB, which writes all exchanged entries at once: the maximum number of entries, and of bytes of
-    /// values, in both databases together.
+    /// The limits of SWAPDB, which writes all exchanged entries in one step: the maximum number of entries, and of
+    /// bytes of values, in both databases together.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

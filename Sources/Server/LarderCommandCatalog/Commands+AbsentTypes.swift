@@ -1,6 +1,6 @@
-/// Commands that read or remove parts of values of types that Larder does not store: hashes, sets, sorted sets, lists,
-/// streams and geospatial indexes. As no key has such a value, each command has a fixed reply, which is Redis' reply
-/// for a missing key.
+/// Commands for types that Larder does not store: hashes, sets, sorted sets, lists, streams and geospatial indexes.
+/// They read or remove parts of values. No key has such a value, so each command has a fixed reply: Redis' reply for a
+/// missing key.
 ///
 /// Commands that store such values do not exist.
 extension CommandMetadata {

@@ -13,7 +13,7 @@ package enum ManualText {
         return (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text) + "\n"
     }
 
-    /// Formats an item of a list, which consists of a term and its description.
+    /// Formats a list item: a term and its description.
     package static func item(_ head: String, _ lines: [String]) -> String {
         ".TP\n.B \(escaped(head))\n" + lines.map(line).joined()
     }

@@ -6,7 +6,7 @@ package enum CommandGroup: String, Sendable {
     case hash, set, list, stream, geo
     case sortedSet = "sorted-set"
 
-    /// Redis' category for access lists that contains the commands of this group; nil if there is none.
+    /// The access-list category of Redis that contains the commands of this group; nil if there is none.
     package var category: String? {
         switch self {
         case .string: "string"
@@ -60,7 +60,7 @@ package struct AbsentReply: Sendable {
         }
     }
 
-    /// The words of a call that Redis checks before it reads the key. A wrong word is an error even if there is no key.
+    /// The words of a call that Redis checks before it reads the key. A wrong word is an error even without a key.
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
@@ -122,7 +122,7 @@ package enum KeyUse: Sendable {
     case readsIfOnlyGET
 }
 
-/// Which calls of a command overwrite all their keys without reading them, and cannot fail.
+/// The calls of a command that cannot fail, and that overwrite all keys without reading them.
 package enum Overwriting: Sendable {
     case never
     /// Calls with this number of words.

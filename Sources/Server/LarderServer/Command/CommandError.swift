@@ -25,7 +25,7 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    /// Returns the error of an EXEC whose transaction is discarded.
+    /// Returns EXEC's error for a discarded transaction.
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")
@@ -33,7 +33,7 @@ struct CommandError: Error, Equatable {
 
     init(_ error: LarderError) { self.init("ERR \(error)") }
 
-    /// Returns the result of an operation of the engine. Throws its error as the error of a command.
+    /// Returns the result of an engine operation. Converts the operation's error to the error of a command.
     @inline(__always)
     static func wrap<Value>(_ operation: @autoclosure () throws(LarderError) -> Value) throws(CommandError) -> Value {
         do throws(LarderError) { return try operation() } catch { throw CommandError(error) }

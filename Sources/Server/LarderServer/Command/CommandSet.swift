@@ -37,13 +37,13 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether the set contains a command that ``Prechecks`` can allow. They are not used then, because they would not
-    /// refuse it.
+    /// Whether the set contains a command that ``Prechecks`` can allow. If so, prechecks are not used, because they
+    /// would not refuse this command.
     private(set) var needsChecks = false
 }
 
 extension CommandError {
-    /// Returns the error for a disabled command, which begins with Redis' code for missing permissions.
+    /// Returns the error for a disabled command. It begins with Redis' code for missing permissions.
     static func switchedOff(_ row: CommandMetadata) -> CommandError {
         CommandError("NOPERM \(switchedOffText(row))")
     }

@@ -60,8 +60,8 @@ extension EntryOperation {
 
     // MARK: Deadlines
 
-    /// Returns the remaining time until a deadline; ``noDeadline`` if it is nil. A change of the policy can move a
-    /// deadline into the past. The result is then 0, because negative replies have other meanings.
+    /// Returns the remaining time until a deadline; ``noDeadline`` if the deadline is nil. A change of the policy can
+    /// move a deadline into the past. The result is then 0, because negative replies have other meanings.
     static func remaining(_ deadline: Int64?, now: Int64, inSeconds: Bool) -> Int64 {
         guard let deadline else { return noDeadline }
         let left = max(0, deadline - now)
@@ -81,7 +81,7 @@ extension EntryOperation {
         static let less = Condition(rawValue: 8)
     }
 
-    /// Sets the deadline of an entry, if there is an entry and the condition holds.
+    /// Sets the deadline of an entry if the entry exists and the condition holds.
     /// - Returns: whether the deadline was set.
     static func expire(_ update: Update, _ index: Int, at deadline: Int64, if condition: Condition) -> Bool {
         guard let header = update.header(index) else { return false }
@@ -90,7 +90,7 @@ extension EntryOperation {
         return true
     }
 
-    /// Whether a condition allows a new deadline. As in Redis, an entry without a deadline counts as infinitely late.
+    /// Whether a condition allows a new deadline. As in Redis, no deadline counts as later than every deadline.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// The form of an expiry time in a command: in seconds or in milliseconds, and an instant or a time span.
+/// The form of an expiry time in a command: in seconds or milliseconds, and as an instant or as a time span.
 struct ExpiryForm: Equatable {
     let isSeconds: Bool
     let isAbsolute: Bool
@@ -13,7 +13,7 @@ struct ExpiryForm: Equatable {
     /// Returns the deadline by the engine's clock, in milliseconds since 1970.
     /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
     func deadline(_ value: Int64, _ call: some CommandWords, positive: Bool) throws(CommandError) -> Int64 {
-        // Creating the error takes longer than computing the deadline, so create it only to throw it.
+        // Creating the error takes longer than computing the deadline, so create the error only when it is thrown.
         func invalid() -> CommandError { CommandError("ERR invalid expire time in '\(call.name)' command") }
         if positive, value <= 0 { throw invalid() }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)

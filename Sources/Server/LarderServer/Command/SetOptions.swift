@@ -40,10 +40,10 @@ struct SetOptions {
     var codec: Codec { rare?.codec ?? .raw }
     /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's.
     var grace: Int64? { rare?.grace }
-    /// The most by which a lifetime is shortened at random, in percent. With nil, the database's jitter applies, but
-    /// only to lifetimes that follow the database's policy.
+    /// The maximum random reduction of a lifetime, in percent. If nil, the database's jitter applies, but only to
+    /// lifetimes from the database's policy.
     var jitter: Int? { rare?.jitter }
-    /// The tokens of the leases with which the client has computed the values, one per key; nil without leases.
+    /// The tokens of the leases under which the client has computed the values, one per key; nil without leases.
     var tokens: [UInt64]? { rare?.tokens }
     private var tags: Tags? { rare?.tags }
     /// Whether the new entry has the tags of the previous one, even if its lifetime is new.
@@ -105,7 +105,7 @@ struct SetOptions {
         keepsAny ? update.kept(index, isRefresh: tokens != nil) : nil
     }
 
-    /// Whether storing needs neither the previous entry nor a lease: only options that locks and rate limits use.
+    /// Whether storing needs neither the previous entry nor a lease, as for locks and rate limits.
     var isSimple: Bool { rare == nil && !returnsPrevious && !keepsDeadline }
 
     /// Whether the options are simple, and the value is stored without looking at the existing entry.
@@ -113,14 +113,14 @@ struct SetOptions {
 
     /// Stores one value for each key of an update. Stores nothing if the condition fails for a key, or a lease is not
     /// valid.
-    /// - Parameter first: the index in the update of the first value's key.
+    /// - Parameter first: the index of the first value's key among the update's keys.
     /// - Returns: whether the values were stored.
     func store(
         _ values: some Collection<UnsafeRawBufferPointer>, at first: Int = 0, long: LargeValue? = nil, in update: Update
     ) -> Bool {
         let indices = first..<first + values.count
-        // Check all keys before storing: a key may be given twice, and its first value must not affect its second
-        // check.
+        // Check all keys before storing a value. A key may be given twice: its first value must not affect the check
+        // for the second.
         for index in indices where !allows(update, index) { return false }
         guard holdsLeases(update) else { return false }
         if keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }

@@ -1,5 +1,5 @@
-/// Redis commands for other types than strings, which Larder does not have. The error for such a command uses this list
-/// to say why. Not in the list are commands that only read or remove values: see ``AbsentTypeCommands``.
+/// Redis commands that Larder does not have, because their values are not strings. The error for such a command names
+/// the type. Commands that only read or remove values are not in this list: see ``AbsentTypeCommands``.
 enum UnsupportedTypes {
     /// Returns the type of values that a command uses.
     /// - Returns: nil if the name is not one of these commands.

@@ -40,7 +40,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     return value == Int64.min ? nil : -value
 }
 
-/// Returns the beginning of a word for use in an error: at most `most` bytes, and none from the first NUL on.
+/// Returns at most `most` bytes of a word, for use in an error. Stops at the first NUL.
 func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
     Array(bytes.prefix(most).prefix { $0 != 0 })
 }

@@ -7,7 +7,7 @@ import LarderRESP
 /// A class, so that passing a command to a function copies only a reference.
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
-    /// Plans what the command does with entries; nil if it does more, and has a handler.
+    /// Plans what the command does with entries; nil if the command does more than that, and therefore has a handler.
     let planner: EntryPlan.Planner?
     private let handler: Handler?
     /// The subcommands; the second word of a call selects one of them. A call without a second word runs the command
@@ -19,7 +19,7 @@ package final class CommandSpec: Sendable {
     package var flags: CommandFlags { metadata.flags }
     var word: ShortWord { metadata.word }
 
-    /// Runs a call on the connection's event loop. Must not block; returns work that would block.
+    /// Runs a call on the connection's event loop. Must not block: work that would block is returned instead.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
     init(_ row: CommandMetadata, _ handlers: CommandTable.Handlers, _ planners: CommandTable.Planners = [:]) {

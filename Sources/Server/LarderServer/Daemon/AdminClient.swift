@@ -15,8 +15,8 @@ package struct AdminClient {
 
     /// - Parameters:
     ///   - password: sent before the commands; nil for none.
-    ///   - directory: the larder's directory. Nothing is sent unless the user who runs the daemon is the directory's
-    ///     owner, root, or the user of this process.
+    ///   - directory: the larder's directory. Commands are sent only to a daemon that runs as the directory's owner, as
+    ///     root, or as the user of this process.
     package init(socketPath: String, password: [UInt8]?, directory: String) {
         self.socketPath = socketPath
         self.password = password

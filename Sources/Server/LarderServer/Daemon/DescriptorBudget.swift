@@ -35,7 +35,7 @@ struct DescriptorBudget: Equatable {
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
         // If there are not enough descriptors for everything, the larder and the clients get half each. The larder gets
         // more if it needs more for the existing databases (`least`), or for a few databases (`few`). `few` leaves
-        // descriptors for a few clients.
+        // descriptors for some clients.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve
@@ -43,7 +43,7 @@ struct DescriptorBudget: Equatable {
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
 
-    /// Returns the least reserve: enough for all existing databases (counting at least one), and for one more.
+    /// Returns the smallest possible reserve: for the existing databases (at least one), and for one more database.
     private static func least(databases: Int, threads: Int) -> Int {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }

@@ -26,7 +26,7 @@ enum Precautions {
         ]
     }
 
-    /// Warns about rules without effect, because their users have all rights anyway.
+    /// Warns about rules that have no effect, because their users have all rights anyway.
     private static func idleRules(_ rules: AccessRules) -> [String] {
         let own = [0, geteuid()]
         return rules.all.filter { $0.kind == .user && own.contains($0.number) }.map {

@@ -37,15 +37,14 @@ package enum Server {
         }
     }
 
-    /// Serves until it is stopped by SIGTERM, SIGINT, SIGHUP, SHUTDOWN, or the closure that `onReady` receives. Then it
-    /// reads no more input, completes the received commands, commits and syncs their writes, and returns. Blocks the
-    /// calling thread.
+    /// Serves until the server is stopped by SIGTERM, SIGINT, SIGHUP, SHUTDOWN, or the closure that `onReady` receives.
+    /// Then the server reads no more input, completes the received commands, commits and syncs their writes, and
+    /// returns. Blocks the calling thread.
     /// - Parameters:
-    ///   - commandLine: the source of the configuration. If it names a file, SIGHUP reloads it instead of stopping the
-    ///     server.
+    ///   - commandLine: the source of the configuration. If the command line names a configuration file, SIGHUP reloads
+    ///     it instead of stopping the server.
     ///   - service: the service manager, which is notified of the server's state; nil for none.
-    ///   - onReady: called when connections are accepted. It gets a closure that stops the server, for use by any
-    ///     thread.
+    ///   - onReady: called when connections are accepted, with a closure that stops the server, for use by any thread.
     package static func run(
         _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
         service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
@@ -84,8 +83,8 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// Opens the larder. If another process has it open, but the socket is missing, that process may be a daemon that is
-    /// stopping: waits two seconds for its end.
+    /// Opens the larder. If another process has it open and the socket is missing, a daemon may be stopping. Then waits
+    /// up to two seconds for the end of that process.
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions
     ) throws(LarderError) -> Engine {
@@ -106,8 +105,8 @@ package enum Server {
         do throws(SocketFile.Failure) { return try ListeningSocket(configuration) } catch { throw Failure(error) }
     }
 
-    /// Creates the directory and the socket of a new larder; the socket may be in the directory. If the socket cannot
-    /// be created, removes the directory if it is empty.
+    /// Creates the directory and the socket of a new larder; the socket may be in the directory. If creating the socket
+    /// fails, removes the directory, unless the directory contains files.
     private static func listenBeforeCreating(
         _ configuration: ServerConfiguration
     ) throws(Failure) -> ListeningSocket {

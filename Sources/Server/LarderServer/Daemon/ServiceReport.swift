@@ -11,7 +11,7 @@ final class ServiceReport {
     private var nextStatus = Int64.min
 
     private static let statusMilliseconds: Int64 = 10_000
-    /// The least time without activity after which a loop counts as stuck, even if the watchdog's interval is shorter.
+    /// The minimum time without activity before a loop counts as stuck, even if the watchdog's interval is shorter.
     private static let stuckMilliseconds: Int64 = 1_000
 
     init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {

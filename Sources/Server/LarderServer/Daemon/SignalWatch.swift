@@ -1,7 +1,7 @@
 import CLarderUV
 import LarderPlatform
 
-/// Handles SIGTERM, SIGINT and SIGHUP on an event loop, whose thread alone uses this object.
+/// Handles SIGTERM, SIGINT and SIGHUP on an event loop. Only the loop's thread uses this object.
 ///
 /// SIGTERM and SIGINT stop the daemon. SIGHUP reloads the configuration file. Without such a file, SIGHUP stops the
 /// daemon too, unless the parent process has ignored SIGHUP, as nohup does.

@@ -22,8 +22,8 @@ extension Call {
         let now = now
         if !database.isReady(forWriting: true) { try prepare(database) }
         let isRemoval = if case .remove = command { true } else { false }
-        // For DEL, the number of keys that had a value; otherwise 0. Nil if the outbox accepts no writes, because the
-        // origin is being changed.
+        // For DEL, the number of keys that had a value; otherwise 0. Nil while the origin is being changed: the outbox
+        // then accepts no writes.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
             guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
@@ -53,8 +53,8 @@ extension Call {
     /// A value, and its deadline in milliseconds since 1970 (nil for none). A removal is represented by nil.
     private typealias Write = (value: [UInt8], until: Int64?)
 
-    /// Returns the keys without duplicates, and for each key its last write in the command. ``OriginRunner`` has checked
-    /// the lengths of the keys.
+    /// Returns the keys without duplicates, and each key's last write in the command. ``OriginRunner`` has checked the
+    /// lengths of the keys.
     private static func last(_ command: OriginCommand, _ now: Int64) -> (keys: [Key], writes: [Write?]) {
         var places: [Key: Int] = [:]
         var (keys, writes): ([Key], [Write?]) = ([], [])

@@ -6,7 +6,7 @@ import LarderVocabulary
 extension ScriptCall {
     /// Checks the words of EVAL and similar commands, and finds the script.
     /// - Parameters:
-    ///   - source: whether the second word is the script's text, its digest, or a function's name.
+    ///   - source: what the second word is: the script's text, the script's digest, or a function's name.
     ///   - isReadOnly: whether the command is a read-only form such as EVAL_RO.
     init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts

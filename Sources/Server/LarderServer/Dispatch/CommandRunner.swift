@@ -7,8 +7,7 @@ import LarderRESP
 ///
 /// This type has no state, so creating it costs nothing. Used only by the session's owner.
 struct CommandRunner {
-    /// The maximum amount of work that a session may do on a thread that may block, before other sessions get the
-    /// thread.
+    /// The limits of a session's turn on a thread that may block. After the turn, other sessions get the thread.
     struct Slice {
         var commandsMax: Int
         /// No command starts after this time of the monotonic clock, in milliseconds.
@@ -25,11 +24,11 @@ struct CommandRunner {
 
     /// Runs the received commands until there is a reason to pause. Begins with the current command, if there is one.
     /// - Parameters:
-    ///   - outputBytesMax: no command starts while more bytes of replies than this are unsent.
+    ///   - outputBytesMax: no command starts while the unsent replies have more bytes than this.
     ///   - slice: how much work is allowed on a thread that may block; nil on an event loop, which must not block.
     func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
-        // Read the clock for each command, but only once for consecutive commands in memory. Together, these
-        // take far less than a millisecond, which is the unit of time.
+        // Consecutive commands in memory share one reading of the clock. Together, they take far less than a
+        // millisecond, which is the clock's unit.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
@@ -54,7 +53,7 @@ struct CommandRunner {
                 }
                 let before = session.pendingOutput
                 if before > outputBytesMax { return .outputFull }
-                // Time the rest of every long run, because its commands may be faster than those of short ones.
+                // Measure the rest of each long run: its commands may be faster than those of a short run.
                 if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
                 }
@@ -95,7 +94,7 @@ struct CommandRunner {
         return session.isClosing ? .closing : .needsInput
     }
 
-    /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, and a low threshold of SLOWLOG.
+    /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, or a low threshold of SLOWLOG.
     private var maySkipChecks: Bool { session.prechecks.areUsed && !server.hasAttention.load(ordering: .relaxed) }
 
     /// Applies what other threads have changed since the last run: rights, origins, and CLIENT KILL.
@@ -120,7 +119,7 @@ struct CommandRunner {
         return nil
     }
 
-    /// Reads the clock for the next command. Commands in memory after it use the same time, until
+    /// Reads the clock for the next command. The commands in memory that follow this command use the same time, until
     /// ``UntimedCounts/workLeft`` is used up.
     @inline(__always)
     private func readClock() -> Int64 {

@@ -2,11 +2,11 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that need nothing but entries in memory. They run without a ``Call``, a ``Key`` and memory allocations. If a
-/// plan needs more, nothing is done, and ``Call/perform(_:)`` executes it.
+/// Commands that need only entries in memory. They run without a ``Call``, a ``Key`` and memory allocations. If a plan
+/// needs more, nothing is done, and ``Call/perform(_:)`` executes the plan.
 ///
-/// Only for connections whose ``Prechecks`` allow all commands with keys, because nothing is checked here. This type has
-/// no state, so creating it costs nothing. Used only by the session's owner.
+/// Only for connections whose ``Prechecks`` allow all commands with keys, because nothing is checked here. Has no
+/// state, so creating it costs nothing. Used only by the session's owner.
 struct InMemoryRunner {
     let session: Session
     var server: ServerState { session.server }
@@ -40,7 +40,7 @@ struct InMemoryRunner {
         return true
     }
 
-    /// Counts the work of a command against the limit after which the clock is read again.
+    /// Subtracts the work of a command from ``UntimedCounts/workLeft``. At 0, the clock is read again.
     @inline(__always)
     private func noteWork(bytes: Int) { accounting.untimed.pointee.workLeft -= 1 + bytes >> 10 }
 

@@ -131,7 +131,7 @@ enum OriginCommand {
     }
 }
 
-/// Collects the replies to several writes. Then calls `then` once, with the first error or otherwise the last reply.
+/// Collects the replies to several writes, and calls `then` once: with the first error if any, else the last reply.
 ///
 /// `@unchecked Sendable`: all variables are guarded by `lock`.
 private final class OriginAnswers: @unchecked Sendable {

@@ -69,7 +69,7 @@ struct OriginRunner {
         }
     }
 
-    /// Throws if the command would change an outbox or its policy, except for DEL and UNLINK.
+    /// Throws if the command would change an outbox or its policy. DEL and UNLINK are allowed.
     static func checkMayChangeOutbox(_ spec: CommandMetadata, count: Int) throws(CommandError) {
         if spec == .policy, count > 1 { throw .inOutbox }
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
@@ -84,7 +84,7 @@ struct OriginRunner {
     ]
 
     /// Requests the keys of a command from the origin, except keys whose entries are known to be current.
-    /// - Returns: until when the command must wait, in milliseconds of the monotonic clock; nil if it can run.
+    /// - Returns: the end of the wait, in milliseconds of the monotonic clock; nil if the command can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = session.origin.call {
             guard asked.isComplete else {
@@ -112,18 +112,18 @@ struct OriginRunner {
         return waitEnd
     }
 
-    /// How many milliseconds a command waits beyond the time limit for the origin. A timeout is reported at the limit,
-    /// and that report takes a moment to arrive.
+    /// How many milliseconds a command waits beyond the time limit for the origin. The report of a timeout is sent at
+    /// the limit, and takes a moment to arrive.
     private static let slackMilliseconds: Int64 = 20
 
-    /// Throws if the command has waited for the origin longer than allowed, with all its requests together.
+    /// Throws if the command has waited too long for the origin. All its requests together have one time limit.
     private func checkOriginLimit() throws(CommandError) {
         let (limit, waited) = (server.limits.origin.call, session.origin.call?.waitedMilliseconds ?? 0)
         guard waited >= Int64(limit) + Self.slackMilliseconds else { return }
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
-    /// When a waiting command runs again even if no reply has arrived, in milliseconds of the monotonic clock.
+    /// The time at which a waiting command runs again without a reply, in milliseconds of the monotonic clock.
     private var waitEnd: Int64 {
         let waited = session.origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
@@ -200,9 +200,9 @@ struct OriginRunner {
 
     // MARK: Client-side caching
 
-    /// For a client that tracks keys: after a reply, invalidates those of its keys whose next change would not be
-    /// reported. The client then keeps no copies of their values. Either such a key has changed while it was being
-    /// read, so its invalidation came before the reply. Or the origin sends no invalidations for it.
+    /// For a client that tracks keys: sends an invalidation after the reply for each key whose next change would not be
+    /// reported. The client then keeps no copy of the value. There are two causes: the key has changed during the read,
+    /// so its invalidation came before the reply; or the origin sends no invalidations for the key.
     /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
     private func invalidateUntracked(
         _ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?
@@ -214,8 +214,8 @@ struct OriginRunner {
         if !unheard.isEmpty { server.tracking.notify(unheard, client, in: session.database.name) }
     }
 
-    /// Whether the origin will report the next change of a key. Call this after the key was recorded as tracked:
-    /// otherwise a change in between could be missed.
+    /// Whether the origin will report the next change of a key. Call this after recording the key as tracked. In the
+    /// reverse order, a change between the two steps could be missed.
     private func isTrackedAtOrigin(_ key: [UInt8], _ tier: OriginTier) -> Bool {
         switch session.origin.call?.reading(key) {
         case .success(let reading)?: tier.isKnown(reading, of: key)

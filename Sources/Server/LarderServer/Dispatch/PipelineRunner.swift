@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Runs consecutive GETs or SETs of a pipeline. Their entries are looked up together.
+/// Runs consecutive GETs or SETs of a pipeline, and looks up their entries together.
 ///
 /// This type has no state, so creating it costs nothing. Used only by the session's owner.
 struct PipelineRunner {
@@ -12,13 +12,13 @@ struct PipelineRunner {
     private var accounting: CommandAccounting { session.accounting }
     private var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
 
-    /// Runs consecutive requests `GET key`, or `SET key value`, in the usual form, until one needs the disk or the
-    /// origin, or has a long value. Their entries are looked up together, so that the processor loads their memory in
-    /// parallel.
+    /// Runs consecutive requests `GET key` or `SET key value` in the usual form. Stops before a request that needs the
+    /// disk or the origin, or has a long value. The entries are looked up together, so that the processor loads their
+    /// memory in parallel.
     /// - Parameters:
     ///   - most: the maximum number of requests to run.
-    ///   - until: on a thread that may block, when to stop reading the disk, in milliseconds of the monotonic clock;
-    ///     otherwise nil.
+    ///   - until: the time limit for reading the disk, in milliseconds of the monotonic clock; nil on a thread that
+    ///     must not block.
     /// - Returns: the number of requests that have run, and whether the next one needs the disk.
     func run(
         now: Int64, most: Int, outputBytesMax: Int, until: Int64?
@@ -45,7 +45,7 @@ struct PipelineRunner {
         }
     }
 
-    /// Whether SETs may run together. Checked before they are parsed: otherwise each SET would parse the next ones too.
+    /// Whether consecutive SETs may run together. If not, do not parse ahead: each SET would parse the next SETs again.
     private var mayRunSets: Bool { session.prechecks.allowsAll && server.mayStoreBlindly }
 
     /// Stores the values of consecutive SETs.
@@ -94,7 +94,7 @@ struct PipelineRunner {
         var count = run.count
         while count < keys.count, replies.pointee.count <= outputBytesMax, session.clock.monotonic() < until {
             let (key, begin) = (keys[count], MonotonicClock.nanoseconds())
-            // Reads of the disk take long: each has its own time.
+            // Reads of the disk take long, so each read has its own time.
             let now = session.clock.now()
             let start = session.replyQueue.position
             var ticket = CommitTicket.none
@@ -116,11 +116,11 @@ struct PipelineRunner {
         return (count, false)
     }
 
-    /// The maximum number of requests that ``run(now:most:outputBytesMax:until:)`` looks up at once.
+    /// The maximum number of requests that ``run(now:most:outputBytesMax:until:)`` looks up together.
     private static let runMax = 64
 
-    /// Replies to consecutive GETs in a database with an origin, until an entry is not current or not in memory. Then
-    /// requests the remaining keys that are unknown from the origin, all together.
+    /// Replies to consecutive GETs in a database with an origin. Stops at an entry that is not current or not in
+    /// memory. Then requests the remaining keys whose values are unknown from the origin, all together.
     /// - Returns: the number of replies.
     private func replyBehindOrigin(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int

@@ -4,8 +4,8 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// A running script that can only change a few declared entries in memory. Any other call stops the script: none of its
-/// changes are applied, and it starts again with ``ScriptHost``.
+/// A running script that can only change a few declared entries in memory. Any other call stops the script. Then the
+/// script's changes are dropped, and the script starts again with ``ScriptHost``.
 ///
 /// Used only while the script runs, by the owner of the session.
 struct QuickScript {
@@ -14,11 +14,11 @@ struct QuickScript {
     /// Without reference counting, which would cost more than most commands.
     private let server: Unmanaged<ServerState>
     private let access: Unmanaged<AccessControl>
-    /// The ``AccessControl/generation`` in which the user had the right to run all commands with keys. If the rules have
-    /// changed, the script starts again with ``ScriptHost``, which checks each call.
+    /// The ``AccessControl/generation`` in which the user had the right to run all commands with keys. If the rules
+    /// change, the script starts again with ``ScriptHost``, which checks each call.
     private let generation: Int
-    /// When the interpreter first called the callback `interrupt`, in nanoseconds of the monotonic clock; 0 if it has
-    /// not yet.
+    /// The time of the interpreter's first call of `interrupt`, in nanoseconds of the monotonic clock; 0 before this
+    /// call.
     private var begin: Int64 = 0
     /// The numbers of the commands that have run, for the statistics. At most ``callsMax`` of them are recorded.
     private let calls = UnsafeMutablePointer<Int32>.allocate(capacity: Self.callsMax)

@@ -202,8 +202,8 @@ final class ScriptHost {
             })
     }
 
-    /// Runs the deferred work of a command that lists or counts keys, which only scripts without locks can do. A replay
-    /// of the script does not check the result.
+    /// Runs the deferred work of a command that lists or counts keys. Only scripts without locks can call such
+    /// commands. A replay of the script does not check the result.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
         guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
@@ -276,7 +276,7 @@ final class ScriptHost {
         return nil
     }
 
-    /// Stops the script if it runs with locks, so that it starts again without locks, and does not delay other clients.
+    /// Stops a script that runs with locks. It then starts again without locks, and does not delay other clients.
     private func leave() -> ScriptEnding? {
         if record != nil { return nil }
         if case .replaying? = progress?.stage { return nil }

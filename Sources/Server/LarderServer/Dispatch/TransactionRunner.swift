@@ -34,8 +34,8 @@ struct TransactionRunner {
             }
             let plan = TransactionPlan(
                 rest, in: session.database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
-                // Also load values that a command overwrites if that command may be refused, because its key then keeps
-                // its value.
+                // If a command may be refused, also load the values that it would overwrite: a refusal leaves these
+                // values unchanged.
                 loadsAll: server.notifier.needsPrevious || session.rights.current?.areLimited ?? false,
                 engine: server.engine)
             if let pause = obstacle(plan) { return pause }

@@ -80,7 +80,7 @@ package enum DumpPayload {
         return bytes
     }
 
-    /// Compresses a value; returns nil if the value is short, or would become less than four bytes shorter.
+    /// Compresses a value; returns nil if the value is short, or if compression would save fewer than four bytes.
     private static func compressed(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         value.count > 20 ? LZF.compress(value, bytesMax: value.count - 4) : nil
     }
@@ -112,7 +112,7 @@ package enum DumpPayload {
     }
 
     /// Decodes a payload that contains a value. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the longest value that is accepted, in bytes. No memory is allocated for a longer value.
+    /// - Parameter bytesMax: the maximum length of the value, in bytes. No memory is allocated for a longer value.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
         _ = try content(of: payload)
         // As in Redis, bytes between the value and the footer are ignored, and a value may extend into the footer.
@@ -122,7 +122,7 @@ package enum DumpPayload {
     }
 
     /// Decodes a payload that contains the sources of function libraries. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the maximum number of bytes that all sources together may have.
+    /// - Parameter bytesMax: the maximum length of all sources together, in bytes.
     static func decodeLibraries(
         _ payload: UnsafeRawBufferPointer, bytesMax: Int
     ) throws(Defect) -> [[UInt8]] {

@@ -15,7 +15,7 @@ enum LZF {
     static let growthMax = 88
 
     /// Compresses bytes. Makes the same choices as Redis, so that the result is identical.
-    /// - Parameter bytesMax: the longest result that is accepted, in bytes.
+    /// - Parameter bytesMax: the maximum length of the result, in bytes.
     /// - Returns: nil if the result would be longer.
     static func compress(_ input: UnsafeRawBufferPointer, bytesMax: Int) -> [UInt8]? {
         guard !input.isEmpty, bytesMax > 0 else { return nil }

@@ -8,7 +8,7 @@ import Synchronization
 /// `@unchecked Sendable`: the list is guarded by `lock`.
 final class Monitors: @unchecked Sendable {
     private let lock = Lock()
-    /// The connections in groups: one group for each event loop that has any.
+    /// The connections, grouped by event loop. A loop without such connections has no group.
     private var groups: [(queue: PushQueue, group: MonitorGroup)] = []
     private let count = Atomic<Int>(0)
 

@@ -37,8 +37,8 @@ final class PubSub: @unchecked Sendable {
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// The number of subscriptions to channels for changes; and a function that is called when such a subscription is
-    /// added, and when the last one ends. Guarded by `changeLock`.
+    /// The number of subscriptions to channels for changes. ``changeTopicsChanged`` is called when such a subscription
+    /// is added, and when the last one ends. Both are guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }
@@ -85,7 +85,7 @@ final class PubSub: @unchecked Sendable {
     }
 
     /// Sets a function that is called for each new subscription to changes, before the subscriber gets a message. The
-    /// function is also called when the last such subscription ends. It never runs twice at the same time.
+    /// function is also called when the last such subscription ends. Its calls never overlap.
     func onChangeTopics(
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }

@@ -110,7 +110,7 @@ final class PushMessage: Sendable {
     }
 
     /// Writes the message to a connection's output.
-    /// - Parameter isSubscriber: whether the connection has subscriptions. RESP2 clients without any get no messages.
+    /// - Parameter isSubscriber: whether the connection has subscriptions. If not, RESP2 clients get no messages.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
         // A RESP2 client that has just unsubscribed would take a message for a reply, because both look the same.

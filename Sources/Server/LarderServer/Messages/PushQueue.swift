@@ -30,7 +30,7 @@ final class PushQueue: @unchecked Sendable {
 
     init(_ pending: PendingBytes) { self.pending = pending }
 
-    /// Sets the function that wakes the loop, which must then call ``deliverAll()``.
+    /// Sets the function that wakes the loop. After waking, the loop must call ``deliverAll()``.
     /// - Parameter wake: called with `lock` held, on any thread; nil after the loop has stopped.
     func onAdded(_ wake: (() -> Void)?) { lock.withLock { self.wake = wake } }
 

@@ -98,7 +98,7 @@ final class Connection: MonitorReader {
 
     var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
 
-    /// Returns whether commands that send no reply have written entries since the last call.
+    /// Returns whether commands without a reply have written entries since the last call of this function.
     func takeSilentWrites() -> Bool {
         guard !isAway, session.replyQueue.hasSilentWrites else { return false }
         session.replyQueue.hasSilentWrites = false
@@ -124,7 +124,7 @@ final class Connection: MonitorReader {
         startReading()
     }
 
-    /// Closes the socket at once. Has no effect if it is closed already.
+    /// Closes the socket immediately. Has no effect if the socket is closed already.
     /// - Parameter reason: text for the log; nil to log nothing.
     func close(_ reason: String?) {
         guard !isClosed else { return }
@@ -261,7 +261,7 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // If the command was woken while another thread owned the session, continue below to run it at once.
+                // If the command was woken while another thread owned the session, run it immediately, below.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting
@@ -420,7 +420,7 @@ final class Connection: MonitorReader {
         feedPosition = taken
     }
 
-    /// Whether the unread messages of a subscriber have exceeded the soft limit for longer than the limit allows.
+    /// Whether the unread messages of a subscriber have exceeded the soft limit for longer than allowed.
     private func isOverSoftLimit(_ time: Int64) -> Bool {
         let settings = eventLoop.server.settings
         let most = settings.subscriberBytesSoft.read()

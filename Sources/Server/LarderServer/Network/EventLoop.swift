@@ -51,8 +51,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Connections with replies that wait for a commit. A connection without waiting replies stays in the list until
     /// the next call of `sendDecidedReplies()`.
     private var holding: [Connection] = []
-    /// Connections that may have replies to send at the end of the turn. While `unsent` or `holding` is processed, its
-    /// elements are in `spareList` or `spareHolding`, which are empty otherwise.
+    /// Connections that may have replies to send at the end of the turn. While this list or `holding` is processed, its
+    /// elements are in `spareList` or `spareHolding`. Otherwise the spare lists are empty.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
@@ -97,8 +97,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn. It also does so
-    /// before it runs newly received commands, so that earlier messages precede the replies.
+    /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn, and before it
+    /// runs newly received commands. So earlier messages precede the replies.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {
@@ -127,8 +127,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func startHandles() {
-        // The handles exist only as long as the loop runs, and the server releases this object after that. So the
-        // handles need not retain it.
+        // The server releases this object after the loop has stopped. The handles no longer exist then, so they need
+        // not retain the object.
         let context = Unmanaged.passUnretained(self).toOpaque()
         uv_async_init(loop, wakeUp) { handle in
             EventLoop.from(handle?.pointee.data)?.readMail()
@@ -185,7 +185,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
-    /// Lets connections run their next commands if they waited because of too many uncommitted writes.
+    /// Wakes the loop to continue the connections that wait because of too many uncommitted writes.
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
@@ -289,8 +289,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         unsent.append(connection)
     }
 
-    /// Commits all writes of this turn as one group. If the result is known at once, prepares the waiting replies for
-    /// sending.
+    /// Commits all writes of this turn as one group. If the result is known immediately, prepares the waiting replies
+    /// for sending.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
@@ -398,7 +398,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if until < waitingUntil { startWaitTimer(until) }
     }
 
-    /// The least time between two checks of waiting connections. One check can then end the waits of many connections.
+    /// The minimum time between two checks of waiting connections, so that one check can end many waits.
     private static let waitStepMilliseconds: Int64 = 5
 
     private func startWaitTimer(_ until: Int64) {

@@ -14,7 +14,7 @@ final class Listener {
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
-    /// When accepting resumes after the process ran out of descriptors, in milliseconds of the engine's monotonic
+    /// After the process ran out of descriptors, the time of the next accept, in milliseconds of the engine's monotonic
     /// clock; 0 while connections are accepted.
     private var resumeAt: Int64 = 0
 
@@ -41,7 +41,7 @@ final class Listener {
         // Make accept non-blocking: the client may have disconnected before the call.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
-        // The server releases the listener only after the loop has stopped, so it need not be retained.
+        // The server releases the listener only after the loop has stopped, so the handle need not retain the listener.
         poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     }
 

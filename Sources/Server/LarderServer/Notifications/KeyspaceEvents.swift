@@ -106,7 +106,7 @@ extension WriteTag {
         switch self {
         case .rename: [(.generic, "rename_from")]
         case .move: [(.generic, "move_from")]
-        // SET with a deadline in the past stores the entry, which expires at once.
+        // SET with a deadline in the past stores the entry, which expires immediately.
         case .set: [(.string, "set"), (.generic, "expire"), (.expired, "expired")]
         default: [(.generic, "del")]
         }

@@ -40,8 +40,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// The deadlines of entries that do not follow the policy. Kept only while expiries are published or BCAST is used.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// The number of running scans that collect deadlines; and the entries that have changed during these scans. A scan
-    /// may have read the old deadline of a changed entry, so the scan's result for that entry is ignored.
+    /// The number of running scans that collect deadlines. `changedSince` contains the entries that have changed during
+    /// these scans: a scan may have read the old deadline, so its result for such an entry is ignored.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
     /// For each database, the number of callers that are purging the database, and will report the purge themselves.
@@ -143,8 +143,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         tooMany(deadlinesMax)
     }
 
-    /// Sets a function that is called once, when the expiry of an entry cannot be reported because too many deadlines
-    /// are watched. The function gets their maximum number. It must return quickly, and must not call this object.
+    /// Sets a function that is called once, when too many deadlines are watched, so that an expiry cannot be reported.
+    /// It gets the maximum number of deadlines. It must return quickly, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
@@ -190,8 +190,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // An own deadline that is not watched (`old` is nil) was published already, or was one too many. Deadlines
-            // by policy (governed) are never watched: ignore those before the daemon's start.
+            // If an own deadline is not watched (`old` is nil), its expiry was already published, or there were too
+            // many deadlines. Deadlines by policy (governed) are never watched: ignore those before the daemon's start.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
                 // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.
@@ -230,8 +230,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     /// Runs `body`, which purges databases. After that, tracking clients get one invalidation instead of one per
     /// database.
-    /// - Parameter isForAll: whether all tracking clients get the invalidation, as in Redis; otherwise only those that
-    ///   have used one of the databases.
+    /// - Parameter isForAll: whether all tracking clients get the invalidation, as in Redis; if not, only clients that
+    ///   have used one of the databases get it.
     func notifyOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

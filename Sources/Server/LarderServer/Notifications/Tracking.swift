@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// A client that is notified when keys that it has read change.
+/// A client that has read keys, and is notified when these keys change.
 ///
 /// There is one object per connection. The object stays when the client changes its tracking settings, so that the keys
 /// that were read before are still tracked.
@@ -104,8 +104,8 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read a key.
     private struct Reader {
         let client: TrackingClient
-        /// The sequence number of the client's own latest commit when the client read the key, or when it was last
-        /// notified about the key, whichever is later. The client has seen its own changes up to this commit.
+        /// The sequence number of the client's latest commit at the time of the read, or of the last notification about
+        /// the key if that is later. The client has seen its own changes up to this commit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
@@ -161,7 +161,7 @@ final class Tracking: @unchecked Sendable {
     /// The limit for the number of tracked keys; 0 for no limit.
     var keysMax: Int { keysLimit.read() }
 
-    /// Changes the limit for the number of tracked keys. Removes the keys beyond it, and reports them as changed.
+    /// Changes the limit for the number of tracked keys. Removes excess keys, and reports them as changed.
     func changeLimit(to most: Int) {
         keysLimit.store(max(0, most), ordering: .relaxed)
         guard most > 0 else { return }
@@ -274,8 +274,8 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. When the change is committed, the client's reads before the
-    /// change are no longer tracked. Its reads after the change, in the same transaction or pipeline, still are.
+    /// Records that a client is about to change a key. When the change is committed, tracking ends for the client's
+    /// reads before the change, but not for its reads after it (in the same transaction or pipeline).
     /// - Parameter previousUnit: the sequence number of the client's latest commit so far.
     func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
@@ -311,8 +311,8 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.mayNotify($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // Keep the client, because it has read its own change. If it is in the list of writers, the reason is a
-                // command after that read.
+                // Keep the client, because it has read its own change. If the list of writers contains the client, the
+                // reason is another command after that read.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop
                     && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true

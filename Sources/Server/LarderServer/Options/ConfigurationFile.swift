@@ -19,7 +19,7 @@ struct ConfigurationFile {
     /// The errors in the file, ordered by line. Each begins with the file's path and the line number.
     var problems: [String] { found.sorted { $0.line < $1.line }.map { "\(path):\($0.line): \($0.text)" } }
 
-    /// The largest file that is accepted, in bytes: 1 MiB.
+    /// The maximum size of the file in bytes: 1 MiB.
     static let bytesMax = 1 << 20
 
     /// Reads a file.
@@ -53,8 +53,8 @@ struct ConfigurationFile {
         }
     }
 
-    /// Returns the reason why a file must not be used; nil if there is none. For example, if other users could write to
-    /// the file, they could control the daemon.
+    /// Returns the reason why a file must not be used; nil if the file may be used. For example, other users must not
+    /// be able to write to the file: they could control the daemon.
     private static func problem(with file: Int32) -> String? {
         var status = stat()
         guard fstat(file, &status) == 0 else { return SystemErrorText.of(errno) }

@@ -25,7 +25,7 @@ package struct DaemonCommandLine: Sendable {
     package var logLevel = Log.Level.info
     package var logFormat = LogFormat.automatic
     package var configuration: ServerConfiguration
-    /// Whether a check also repairs the damage that it can repair (`--repair`).
+    /// Whether a check also repairs damage, as far as possible (`--repair`).
     package internal(set) var repairs = false
     /// Whether the option `--dir` was given.
     var hasDirectory = false
@@ -37,7 +37,7 @@ package struct DaemonCommandLine: Sendable {
     private var words: [String] = []
     /// The text of each option that was given, by the option's name. The command line's text replaces the file's.
     private var texts: [String: String] = [:]
-    /// The contents of files that options name, such as `--password-file`, by the option's name.
+    /// The contents of files that are named by options such as `--password-file`, by the option's name.
     var contents: [String: [UInt8]] = [:]
 
     /// Creates a command line without options, so that all values are defaults.

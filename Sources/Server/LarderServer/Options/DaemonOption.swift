@@ -13,8 +13,8 @@ package struct DaemonOption: Sendable {
         case attached
     }
 
-    /// Parses and stores a value. Throws only ``OptionFailure``, but is untyped: each closure would have to repeat the
-    /// type.
+    /// Parses and stores a value. Throws only ``OptionFailure``. The type of the error is not declared, because each
+    /// closure would have to repeat it.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
 
     /// How a new value is applied while the daemon runs.

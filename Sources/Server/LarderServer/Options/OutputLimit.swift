@@ -3,9 +3,9 @@
 /// disconnected, and so is a client that stays above the soft limit for more than these seconds. 0 means no limit.
 ///
 /// The class `pubsub` contains subscribers (`--max-subscriber-output`). Only its limits can be changed while the daemon
-/// runs. The class `normal` contains other clients. Beyond the soft limit, the daemon stops reading from such a client,
-/// and disconnects the client if it reads nothing for `--reply-timeout`. `slave` exists only for compatibility: there
-/// are no replicas.
+/// runs. The class `normal` contains other clients. If such a client is above the soft limit, the daemon stops reading
+/// from it, and disconnects a client that reads nothing for `--reply-timeout`. `slave` exists only for compatibility:
+/// there are no replicas.
 enum OutputLimit {
     /// The largest limit in bytes. Larger values are reduced to it.
     private static let bytesMax = Int64(1) << 50

@@ -4,8 +4,8 @@ import LarderEngine
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 
-    /// The key of the option that a setting belongs to, or else the setting's name. Settings with the same key change
-    /// the same value.
+    /// The key of the setting's option; for a setting without an option, the setting's name. Settings with the same key
+    /// change the same value.
     static func key(_ setting: Setting) -> String {
         DaemonOption.all.first { $0.settings.contains { $0.name == setting.name } }?.key ?? setting.name
     }

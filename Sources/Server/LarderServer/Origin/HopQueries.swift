@@ -10,14 +10,14 @@ final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 
-    /// The maximum number of requests that run at the same time. Further requests get an empty result at once.
+    /// The maximum number of requests that run at the same time. Further requests immediately get an empty result.
     private static let most = 64
 
     /// Requests the upstream chain of an origin. Does not block.
     /// - Parameters:
     ///   - nodes: the larders, with their databases, that have forwarded this request so far.
-    ///   - then: called once, on any thread, with the chain from the origin on. The chain is empty if the origin is not
-    ///     a larder or does not reply, or if too many requests are running.
+    ///   - then: called once, on any thread, with the chain, which begins with the origin. The chain is empty if the
+    ///     origin is not a larder or does not reply, or if too many requests are running.
     func ask(_ origin: any Origin, _ nodes: [String], then: @escaping @Sendable ([String]) -> Void) {
         let (isFirst, isTooMany) = lock.withLock {
             if waiting[nodes] != nil {

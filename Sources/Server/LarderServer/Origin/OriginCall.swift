@@ -8,8 +8,8 @@ import Synchronization
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class OriginCall: @unchecked Sendable {
-    /// When the command started, in nanoseconds of the monotonic clock. A value requested from the origin after that is
-    /// recent enough for the command.
+    /// When the command started, in nanoseconds of the monotonic clock. If a value was requested from the origin after
+    /// this time, it is recent enough for the command.
     let startedAt: Int64
     let isWoken = Atomic<Bool>(false)
     private let wakeUp: (@Sendable () -> Void)?
@@ -59,8 +59,8 @@ final class OriginCall: @unchecked Sendable {
     /// The reply of a replica for a key; nil if there is none.
     func early(_ key: [UInt8]) -> OriginReading? { lock.withLock { early[key] } }
 
-    /// Returns whether a replica has replied since the last call. If the command still waits for primaries, the wake-up
-    /// flag is cleared, so that the next reply can wake the command again.
+    /// Returns whether a replica has replied since the last call. If the command still waits for primaries, clears the
+    /// wake-up flag, so that the next reply can wake the command again.
     func takeNews() -> Bool {
         lock.withLock {
             defer { hasNews = false }

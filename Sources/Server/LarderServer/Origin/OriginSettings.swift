@@ -75,7 +75,7 @@ struct OriginSettings: Hashable, Sendable {
         case through = "THROUGH"
         /// Write-around: the origin acknowledges a write before the daemon replies, and a cached entry is removed.
         case around = "AROUND"
-        /// Write-behind: the daemon replies at once, and delivers the write to the origin later.
+        /// Write-behind: the daemon replies immediately, and delivers the write to the origin later.
         case behind = "BEHIND"
     }
 
@@ -86,7 +86,7 @@ struct OriginSettings: Hashable, Sendable {
     /// grace period ends.
     let servesStale: Bool
     /// Entries stored before this time do not come from this origin: see ``OriginTier/since``. 0 if all entries come
-    /// from it.
+    /// from this origin.
     var since: Int64 = 0
 
     /// These settings in the format of ``OriginFile``, without the name of the database.

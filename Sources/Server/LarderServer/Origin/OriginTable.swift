@@ -144,8 +144,8 @@ package final class OriginTable: @unchecked Sendable {
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
-        // Open the database's files now, because caching needs them. If this fails, the first value to be cached makes
-        // the daemon try again.
+        // Open the database's files now, because caching needs them. If this fails, the daemon tries again when it
+        // caches the first value.
         try? database.prepare(forWriting: true)
         var used: Outbox?
         if settings.writing == .behind {

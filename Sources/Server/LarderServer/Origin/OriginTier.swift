@@ -70,7 +70,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private let keeps = Atomic<Bool>(true)
 
     private static let partCount = 16
-    /// The longest value that is cached, in bytes: 1 MiB. Longer values are only passed to the client.
+    /// The maximum length of a cached value, in bytes: 1 MiB. Longer values are only passed to the client.
     private static let storedBytesMax = 1 << 20
 
     init(
@@ -143,7 +143,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
-    /// Whether the key has a mark: an entry was current at some time since the start, and not invalidated after it.
+    /// Whether the key has a mark: an entry was current at some time since the start, and was not invalidated later.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
     /// Whether a value may be returned to a command that started at `start`: the value was requested after `start`, or
@@ -279,7 +279,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         return left.map { $0 < interval ? .own(now + max(0, $0)) : .governed } ?? .governed
     }
 
-    /// The deadline rule that a value would get if it was cached now.
+    /// The deadline rule that a value would get if it were cached now.
     func rule(of reading: OriginReading, now: Int64) -> DeadlineRule { rule(reading.lifetimeMilliseconds, now) }
 
     /// Stores a value without blocking. Does not store a long value, or a value for which files must be opened first.
@@ -419,7 +419,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     }
 
     /// Delivers a queued write to the origin.
-    /// - Parameter isLast: returns whether the key has not been written again since this write was queued.
+    /// - Parameter isLast: returns whether this write is still the latest write of its key.
     func deliver(
         _ write: OriginWrite, isLast: @escaping @Sendable () -> Bool,
         then: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
@@ -440,7 +440,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a command at the origin that repeats a write whose first attempt has failed, or may have failed.
+    /// Repeats a write at the origin. The first attempt has failed, or may have failed.
     func repeatWrite(
         _ words: [[UInt8]], _ key: [UInt8], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {

@@ -8,7 +8,7 @@ import Synchronization
 /// Delivers the queued writes in an outbox to the origin, on its own thread. Writes are delivered in batches, in the
 /// order of their numbers. Each key has at most one running delivery.
 ///
-/// `@unchecked Sendable`: everything below "Confined" is used only by `round`, which never runs twice at the same time.
+/// `@unchecked Sendable`: everything below "Confined" is used only by `round`, whose calls never overlap.
 final class OutboxDelivery: @unchecked Sendable {
     private typealias Turn = OutboxIndex.Turn
 

@@ -11,7 +11,7 @@ enum OutboxScripts {
 
         """
 
-    /// Applies the write if the origin's value has not changed since before the first attempt. `ARGV[1]` is its `d`.
+    /// Applies the write if the origin's value is the same as before the first attempt (`ARGV[1]` is the old `d`).
     private static let apply = """
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])

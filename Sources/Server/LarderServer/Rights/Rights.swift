@@ -118,7 +118,7 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Refuses CLIENT TRACKING ON with BCAST, which reports keys of all databases, unless the user may read them all.
+    /// Refuses CLIENT TRACKING ON with BCAST if the user may not read all databases: BCAST reports keys of them all.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {

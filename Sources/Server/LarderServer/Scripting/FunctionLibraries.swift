@@ -50,7 +50,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     static let factName = "functions"
     /// The name of the file in which earlier versions stored the libraries.
     static let fileName = "FUNCTIONS"
-    /// The longest stored text that is read, in bytes. This is four times the default of `--max-scripts`, because that
+    /// The maximum length of the stored text, in bytes. This is four times the default of `--max-scripts`, because that
     /// limit may have been higher when the text was stored.
     static let fileBytesMax = 64 << 20
 
@@ -64,8 +64,8 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the stored libraries could not be read; nil if they could. If it is set, there are no functions, and the
-    /// stored libraries must not be changed.
+    /// Why the stored libraries could not be read; nil if they were read. With a defect, there are no functions, and
+    /// the stored libraries must not be changed.
     private var defect: CommandError?
 
     /// Reads the stored libraries. Logs problems instead of throwing them.
@@ -229,7 +229,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             let previous = lock.withLock { state }
             var next = previous
             try body(&next)
-            // Sources that exceed the limit already, because it was higher before, must not become longer.
+            // Sources that already exceed the limit must not become longer. (The limit was higher before.)
             guard next.byteCount <= max(bytesMax, previous.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "

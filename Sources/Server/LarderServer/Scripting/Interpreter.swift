@@ -33,8 +33,7 @@ final class Interpreter: @unchecked Sendable {
 
     deinit { larder_script_destroy(state) }
 
-    /// Whether the interpreter may run more scripts. It may not if garbage or compiled scripts take too much memory,
-    /// which the next script would lack.
+    /// Whether the interpreter may run more scripts; false if garbage or compiled scripts use too much of its memory.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }
@@ -102,7 +101,7 @@ final class Interpreter: @unchecked Sendable {
         return .replied(output)
     }
 
-    /// The longest error message of a library, in bytes.
+    /// The maximum length of a library's error message, in bytes.
     private static let errorBytesMax = 1 << 20
 
     /// Runs the code of a library, which registers the library's functions.

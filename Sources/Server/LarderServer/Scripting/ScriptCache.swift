@@ -20,7 +20,7 @@ final class ScriptCache: @unchecked Sendable {
     private var evaluatedCount = 0
     private var byteCount = 0
     private var idle: [Interpreter] = []
-    /// The number of SCRIPT FLUSH commands so far. Interpreters from before the last of them are discarded.
+    /// The number of SCRIPT FLUSH commands so far. Interpreters from before the last SCRIPT FLUSH are discarded.
     private var generation = 0
     /// The running scripts that hold no locks, and can therefore be killed.
     private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]
@@ -52,7 +52,7 @@ final class ScriptCache: @unchecked Sendable {
         return script
     }
 
-    /// Returns the script with a source from the cache. A missing script is compiled, and added if it has no errors.
+    /// Returns the cached script for a source. Compiles a missing script, and adds it to the cache if it has no errors.
     func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
@@ -133,7 +133,7 @@ final class ScriptCache: @unchecked Sendable {
             }
             return (scripts, idle)
         }
-        // Release the scripts and interpreters only after the lock, because releasing them takes time.
+        // Release the scripts and interpreters only after unlocking, because releasing them takes time.
         withExtendedLifetime(previous) {}
     }
 

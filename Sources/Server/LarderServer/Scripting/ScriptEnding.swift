@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Why a script was stopped before it has replied.
+/// Why a script was stopped before it replied.
 enum ScriptEnding: Int32 {
     /// The attempt was abandoned, and the script may start again. The ``TransactionRun`` has the reason.
     case abandoned = 1

@@ -54,7 +54,7 @@ extension Call {
     }
 
     /// Throws if a value of this size must be built on the thread for long values, and the command runs on another
-    /// thread. That thread runs one command at a time, so only one long value is in memory.
+    /// thread. The thread for long values runs one command at a time, so only one long value is in memory.
     ///
     /// In a transaction, ``ChangeContext/admit(_:_:)`` checks this instead.
     private mutating func mayBuild(bytes: Int) throws(CommandError) {
@@ -247,8 +247,8 @@ extension Call {
     }
 
     /// Returns the fresh entries of several keys at one instant. Throws if their values exceed the limit of one reply.
-    /// - Parameter isLong: whether values of these lengths must be processed on another thread. If so, and on an event
-    ///   loop, the call throws ``cold()``, and counts no reads.
+    /// - Parameter isLong: returns whether values of these lengths must be processed on another thread. If so, a call
+    ///   on an event loop throws ``cold()``, and counts no reads.
     private mutating func read(
         _ keys: [Key], leaving isLong: ([Int]) -> Bool = { _ in false }
     ) throws(CommandError) -> [Record?] {
@@ -277,8 +277,8 @@ extension Call {
     }
 
     /// Reads the entries of keys one by one. Throws if their values together exceed the limit of one reply, because
-    /// loading them would take too much memory. Does nothing on an event loop, where only values are read that are
-    /// already in memory.
+    /// loading them would take too much memory. Does nothing on an event loop, which only reads values that are already
+    /// in memory.
     private mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -387,7 +387,7 @@ extension Call {
         }
     }
 
-    /// Records the deadline of an entry that the client may cache, so that the client can be notified when it expires.
+    /// Records the deadline of an entry that the client may cache, for a notification about the entry's expiry.
     func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)

@@ -11,7 +11,7 @@ extension Call {
 
     /// Executes a plan that reads, if the database has an origin. This is the only place where the execution of plans
     /// depends on origins. ``OriginRunner`` sends writes to the origin instead of planning them.
-    /// - Returns: nil if the plan must be executed as in a database without an origin. Throws if it must not be executed.
+    /// - Returns: nil if the plan is to be executed as without an origin. Throws if the plan is not allowed.
     mutating func performWithOrigin(_ plan: EntryPlan) throws(CommandError) -> Outcome? {
         if case .transfer(let transfer) = plan {
             let target = try target(of: transfer)
@@ -56,8 +56,8 @@ extension Call {
         return .done
     }
 
-    /// Throws if the database has an origin, because commands in a transaction cannot read from origins; or if it is an
-    /// outbox, and the command writes.
+    /// Throws if the database has an origin: commands in a transaction cannot read from origins. Also throws if the
+    /// database is an outbox, and the command writes.
     private func checkMayRunInTransaction() throws(CommandError) {
         if spec?.flags.contains(.write) ?? true, CompanionName.isOne(database.name) { throw .inOutbox }
         guard server.origins.isUsed, try server.origins.tier(of: database.name) != nil else { return }
@@ -92,7 +92,7 @@ extension Call {
 
     /// Reads the fresh entry of a key.
     /// - Parameter servesStale: whether to return a stale entry if the origin cannot be used and has the option STALE.
-    /// - Returns: whether there is an entry. If only the origin knows, sets ``missing``, and throws.
+    /// - Returns: whether there is an entry. If only the origin knows this, sets ``missing``, and throws.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -188,7 +188,7 @@ extension Call {
     }
 
     /// Reads a value that may be stale: the cached entry, or the reply of one of the origin's replicas. Stale values
-    /// may be served only in a grace period. If there is none, nothing is found.
+    /// may be served only in a grace period. Without a grace period, nothing is found.
     mutating func readUnverified(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {

@@ -4,8 +4,8 @@ import LarderRESP
 
 /// The counts of commands that ran in memory without checks, and are not timed one by one.
 struct UntimedCounts {
-    /// The row number of the last of these commands, and how many times it has run without a break. These calls are not
-    /// in the statistics yet.
+    /// The row number of the last of these commands. `count` is the number of its consecutive calls that are not in the
+    /// statistics yet.
     var number = 0
     var count = 0
     /// The number of calls in the current run of the session that are already in the statistics.
@@ -44,7 +44,7 @@ final class CommandAccounting {
     let untimed = UnsafeMutablePointer<UntimedCounts>.allocate(capacity: 1)
     /// The command whose work runs on another thread; nil if there is none.
     var pending: PendingNote?
-    /// The command that waits until its database's files are open. If they cannot be opened, it is counted as rejected.
+    /// The command that waits until its database's files are open; counted as rejected if they cannot be opened.
     var preparing: CommandMetadata?
 
     init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
@@ -58,7 +58,7 @@ final class CommandAccounting {
 
     /// One in 16 runs is timed. In the other runs, untimed commands are assumed to take the same average time.
     private static let runsPerSample = 16
-    /// Runs of fewer commands than this are short.
+    /// A run with fewer commands than this is short.
     static let shortRun = 16
 
     /// Begins a run of the session.
@@ -71,7 +71,7 @@ final class CommandAccounting {
     /// Adds the commands of a run of the session to the statistics.
     /// - Parameters:
     ///   - count: the number of commands that have run, on any path.
-    ///   - sample: when the timing of the run began, or 0 if it was not timed, and the number of commands before.
+    ///   - sample: the time when the timing of the run began (0 without timing), and the number of commands before.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: (time: Int64, first: Int), outputBytes: Int) {
         counter.total.add(count)
         let done = untimed.pointee.earlier + untimed.pointee.count

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The command of a session that was parsed last. A value type, owned by its session.
+/// The last parsed command of a session. A value type, owned by its session.
 struct CurrentCommand {
     /// Whether the command has not run yet, for example because it waits for files, for the disk, or for other commits.
     var isPending = false

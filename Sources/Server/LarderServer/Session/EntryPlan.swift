@@ -20,7 +20,7 @@ enum EntryPlan {
     case read(Int, reply: Reply)
     /// Read the header and the length of an entry.
     case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
-    /// Reply only if none of these keys has an entry; otherwise with `failure`.
+    /// Reply with `failure` if one of these keys has an entry; otherwise, call `reply`.
     case noEntries([Int], isCounted: Bool, failure: CommandError, reply: (inout ReplyBuffer) -> Void)
     /// Reply with the values of the keys that are the words from index 1, as they were at one instant.
     case values
@@ -72,7 +72,7 @@ struct ChangePlan {
     var staged: StagedValue?
     /// For a change that builds a value, a lower bound for the length of that value, in bytes; otherwise nil.
     var builtBytes: Int?
-    /// Whether the values of all keys but the first are sources, whose total length is limited.
+    /// Whether the values of all keys except the first are sources, whose total length is limited.
     var limitsSources = false
     /// If the body applies a change that was made in another larder, the version of that change; otherwise nil.
     var version: ChangeVersion?
@@ -255,6 +255,6 @@ extension ReplyBuffer {
 }
 
 extension CommandError {
-    /// Thrown if a value must be built on the thread for long values, where the command then runs again. Never sent.
+    /// Thrown if a value must be built on the thread for long values: the command then runs again there. Never sent.
     static let needsLongThread = CommandError("ERR the value must be built on another thread")
 }

@@ -13,16 +13,16 @@ struct FeedWait {
     }
 
     private var waiting: Waiting?
-    /// For a command that reads from the end of the feed: that end when the command began; nil if the client gave a
-    /// position.
+    /// If a command reads from the end of the feed, the position of that end when the command began; nil if the client
+    /// gave a position.
     private(set) var end: FeedPosition?
 
     /// Whether a command waits and has not been woken.
     var isWaiting: Bool { waiting.map { $0.news.value == nil } ?? false }
 
-    /// Decides whether the command must wait because there are no changes to return.
+    /// Checks whether the command must wait, because there are no changes to return.
     /// - Parameters:
-    ///   - milliseconds: the longest wait; nil to not wait, 0 for no limit.
+    ///   - milliseconds: the maximum wait; 0 for no limit, nil for no wait.
     ///   - clock: the current time of the monotonic clock, in milliseconds.
     ///   - wakeUp: makes the event loop run the command again; nil if the command must not wait.
     ///   - elsewhere: runs work on another thread, because the work would block the event loop.

@@ -1,8 +1,8 @@
 import LarderEngine
 import Synchronization
 
-/// A FETCH command that waits while another client has the lease of the key, and computes the value. The session owns
-/// this object. Any thread may wake the command.
+/// A FETCH command that waits while another client has the lease to compute the value. The session owns this object.
+/// Any thread may wake the command.
 final class WaitingFetch: Sendable {
     let request: FetchRequest
     let database: Database

@@ -40,7 +40,7 @@ struct HeldReplies {
     /// Releases the decided replies at the front. Replies whose commits have failed are replaced by errors.
     ///
     /// Stops at the first undecided reply. But if a reply at the front has failed, replaces all failed replies, also
-    /// those after an undecided reply. One pass over the bytes is enough for them, whatever their number.
+    /// those after an undecided reply. One pass over the bytes replaces all of them.
     /// - Parameters:
     ///   - sent: the number of bytes that were removed from the front of `replies` since the connection was opened.
     ///   - decision: returns the state of a commit.

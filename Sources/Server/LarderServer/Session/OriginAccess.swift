@@ -4,7 +4,7 @@ import LarderVocabulary
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
     private(set) var tier: OriginTier?
-    /// Why the database's origin cannot be used; nil if it can, or if there is none.
+    /// Why the database's origin cannot be used; nil if it can be used, or if there is no origin.
     private(set) var failure: CommandError?
     /// Whether the database is an outbox, which contains queued writes for an origin.
     private(set) var isOutbox = false

@@ -1,9 +1,9 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// The commands of a connection that need no checks, because its rights and modes were checked before, and the database
-/// on which they run. A value type, owned by its session. It has no references to objects, so that the compiler can
-/// prove that accesses do not overlap, and omits checks at run time.
+/// The commands that a connection may run without checks, because its rights and modes were checked before. Contains
+/// the database on which these commands run. A value type, owned by its session. It has no references to objects, so
+/// that the compiler can prove that accesses do not overlap, and omits checks at run time.
 struct Prechecks {
     /// The client and the command that are recorded with each change by SET. Created only once.
     let setOrigin: WriteOrigin
@@ -31,7 +31,7 @@ struct Prechecks {
 
     /// - Parameters:
     ///   - isPlain: whether no mode of the connection affects how commands with keys run.
-    ///   - level: the commands that the user's rights allow: with `write` all, with `read` only GET, with nil none.
+    ///   - level: which commands the user's rights allow: all (`write`), only GET (`read`), or none (nil).
     ///   - checksOrigin: whether commands must be checked for an origin before they run.
     mutating func update(isPlain: Bool, _ level: AccessLevel?, checksOrigin: Bool, hasOrigin: Bool) {
         let mayRead = isPlain && level != nil

@@ -91,7 +91,7 @@ final class ReplyQueue {
     /// Adds a reply with the values of several keys, as they are at one instant; null for a key without a fresh entry.
     /// Reads only memory. Used by MGET.
     /// - Parameters:
-    ///   - bytesMax: the longest reply that is allowed.
+    ///   - bytesMax: the maximum length of the reply, in bytes.
     ///   - key: returns the bytes of one of the `count` keys. The bytes must stay valid during the call, and must not
     ///     exceed the limit for keys.
     ///   - seen: called with the header of each entry that was found.

@@ -3,7 +3,7 @@ import LarderRESP
 
 /// The messages for a session's client, and those that it publishes.
 ///
-/// While `subscriptions` is being changed, no message may be delivered, because ``push(_:)`` reads it.
+/// While `subscriptions` is being changed, no message may be delivered, because ``push(_:)`` reads `subscriptions`.
 extension Session {
     /// Whether only few commands are allowed, because in RESP2 a client with subscriptions cannot distinguish messages
     /// from replies.

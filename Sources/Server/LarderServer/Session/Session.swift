@@ -42,7 +42,7 @@ package final class Session: @unchecked Sendable {
     var origin = OriginAccess()
     var waits = Waits()
     var isClosing = false
-    /// Whether the daemon is stopping. If so, waiting commands end at once.
+    /// Whether the daemon is stopping. If so, waiting commands end immediately.
     var isStopping = false
 
     var record: ClientRecord { accounting.record }
@@ -57,7 +57,7 @@ package final class Session: @unchecked Sendable {
     /// How log lines name the client: the user's name, and the client's number.
     var logName: String { "\(record.known.user) (client \(id))" }
 
-    /// The client that must not get lines of MONITOR, because it cannot receive anything now; nil for none.
+    /// The ID of this client if it must not get lines of MONITOR, because it receives no output now; otherwise nil.
     var unseenLines: Int64? { modes.isSilent || isClosing ? id : nil }
 
     /// - Parameters:

@@ -1,14 +1,14 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// Client-side caching (CLIENT TRACKING) of one connection: the client keeps copies of entries, and the daemon notifies
-/// it when they change.
+/// Client-side caching (CLIENT TRACKING) of one connection. The client keeps copies of entries, and the daemon notifies
+/// the client when these entries change.
 ///
 /// Used only by the owner of its session.
 final class TrackingState {
     private let table: Tracking
     private let record: ClientRecord
-    /// The client in the server's table; nil if it does not track.
+    /// The client in the server's table; nil if the client does not track keys.
     private(set) var client: TrackingClient?
     /// The setting of CLIENT CACHING for the next command; nil if it was not used.
     var caching: Bool?
@@ -29,10 +29,10 @@ final class TrackingState {
         }
     }
 
-    /// Whether the table must get the keys of each command.
+    /// Whether the keys of each command must be added to the table.
     var isPerKey: Bool { client.map { !$0.isBroadcast } ?? false }
 
-    /// Begins to track with the settings of `client`, or ends tracking if it is nil.
+    /// Begins to track with the settings of `client`, or ends tracking if `client` is nil.
     func change(to client: TrackingClient?) {
         if let client {
             self.client = table.add(client)
@@ -64,7 +64,7 @@ final class TrackingState {
             }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // `ownUnit` is the number of a commit. This client's own changes up to this commit are not reported to it: it
+        // `ownUnit` is the number of a commit. This client is not notified of its own changes up to this commit: it
         // gets their invalidations before this reply, or wants none (NOLOOP). Otherwise, `ownUnit` is 0.
         let ownUnit = isAlone && client.redirect == 0 || client.isNoLoop ? previous.sequence : 0
         var changed: [[UInt8]] = []

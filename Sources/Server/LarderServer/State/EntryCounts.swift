@@ -21,7 +21,7 @@ final class EntryCounts: @unchecked Sendable {
 
     private struct Known {
         var count: Count?
-        /// When the count began, in nanoseconds of the monotonic clock, and how long it took, in nanoseconds.
+        /// The start of the count by the monotonic clock, in nanoseconds. `cost` is its duration in nanoseconds.
         var begun: Int64
         var cost: Int64
     }
@@ -33,7 +33,7 @@ final class EntryCounts: @unchecked Sendable {
     /// The time between the starts of two counts is at least this multiple of the first count's duration. So counting
     /// takes at most 1/50 of a CPU.
     private static let costFactor: Int64 = 50
-    /// The longest time that INFO waits for counts.
+    /// The maximum time that INFO waits for counts.
     private static let patienceMilliseconds: Int64 = 250
 
     private let lock = Lock()

@@ -8,8 +8,8 @@ package struct Limits: Sendable {
     package var clientsMax = 10_000
     /// If a client has this many bytes of unread replies, its next command waits: 8 MiB.
     package var outputBytesPause = 8 << 20
-    /// Bytes of requests that are read from a client that does not read its replies: 64 MiB. Many clients send all
-    /// their requests before they read the first reply.
+    /// Bytes of requests that the daemon reads while the client does not read its replies: 64 MiB. Many clients send
+    /// all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
     /// Bytes of all values in the reply of one command such as MGET (`--max-reply`): 512 MiB, as long as the longest
     /// value.
@@ -62,7 +62,7 @@ package struct Limits: Sendable {
     /// Entries that are tracked as current in each database with an origin (`--max-origin-keys`).
     package var originKeysMax = 1_000_000
     /// How long a command waits for an origin before it may return a stale value, in milliseconds
-    /// (`--origin-patience`). 0 means that it waits until the origin has failed.
+    /// (`--origin-patience`). 0: the command waits until the origin has failed.
     package var originPatience: Int64 = 0
     /// Leases that one connection may have (`--max-leases`).
     package var leasesMax = 10_000
@@ -71,7 +71,7 @@ package struct Limits: Sendable {
     package var subscriptionBytesMax = 16 << 20
     /// How long a connection may send no request before it is closed, in seconds (`--timeout`); 0 for no limit.
     package var idleSeconds = 0
-    /// The least duration of commands in the slow log, in microseconds (`--slowlog-log-slower-than`); negative for
+    /// The minimum duration of commands in the slow log, in microseconds (`--slowlog-log-slower-than`); negative for
     /// none.
     package var slowMicroseconds: Int64 = 10_000
     /// Commands that the slow log keeps (`--slowlog-max-len`).
@@ -97,7 +97,7 @@ package struct Limits: Sendable {
     /// Bytes that a command may receive, build or process on an event loop: 1 MiB. Commands with more bytes run on
     /// other threads.
     static let loopBytesMax = 1 << 20
-    /// Bytes of replies after which an event loop that runs a series of GETs may read the clock again: 64 KiB.
+    /// After this many bytes of replies to a series of GETs, an event loop may read the clock again: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
     /// Bytes of writes that an event loop commits itself: 4 MiB. If there are more, the pipeline's thread commits them.
     static let loopCommitBytesMax = 4 << 20
@@ -109,7 +109,7 @@ package struct Limits: Sendable {
     static let listedKeyOverheadBytes = 64
     /// Commands that a connection may run on its event loop before the loop serves other connections.
     static let loopCommandsMax = 4096
-    /// The number of reads, each of up to 64 KiB, by a connection before the loop serves other connections.
+    /// Reads of up to 64 KiB that a connection may do before its loop serves other connections.
     static let loopReadsMax = 4
     /// Words of a command that may run on an event loop. A command with more words runs on a thread that may block.
     static let loopArgumentsMax = 4096

@@ -39,6 +39,6 @@ enum ReadingView {
     /// A snapshot, and the time at which it expires, in milliseconds of the monotonic clock.
     case snapshot(OpenSnapshot, until: Int64)
     /// The snapshot was closed because of its time limit. Reads fail until the client sends SNAPSHOT CLOSE. Otherwise a
-    /// client could take current entries for entries of the snapshot.
+    /// client could mistake current entries for entries of the snapshot.
     case expired
 }

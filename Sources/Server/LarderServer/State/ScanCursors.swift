@@ -18,7 +18,7 @@ final class ScanCursors: @unchecked Sendable {
 
     init(most: Int) {
         self.most = most
-        // Start at a random number, so that a cursor from an earlier run of the daemon is not taken for a current one.
+        // Start at a random number: cursors from earlier runs must not be mistaken for current cursors.
         next = UInt64.random(in: 1..<(1 << 48))
         oldest = next
     }

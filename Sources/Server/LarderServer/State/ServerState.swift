@@ -6,7 +6,7 @@ import Synchronization
 /// The state that all connections of a server share. Thread-safe.
 package final class ServerState: Sendable {
     package let engine: Engine
-    /// The engine's pipeline. Reading it from the engine would count references to the engine, for every write.
+    /// The engine's pipeline. Stored here, because reading it from the engine would count references for every write.
     let pipeline: CommitPipeline
     package let limits: Limits
     package let standardDatabase: Database
@@ -223,14 +223,14 @@ final class BackgroundRunner: @unchecked Sendable {
 
 /// The state of CLIENT PAUSE. Until a given time, either all commands wait, or only writes.
 ///
-/// Thread-safe. While a pause changes, a reader may see one old and one new value, because they are separate atomics.
+/// Thread-safe. While a pause changes, a reader may see one old and one new value, because each is atomic by itself.
 final class ClientPause: Sendable {
     /// The end of the pause, in milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 
     /// Starts a pause, or changes the running one. As in Redis, a running pause is never shortened. If it holds all
-    /// commands, it continues to hold all commands.
+    /// commands, it continues to do so.
     /// - Returns: the end of the pause.
     func begin(until end: Int64, all: Bool, now: Int64) -> Int64 {
         let isUnderWay = isOn(now)

@@ -22,7 +22,7 @@ enum Allocator {
             _ = control("arena.4096.purge", nil, nil, nil, 0)
         } else if let symbol = dlsym(nil, "malloc_trim") {
             typealias Trim = @convention(c) (Int) -> Int32
-            // The C library declares this function with this signature wherever it has the function.
+            // If the C library has this function, it declares the function with this signature.
             _ = unsafeBitCast(symbol, to: Trim.self)(0)
         }
     }

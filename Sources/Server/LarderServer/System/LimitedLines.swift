@@ -53,6 +53,6 @@ final class OriginFailureLines: @unchecked Sendable {
         }
     }
 
-    /// Resets the limits, so that the next failure is logged at once. Called when the origin is available again.
+    /// Resets the limits, so that the next failure is logged immediately. Called when the origin is available again.
     func forget() { lock.withLock { rates = [:] } }
 }

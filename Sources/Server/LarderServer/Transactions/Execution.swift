@@ -29,7 +29,7 @@ final class Execution {
     var scriptTime: Int64 = 0
     /// The function libraries that all calls of functions in this transaction use; nil until a function is called.
     var functions: FunctionLibraries.State?
-    /// Keys and files that a failed attempt turned out to need, although the commands' words do not name them.
+    /// Keys and files that a failed attempt needed, although the commands' words do not name them.
     var alsoNeeded: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch] = [], script: ScriptCall? = nil) {

@@ -37,7 +37,7 @@ final class QueuedCommand {
         }
     }
 
-    /// Creates a command without words, which ``borrow(_:count:word:)`` will set.
+    /// Creates a command without words. ``borrow(_:count:word:)`` sets the words.
     init(borrowing row: CommandMetadata) {
         self.row = row
         bytes = nil

@@ -137,7 +137,7 @@ struct TransactionPlan {
 /// Something that a transaction needs, but its plan lacks. The transaction starts again with a plan that includes this.
 enum TransactionMissing {
     case key(Database, Key)
-    /// The files of a database to which a command writes, and which are not open.
+    /// The files of a database. They are not open, but a command writes to the database.
     case files(Database)
     case database(String)
 }
@@ -164,15 +164,15 @@ final class TransactionRun {
     var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []
     /// The lines for clients that use MONITOR. They are sent only if the attempt is applied.
     var shown: [[UInt8]] = []
-    /// The longest record, in bytes, that a script may read while it runs without locks. Nil if the script runs with
-    /// locks, because it can then read only the keys of the plan.
+    /// The maximum length of a record that a script may read while it runs without locks, in bytes. Nil if the script
+    /// runs with locks, because it can then read only the keys of the plan.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while a script ran without locks, by the index of their part.
     private var loaded: [Int: [Key: Int]] = [:]
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
-    /// - Parameter loadedBytesMax: the longest record that may be read, if the transaction runs without locks;
-    ///   otherwise nil.
+    /// - Parameter loadedBytesMax: the maximum length of a record that may be read, if the transaction runs without
+    ///   locks; otherwise nil.
     init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
         self.plan = plan
         self.update = update

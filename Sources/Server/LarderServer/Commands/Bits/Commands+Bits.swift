@@ -17,8 +17,8 @@ enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
     /// Parses the position of a bit. Throws if a value with this bit would be too long.
-    /// - Parameter width: for BITFIELD, the number of bits of the field, by which an offset such as `#2` is multiplied;
-    ///   nil for other commands.
+    /// - Parameter width: for BITFIELD, the number of bits of the field: an offset such as `#2` is multiplied by this
+    ///   width. Nil for other commands.
     static func offset(_ words: CallWords, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
         var bytes = words.bytes(index)
         var factor: Int64 = 1
@@ -78,14 +78,14 @@ enum BitCommands {
         guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
         guard words.count == 4 || words.count == 5 else { throw .syntax }
         let (start, end) = (try words.integer(2), try words.integer(3))
-        // As in Redis, check this before parsing the unit, so that an empty range hides an invalid unit.
+        // As in Redis, an empty range hides an invalid unit. So check the range before parsing the unit.
         if start < 0, end < 0, start > end { return 0 }
         let unit = words.count == 5 ? try unit(words, 4) : 8
         let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
         return count(payload, range.lowerBound * unit..<range.upperBound * unit)
     }
 
-    /// Returns how many bits an index counts: 8 for `BYTE`, 1 for `BIT`.
+    /// Returns the size of the unit in which indices count: 8 bits for `BYTE`, 1 bit for `BIT`.
     private static func unit(_ words: CallWords, _ index: Int) throws(CommandError) -> Int {
         if words.isWord(index, "BIT") { return 1 }
         guard words.isWord(index, "BYTE") else { throw .syntax }
@@ -130,7 +130,7 @@ enum BitCommands {
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // If the call gives no end, the value counts as followed by zeros, so the first bit after the value is found.
+        // If the call has no end, zeros follow the value. The first of them is then the result.
         return !bit && words.count <= 4 ? payload.count * 8 : -1
     }
 

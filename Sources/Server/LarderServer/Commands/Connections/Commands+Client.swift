@@ -141,7 +141,7 @@ enum ClientCommands {
         var isOwnKilled = false
         for record in call.server.clientRegistry.all where filter.matches(record, own: own) {
             killed += 1
-            // Close this connection itself only after its reply is sent.
+            // If this is the client's own connection, close it only after the reply is sent.
             if record.id == own { isOwnKilled = true } else { record.close("CLIENT KILL from client \(own)") }
         }
         if isOldForm, killed == 0 { throw CommandError("ERR No such client") }

@@ -82,7 +82,7 @@ enum ConnectionCommands {
         call.session.modes.isAuthenticated = true
     }
 
-    /// Compares two passwords, in a time that does not depend on how many bytes are equal, and so reveals none of them.
+    /// Compares two passwords. The time does not depend on the number of equal bytes, so it reveals nothing.
     private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
         guard let password else { return true }
         var difference = given.count ^ password.count

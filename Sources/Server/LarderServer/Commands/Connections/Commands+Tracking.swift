@@ -61,8 +61,8 @@ enum TrackingCommands {
                 // Add the new prefixes to the prefixes that the client already tracks. It was already checked that
                 // the client may read all databases.
                 var prefixes = session.tracking.client?.prefixes ?? []
-                // Without PREFIX, all keys are tracked: add the empty prefix. But if the client already tracks
-                // prefixes, DATABASE without PREFIX adds none: it limits the existing prefixes to one database.
+                // Without PREFIX, all keys are tracked: add the empty prefix. Exception: if the client already tracks
+                // prefixes, DATABASE limits these prefixes to one database, and adds none.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(

@@ -188,8 +188,8 @@ struct View: Sendable {
     }
 
     /// Runs `body`, and converts errors of the engine to errors for the client. If the database is purged or reopened
-    /// meanwhile, runs `body` again from the start, with the new state. With a snapshot of the connection, throws an
-    /// error in this case.
+    /// during `body`, runs `body` again with the new state. But if the view is a snapshot of the connection, throws an
+    /// error instead.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
         while true {
             do throws(LarderError) {

@@ -83,7 +83,7 @@ enum MovingCommands {
     static let badNumber = CommandError(
         "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
 
-    /// Returns the database that a word of the call names, as SELECT does.
+    /// Returns the database that a word of the call names. The word has the form of SELECT's argument.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         try checkDatabase(call.words, index)
         return try call.database(call.text(index))

@@ -65,8 +65,8 @@ enum ObjectCommands {
     @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
-            // Read this in the deferred work: `engine.memory` locks all shards (the parts of the memory). A running
-            // transaction already holds some of these locks.
+            // Read the memory use in the deferred work: `engine.memory` locks all shards (the parts of the memory). A
+            // running transaction already holds some of these locks.
             let memory = engine.memory
             reply.verbatim(
                 "Entries use \(memory.usedBytes) of \(memory.limitBytes) bytes of memory (--memory). Further entries are "

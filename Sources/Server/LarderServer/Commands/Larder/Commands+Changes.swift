@@ -115,7 +115,7 @@ extension Call {
 struct ChangesWords: Sendable {
     private(set) var position = FeedPosition.beginning
     private(set) var options = FeedOptions()
-    /// How long to wait for a change, in milliseconds; 0 for no limit, nil to return at once.
+    /// How long to wait for a change, in milliseconds; 0 for no limit, nil to return immediately.
     private(set) var block: Int64?
 
     init(_ call: Call) throws(CommandError) {

@@ -9,9 +9,9 @@ extension CommandTable {
 }
 
 enum EntryCommands {
-    /// Returns how far the engine's clock is ahead of the wall clock, in milliseconds; 0 if that is less than a second.
-    /// On a busy machine, small differences are errors of measurement, and must not change the times of exported
-    /// entries.
+    /// Returns how far the engine's clock is ahead of the wall clock, in milliseconds; 0 if the difference is less than
+    /// a second. On a busy machine, small differences are errors of measurement, and must not change the times of
+    /// exported entries.
     static func timeAhead(_ engine: Engine) -> Int64 { exported(engine.clockOffsetMilliseconds) }
     private static func timeAhead(_ words: CallWords) -> Int64 { exported(words.timeAhead) }
     private static func exported(_ ahead: Int64) -> Int64 { ahead < 1000 ? 0 : ahead }

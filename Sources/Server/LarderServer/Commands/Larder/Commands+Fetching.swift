@@ -12,7 +12,7 @@ extension CommandTable {
 }
 
 enum FetchingCommands {
-    /// Gives a lease back, because the client will not store a value.
+    /// Releases a lease, because the client will not store a value.
     @Sendable static func release(_ words: CallWords) throws(CommandError) -> EntryPlan {
         _ = try words.key(1)
         let token = try words.token(2)

@@ -169,8 +169,7 @@ enum LarderCommands {
                 reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // The damage that the last salvage since the start of the daemon has found; empty if nothing was
-                // salvaged.
+                // The damage that was found by the last salvage since the start of the daemon; empty without a salvage.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }
@@ -218,8 +217,8 @@ enum LarderCommands {
         }
     }
 
-    /// Handles `PURGE TAG tag [tag …] [SOFT]`. After a tag, SOFT as the last word is the option. To purge a tag named
-    /// SOFT, put it before another tag.
+    /// Handles `PURGE TAG tag [tag …] [SOFT]`. If the last word is SOFT and follows a tag, it is the option. To purge a
+    /// tag named SOFT, put it before another tag.
     private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
         let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
         let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }

@@ -200,7 +200,7 @@ enum LatencyCommands {
         return call.reply(call.server.latency.reset(names))
     }
 
-    /// Draws a line for each of the newest samples, in proportion to its duration, with at most 60 characters.
+    /// Draws a bar for each of the newest samples. Its length is proportional to the duration, up to 60 characters.
     @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
@@ -256,7 +256,7 @@ enum LatencyCommands {
             replies.pointee.bulk("calls")
             replies.pointee.integer(sum.calls)
             replies.pointee.bulk("histogram_usec")
-            // As in Redis, each count includes all faster calls. A bound is omitted if its own range has no call.
+            // As in Redis, each count includes all faster calls. A range without calls is omitted.
             var total = 0
             var bounds: [(Int, Int)] = []
             for (bucket, count) in sum.histogram.enumerated() where count > 0 {

@@ -325,8 +325,8 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk space of the whole larder if the client may read all databases. Otherwise the space of the databases
-    /// that it may read, to reveal nothing about other databases.
+    /// The disk space of the whole larder if the client may read all databases. Otherwise only the space of the
+    /// databases that the client may read, to reveal nothing about other databases.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }

@@ -78,8 +78,8 @@ enum LCSCommand {
     }
 }
 
-/// The longest common subsequence of two values. It is computed with a table of the lengths for all pairs of their
-/// prefixes.
+/// The longest common subsequence of two values. Computed with a table, which contains the length of this subsequence
+/// for each pair of prefixes of the values.
 struct CommonSequence {
     /// A series of bytes that both values contain, and its position in each value.
     struct Range: Equatable {

@@ -56,8 +56,8 @@ enum ValuePartCommands {
         }
     }
 
-    /// Converts the indices of the first and last element to a range. There are `count` elements. Negative indices
-    /// count from the last one.
+    /// Converts the indices of the first and last element to a range within `count` elements. A negative index counts
+    /// from the end: -1 is the last element.
     static func range(from start: Int64, through end: Int64, of count: Int) -> Range<Int> {
         // The sum below cannot overflow: one number is negative, and the other is not.
         let length = Int64(count)
