@@ -93,12 +93,12 @@ extension Cache {
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
-            // `Task.sleep` returns at once in a cancelled task. Yield instead, so that other tasks can run.
+            // `Task.sleep` does not wait in a cancelled task. Yield instead, so that other tasks can run.
             if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
         }
     }
 
-    // The following form is for closures that do not await: without it, Swift would choose the synchronous call, which
+    // Without the following form, Swift would choose the synchronous call for closures that do not await. That call
     // blocks.
 
     /// Like the call above, for a closure that does not await.

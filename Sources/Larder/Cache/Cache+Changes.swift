@@ -4,8 +4,8 @@ import LarderObserving
 // Calls that report changes of entries as they happen.
 
 extension Cache {
-    /// Observes all entries of the database from this call on: reports entries that are stored, removed, evicted or
-    /// purged, or that expire.
+    /// Observes all entries of the database, beginning with this call. Reports each entry that is stored, removed,
+    /// evicted or purged, or that expires.
     ///
     /// ```swift
     /// for try await change in try cache.changes() {
@@ -15,20 +15,19 @@ extension Cache {
     ///     }
     /// }
     /// ```
-    /// Changes made through any handle on the database are reported. An expiry is reported within about a second of the
-    /// deadline if the entry was stored while an observer was active; this holds for at most 65,536 entries with a
-    /// deadline. Other expiries are reported when the sweep reclaims the space of their entries: see `sweep()`. Without
+    /// Changes made through any handle on the database are reported. If an entry was stored while an observer was
+    /// active, its expiry is reported within about a second of the deadline. This applies to at most 65,536 entries
+    /// with a deadline. Other expiries are reported when the sweep removes the entries: see `sweep()`. Without
     /// observers, writes have no extra cost.
-    /// - Parameter bufferMax: the maximum number of keys with unread changes, at least 1. If there are more, all unread
-    ///   changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
+    /// - Parameter bufferMax: the maximum number of keys with unread changes, at least 1. If more keys have unread
+    ///   changes, all unread changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid `bufferMax`; ``LarderError/Code/deleted``.
     public func changes(bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.prefix([]), bufferMax: bufferMax)
     }
 
     /// Observes one entry, like ``changes(bufferMax:)``. Changes that affect all entries, such as purges, are reported
-    /// too. If the key has an entry at the time of the call, its expiry is reported within about a second of the
-    /// deadline.
+    /// too. If the key has an entry now, the expiry of this entry is reported within about a second of the deadline.
     /// - Throws: also ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func changes(forKey key: some CacheKey, bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.key(Array(try source.key(key, "changes").bytes)), bufferMax: bufferMax)
@@ -48,7 +47,7 @@ extension Cache {
         decoded(type, try changes(bufferMax: bufferMax))
     }
 
-    /// Observes an entry like ``changes(forKey:bufferMax:)``, and decodes its newest value when it is stored.
+    /// Observes an entry like ``changes(forKey:bufferMax:)``, and decodes the newest stored value.
     public func decodedChanges<Value: Codable & Sendable>(
         _ type: Value.Type, forKey key: some CacheKey, bufferMax: Int = 1_024
     ) throws(LarderError) -> DecodedChanges<Value> {

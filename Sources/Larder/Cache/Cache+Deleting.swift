@@ -57,8 +57,8 @@ extension Cache {
         return deleted
     }
 
-    /// Returns the names of the databases in a larder, in alphabetical order. Reads only the directory, so it also
-    /// works while another process has the larder open. A missing directory has no databases.
+    /// Returns the names of the databases in a larder, in alphabetical order. Reads only the directory, so the call
+    /// also works while another process has the larder open. A missing directory has no databases.
     public static func databases(in directory: String? = nil) throws(LarderError) -> [String] {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return [] }
@@ -71,9 +71,9 @@ extension Cache {
     }
 
     /// Moves the files of a damaged database to the subdirectory `DAMAGED` of its larder, and creates an empty
-    /// database. Keeps the policy, if it can still be read. Use this call after ``LarderError/Code/damaged``;
-    /// `salvage(named:directory:)` loses fewer entries. If the larder's journal is damaged, this call fails like any
-    /// use of the larder. In that case run `larderd --dir` once: it moves the damaged journal files aside.
+    /// database. Keeps the policy if it is readable. Use this call after ``LarderError/Code/damaged``, or
+    /// `salvage(named:directory:)`, which loses fewer entries. If the larder's journal is damaged, this call fails like
+    /// any use of the larder. In that case run `larderd --dir` once: it moves the damaged journal files aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` if there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
@@ -87,11 +87,11 @@ extension Cache {
         try engine.setAsideDamaged(name)
     }
 
-    /// Copies all readable entries of a damaged database to new files, including entries that are not in its files yet.
-    /// Keeps the damaged files in the subdirectory `DAMAGED` of its larder. No entry returns to an older state: if only
-    /// an older state is readable, the entry is dropped. The call first reads the whole database to find the damage,
-    /// and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots and
-    /// enumerations from before the call can no longer be read.
+    /// Copies all readable entries of a damaged database to new files, including entries that are not in the database's
+    /// files yet. Keeps the damaged files in the subdirectory `DAMAGED` of the larder. No entry returns to an older
+    /// state: if only an older state is readable, the entry is dropped. The call first reads the whole database to find
+    /// the damage, and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots
+    /// and enumerations from before the call can no longer be read.
     /// - Returns: a report of the entries that were kept, and of those that may be lost.
     /// - Throws: ``LarderError/Code/invalidArgument`` if no damage is found, ``LarderError/Code/noSuchDatabase`` if
     ///   there is no such database, ``LarderError/Code/io`` if the disk fails or is full. Nothing is changed in these

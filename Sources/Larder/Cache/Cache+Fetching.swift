@@ -61,8 +61,8 @@ extension Cache {
         return try await fetched(type, key, options, fetch)
     }
 
-    /// Returns the decoded model of a fresh entry, if the model is kept in memory, and the sequence number of a commit.
-    /// The caller must wait for that commit before it uses the model; 0 means that there is nothing to wait for.
+    /// Returns a fresh entry's decoded model from memory, with a commit's sequence number; nil if no such model is in
+    /// memory. The caller must wait for the commit before it uses the model; 0 means that there is nothing to wait for.
     /// - Parameter endsSoon: set to true if the entry expires soon and should be refreshed now.
     @inlinable func keptModel<Value: Sendable>(
         _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
@@ -123,10 +123,10 @@ extension Cache {
     /// are stored. Keys without a result are missing from the dictionary, and their absence is remembered for the
     /// duration ``FetchOptions/absent``.
     ///
-    /// If every key has a value, fresh or stale, the call returns these values, and the closure runs in the background:
-    /// see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for fetches of its
-    /// keys by other callers. Cancelling the caller also cancels the closure, unlike in the call for a single key.
-    /// Other callers that wait for keys of the cancelled closure then fetch these keys themselves.
+    /// If every key has a value but some values are stale, the call returns these values, and the closure runs in the
+    /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
+    /// other callers' fetches of the same keys. Cancelling the caller also cancels the closure, unlike in the call for
+    /// a single key. Other callers that wait for keys of the cancelled closure then fetch these keys themselves.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.

@@ -5,8 +5,8 @@ import LarderPlatform
 // of a file system in memory. The directory is removed with its larder.
 
 extension Cache {
-    /// Opens a cache in memory, for tests: a separate larder, which is removed with its last handle. It runs the same
-    /// code as a larder on disk.
+    /// Opens a cache in memory, for tests: a separate larder, which is removed when its last handle is closed. It runs
+    /// the same code as a larder on disk.
     ///
     /// ```swift
     /// let cache = try Cache.inMemory(policy: .low)

@@ -7,8 +7,8 @@ extension Cache {
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: the new lifetime. Intervals count from now. ``EntryPolicy/database`` makes the entry follow the
-    ///     database's policy again, from the time at which it was stored. ``EntryPolicy/keep`` changes nothing. The
-    ///     entry keeps its grace: `invalidArgument` is thrown for a policy with a grace.
+    ///     database's policy again, counted from the time at which the entry was stored. ``EntryPolicy/keep`` changes
+    ///     nothing. The entry keeps its grace: `invalidArgument` is thrown for a policy with a grace.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult

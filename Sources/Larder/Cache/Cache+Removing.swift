@@ -17,9 +17,9 @@ extension Cache {
         try remove(try source.keys(keys, "remove"), durability)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared as in `replace(_:with:forKey:policy:tags:durability:)`. A
-    /// value that another caller has stored in the meantime stays.
-    /// - Returns: whether it was removed.
+    /// Removes a fresh entry if it holds `value`, compared as in `replace(_:with:forKey:policy:tags:durability:)`. If
+    /// another caller has stored another value in the meantime, that value stays.
+    /// - Returns: whether the entry was removed.
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
         throws(LarderError) -> Bool
@@ -138,11 +138,11 @@ extension Cache {
         }
     }
 
-    /// Runs the background work of all databases of the larder now. Removes the files of purged databases. Also
-    /// removes, in batches of at most 512, the expired entries that an index of deadlines lists as due. An entry is
-    /// due some time after its deadline and grace: at most a 64th of its lifetime, or about a second if that is longer.
-    /// The index has only entries that are in LevelDB and have a lifetime of less than a day. A scan every six hours
-    /// finds the other expired entries, and `removeExpired()` finds them at once.
+    /// Runs the background work of all databases of the larder now. Removes the files of purged databases. Also removes
+    /// expired entries that are due in an index of deadlines, in batches of at most 512. An entry is due some time
+    /// after its deadline and grace: at most a 64th of its lifetime, or about a second if that is longer. The index has
+    /// only entries that are in LevelDB and live for less than a day. Other expired entries are removed by a scan every
+    /// six hours, or by `removeExpired()`.
     /// - Returns: the number of entries that were swept.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

@@ -18,13 +18,12 @@ extension Cache {
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's expiry rule: a
-    ///     deadline of its own stays the same; the lifetime of an entry that follows the database's policy starts
-    ///     again.
-    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. With nil, the
-    ///     default, it may run at least 64 times, and at least for 5 seconds. Random, growing pauses of up to half a
-    ///     second separate the runs, so that many callers that change one key all succeed.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's expiry rule. A
+    ///     deadline of its own stays the same. If the entry follows the database's policy, its lifetime starts again.
+    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. If there are none, the entry keeps its tags.
+    ///   - attempts: the maximum number of runs of `body`; `invalidArgument` is thrown for less than 1. With nil, the
+    ///     default, the call throws `conflict` after at least 64 runs and 5 seconds. Between two runs it pauses for a
+    ///     random time, which grows up to half a second, so that many callers can change one key.
     ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: receives the model; nil if there is no fresh entry, or if its value is of another type, which
     ///     ``CacheOptions/onEvent`` reports. The model that `body` leaves in its argument is stored; if it leaves nil,
@@ -133,8 +132,8 @@ extension Cache {
 }
 
 extension CacheSource {
-    /// Returns the write that ends an update: `record` is the entry that the update has read, and `model` is the model
-    /// that its closure has left. Returns nil if there is nothing to write.
+    /// Returns the write that completes an update; nil if there is nothing to write. `record` is the entry before the
+    /// update, and `model` is the model that the closure has left.
     func write<Value: Encodable>(
         _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         _ durability: Durability?

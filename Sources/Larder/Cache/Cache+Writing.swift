@@ -10,9 +10,9 @@ extension Cache {
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
     ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
-    ///     of 1 to 128 bytes of UTF-8 without NUL. Without any, the entry has no tags, or with ``EntryPolicy/keep``
-    ///     those of the entry that it replaces. Entries without tags have no extra cost.
-    ///   - durability: which failures the write survives after the call has returned. The default is that of the cache.
+    ///     of 1 to 128 bytes of UTF-8 without NUL. If there are none, an entry with ``EntryPolicy/keep`` keeps the tags
+    ///     of the entry that it replaces, and any other entry has no tags. Entries without tags have no extra cost.
+    ///   - durability: which failures the write survives after the call has returned; nil for that of the cache.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, if the value cannot be encoded;
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than 536,870,912
     ///   bytes, an invalid policy or invalid tags; ``LarderError/Code/commitFailed``,
@@ -45,7 +45,7 @@ extension Cache {
 
     /// Replaces a fresh entry, whatever its value. Parameters and errors as for
     /// `set(_:forKey:policy:tags:durability:)`.
-    /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
+    /// - Returns: whether the model was stored; false if there was no fresh entry.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -55,9 +55,9 @@ extension Cache {
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Compares the stored bytes with `previous`, encoded by the cache's codec. This works only for models that are
-    /// always encoded the same way, and not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)`
-    /// needs no comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
+    /// Compares the stored bytes with `previous`, encoded by the cache's codec. Use it only for models that are always
+    /// encoded the same way, not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)` needs no
+    /// comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -131,9 +131,9 @@ extension Cache {
         }
     }
 
-    /// Prepares the statistics, in which a removal counts only if its key has an entry. For that, reads the keys to
-    /// remove, so that the entry cache in memory keeps the results.
-    /// - Returns: whether the batch must itself load the previous entries of its keys.
+    /// Loads the entries to remove into the entry cache in memory, because the statistics count a removal only if the
+    /// key has an entry.
+    /// - Returns: whether the batch must load the previous entries of its keys itself.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
         if changes.contains(where: \.keepsPrevious) { return true }
         let removed = changes.filter(\.isRemoval).map(\.key)

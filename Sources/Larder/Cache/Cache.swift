@@ -9,8 +9,8 @@ import LarderEngine
 /// ```
 ///
 /// - A *larder* is a directory with many databases. Only one process at a time can have it open. Opening a name twice
-///   in that process returns two handles on the same database. Another process gets an error that names the process
-///   with the open larder; it can use the larder through the daemon `larderd` and LarderClient.
+///   in that process returns two handles on the same database. Other processes get an error that names the process with
+///   the open larder. To share a larder between processes, use the daemon `larderd` and LarderClient.
 /// - The policy is stored in the database. Entries without a policy of their own follow it, even if it changes later.
 /// - When a write returns, it has the promised durability. See ``CacheOptions/durability``.
 /// - The reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
@@ -29,15 +29,15 @@ public final class Cache: CacheReading {
     /// Opens a database. The first write creates its files. An existing database keeps its policy; a new one has
     /// ``UpdatePolicy/lowest``, 7 days.
     /// - Parameters:
-    ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number
-    ///     must be from 0 to 15. Names that end with `.outbox` are reserved for Larder.
+    ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`. A name that
+    ///     is a number must be from 0 to 15. Names that end with `.outbox` are reserved for Larder.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     /// - Throws: ``LarderError/Code/larderHeld`` if another process has the larder open; ``LarderError/Code/damaged``
     ///   if the database's files are damaged (this call leaves them unchanged; use `salvage(named:directory:)` or
     ///   `setAsideDamaged(named:directory:)`); ``LarderError/Code/newerFormat`` if a newer version of Larder wrote
-    ///   them; ``LarderError/Code/invalidArgument`` for an invalid name or option, or if this process has opened the
-    ///   larder with another value of an option of the larder.
+    ///   them; ``LarderError/Code/invalidArgument`` for an invalid name or option, or if this process has already
+    ///   opened the larder with other options of the larder.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
@@ -58,8 +58,8 @@ public final class Cache: CacheReading {
     /// - Parameters:
     ///   - name: as for `init(named:directory:options:)`, which also lists the errors.
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: how long entries are kept after their deadline, for calls that fetch: 0 to 9,000,000,000 seconds, in
-    ///     whole milliseconds. An entry may have a grace of its own instead. Nil keeps the database's grace; a new
+    ///   - grace: how long entries are kept after their deadline, for calls that fetch: 0 to 9,000,000,000 seconds,
+    ///     rounded to milliseconds. An entry may have a grace of its own instead. Nil keeps the database's grace; a new
     ///     database has none.
     ///   - percent: the jitter, 0 to 100: when an entry that follows the policy is stored, its lifetime is shortened at
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
@@ -82,7 +82,7 @@ public final class Cache: CacheReading {
             try await BlockingWork.run { () throws(LarderError) in try Opened(name, change, directory, options) })
     }
 
-    /// Like `init(named:policy:grace:jitter:directory:options:)`, with an interval in seconds, in whole milliseconds.
+    /// Like `init(named:policy:grace:jitter:directory:options:)`, with an interval in seconds, rounded to milliseconds.
     /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
@@ -143,7 +143,7 @@ public final class Cache: CacheReading {
     }
 
     /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, or `~/.cache`), so that
-    /// two programs do not share one by accident.
+    /// two programs do not share a larder by accident.
     public static var defaultDirectory: String { DefaultPaths.programLarder(program: programName) }
 
     private static var programName: String {
@@ -170,10 +170,10 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// Returns a view of the current state of the database, without later writes. Each read checks freshness: it does
-    /// not return entries that have expired since, whether by their deadline, by a new policy or by a purge of their
-    /// tag. The view keeps old files on the disk. If the disk limit requires their space, the view ends, and its reads
-    /// throw ``LarderError/Code/invalidated``.
+    /// Returns a view of the current state of the database, without later writes. Time still passes: a read returns no
+    /// entry whose deadline has passed, whose tag was purged, or that has expired because the policy was changed. The
+    /// view keeps old files on the disk. If the disk limit requires the space of these files, the view ends, and its
+    /// reads throw ``LarderError/Code/invalidated``.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
         let lease = try source.hold("snapshot")
         defer { withExtendedLifetime(lease) {} }

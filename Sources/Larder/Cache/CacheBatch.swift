@@ -9,7 +9,7 @@ import LarderPlatform
 /// Thread-safe: several threads may fill one batch, and each call adds its change atomically. `@unchecked Sendable`:
 /// `list`, `bytes` and `refusal` are guarded by `lock`; the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
-    /// The maximum size of a batch in bytes, the sum of its keys and values: 1 GiB.
+    /// The maximum total length of the keys and values of a batch, in bytes: 1 GiB.
     public static let bytesMax = 1 << 30
 
     private let codec: ModelCodec

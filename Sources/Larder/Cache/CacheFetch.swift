@@ -83,8 +83,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         return FoundValue(value, isFresh: isFresh, isYoung: request.isYoung(header))
     }
 
-    /// Returns the engine's answer. Reads memory on this thread; if that is not enough, continues on a thread that may
-    /// block.
+    /// Returns the engine's answer. First tries the entries in memory on this thread. If necessary, continues on a
+    /// thread that may block.
     private func look(_ request: FetchRequest, _ engine: Engine) async throws(LarderError) -> (FetchAnswer, Record?) {
         if let (answer, record, ticket) = try answer(request, .memoryOnly) {
             if engine.pipeline.isDecided(ticket) {

@@ -4,10 +4,10 @@ import LarderEngine
 ///
 /// The counters:
 ///
-/// - *Hits and misses*: each key requested by a call counts once: `value`, `values`, `bytes`, `contains`, `info`,
-///   `timeToLive`, `value(forKey:renewing:)`, `removeValue`, and `update` for each run of its closure. Enumerations,
-///   counts and snapshots do not count, because they do not request keys of the current database; nor do the internal
-///   lookups of calls that store under a condition, add, touch or remove.
+/// - *Hits and misses*: each key that one of the following calls requests counts once: `value`, `values`, `bytes`,
+///   `contains`, `info`, `timeToLive`, `value(forKey:renewing:)`, `removeValue`, and `update` for each run of its
+///   closure. Enumerations, counts and snapshots do not count, because they do not request keys of the current
+///   database; nor do the internal lookups of calls that store under a condition, add, touch or remove.
 /// - *Writes*: each entry that is stored, by any call. A change of the lifetime does not count.
 /// - *Removals*: each fresh entry that a call removes. Removing a missing key does not count, nor does the sweep of
 ///   expired entries. Each call of `removeAll` counts as one of the *purges*; the entries that it removes count as

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A change of an entry as its caller has requested it: encoded, with a validated key, policy and tags.
+/// A requested change of an entry: an encoded value with a validated key, policy and tags, or a removal.
 ///
 /// A value type, so that asynchronous callers can pass it to another thread, and batches can collect it. An ``Update``
 /// turns it into a record during the commit, because the record depends on the time of the commit, on the database's
@@ -15,7 +15,7 @@ struct EntryWrite: Sendable {
         case present
         /// There is a fresh entry that holds these bytes.
         case equal(Payload)
-        /// The fresh entry, or its absence, is unchanged since it was read.
+        /// The key still has the fresh entry that the caller has read; nil: it still has none.
         case unchanged(Record?)
         /// The lease (the exclusive right to fetch the key) with this token is still valid.
         case lease(UInt64)
@@ -26,7 +26,7 @@ struct EntryWrite: Sendable {
     let payload: Payload?
     let codec: Codec
     let policy: EntryPolicy.Checked
-    /// The tags of the new entry; nil for none, or with ``EntryPolicy/keep`` for those of the previous entry.
+    /// The tags of the new entry. With nil, ``EntryPolicy/keep`` keeps the previous tags; otherwise there are none.
     var tags: Tags?
     var condition = Condition.none
     var durability: Durability?
@@ -80,7 +80,7 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// What the change needs of the previous entry.
+    /// What must be loaded of the previous entry for the change.
     var loading: Loading {
         switch condition {
         case .none, .lease: keepsPrevious ? .records : .none

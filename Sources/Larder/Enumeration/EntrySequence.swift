@@ -20,8 +20,8 @@ import LarderEngine
 /// with the current entries, and still returns each key at most once. Runs of a snapshot never see newer entries.
 ///
 /// Starting a run reads every entry of the database that is not in LevelDB yet, usually at most the contents of 64 MiB
-/// of journal. Entries with the prefix are copied. Finding the first entry also takes time for each removed entry
-/// before it that LevelDB has not compacted yet.
+/// of journal. Entries with the prefix are copied. Removed entries that LevelDB has not compacted yet slow down the
+/// search for the first entry.
 ///
 /// It is not a `Sequence`, because a `Sequence`'s iterator cannot throw: a failing disk would look like the end of the
 /// data. It is an `AsyncSequence`: Larder's own threads read up to 128 entries ahead, and the calling task decodes the
@@ -47,8 +47,8 @@ public struct EntrySequence<Value: Decodable> {
         return filtered
     }
 
-    /// Starts a run, for loops that cannot be written as a closure for ``enumerate(_:)``. This call and each step of
-    /// the run block the thread. For the costs see ``EntrySequence``.
+    /// Starts a run. Use it for loops that cannot be written with ``enumerate(_:)``. This call and each step of the run
+    /// block the thread. For the costs see ``EntrySequence``.
     @available(*, noasync, message: "iterate over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 

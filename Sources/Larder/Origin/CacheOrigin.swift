@@ -33,24 +33,24 @@ public protocol CacheOrigin: Sendable {
     /// those of ``write(_:forKey:)``.
     func remove(_ keys: [[UInt8]]) async throws
 
-    /// Returns whether a write or a removal that threw `error` may have changed values of `keys` at the origin. If not,
-    /// the cache keeps its entries of these keys.
+    /// Returns whether a write or a removal that threw `error` may have changed values of `keys` at the origin. If it
+    /// returns false, the cache keeps its entries of these keys.
     func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool
 
     /// Whether the origin reports changes. If so, an entry is fresh only if it was read after the last
     /// ``OriginChanges/begin()`` and was not reported as changed since. Must always return the same value.
     var tellsChanges: Bool { get }
 
-    /// Reports changes to `changes` for as long as it can. Returns or throws when it no longer can, or when its task is
-    /// cancelled. If ``tellsChanges`` is true, the cache runs this method when the cache is created, and again after a
-    /// delay whenever the method has ended. Entries count as current only between ``OriginChanges/begin()`` and the end
-    /// of the method. The task is cancelled when the cache is closed.
+    /// Reports changes to `changes` until reporting is no longer possible, or the task is cancelled; then returns or
+    /// throws. If ``tellsChanges`` is true, the cache runs this method when the cache is created. Whenever the method
+    /// has ended, the cache runs it again after a delay. Entries count as current only between
+    /// ``OriginChanges/begin()`` and the end of the method. The task is cancelled when the cache is closed.
     func tellChanges(to changes: OriginChanges) async throws
 
     /// The number of the current epoch, or nil if no value is known to be current now. A value that the origin has
     /// returned counts as current until it is reported as changed or the epoch changes. Implement this property for an
-    /// origin that detects a lost connection by time, for example with a heartbeat. The cache reads it before every
-    /// read of an entry: it must return at once, and must not call the cache.
+    /// origin that detects a lost connection by time, for example with a heartbeat. The cache reads this property
+    /// before every read of an entry: the property must return quickly, and must not call the cache.
     var epoch: UInt64? { get }
 
     /// Whether the origin limits the time of its calls itself and backs off after failures. If so, the cache adds no
@@ -82,7 +82,7 @@ extension CacheOrigin {
     /// False.
     public var tellsChanges: Bool { false }
 
-    /// Returns at once, without reporting a change.
+    /// Returns immediately, without reporting a change.
     public func tellChanges(to changes: OriginChanges) async throws {}
 
     /// Always 0: the epoch never changes.
@@ -100,8 +100,8 @@ public struct OriginAnswer: Sendable {
     public var codec: Codec
     /// The remaining lifetime at the origin, counted from the start of the read; nil if the entry does not expire.
     public var lifetime: Duration?
-    /// Whether the origin will report a change of the entry. If it is false, the value is returned to the caller but
-    /// not cached. Ignored for origins that report no changes.
+    /// Whether the origin will report a change of the entry. If false, the value is returned to the caller but not
+    /// cached. Ignored for origins that report no changes.
     public var isWatched = true
 
     /// Creates an answer with a value.
@@ -144,8 +144,8 @@ public struct OriginAcknowledgement: Sendable {
     /// Whether the origin will report a change of the entry, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
     /// The moment at which the origin confirmed that it has stored the value; nil if it does not confirm writes.
-    /// Changes that were reported before this moment, including the write itself, are ignored. With nil, a change of
-    /// the key that is reported during the write may be newer than the value. The value is then not cached.
+    /// Changes that were reported before this moment, including the write itself, are ignored. If the moment is nil and
+    /// a change of the key is reported during the write, the value is not cached, because it may be outdated.
     public var confirmedAt: OriginMoment?
 
     /// Creates the reply to a successful write.

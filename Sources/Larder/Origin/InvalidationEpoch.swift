@@ -13,7 +13,7 @@ import Synchronization
 final class InvalidationEpoch: @unchecked Sendable {
     /// The current epoch.
     struct Epoch: Hashable {
-        /// The number of the period of notifications; nil while the origin should report changes but does not.
+        /// The number of the period of notifications; nil outside such a period; 0 for origins that report no changes.
         fileprivate var notified: UInt64?
         /// The origin's own epoch; nil if the origin reports none.
         fileprivate var own: UInt64?
@@ -132,7 +132,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Notes that an unknown set of keys has changed: no reply to a request from before this call is cached.
+    /// Notes that an unknown set of keys has changed. Replies to earlier requests are not cached.
     func changedMany() {
         lock.withLock {
             sequence = OriginMoment.next().number
@@ -212,8 +212,8 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// are no longer valid.
     /// - Parameter confirmedAt: the moment at which the origin confirmed the value, if it did. Notifications from
     ///   before that moment are ignored.
-    /// - Returns: a ticket for storing the written value; nil if another caller wrote one of the keys in the meantime,
-    ///   or if one was reported as changed.
+    /// - Returns: a ticket for storing the written value; nil if, in the meantime, another caller wrote one of the
+    ///   keys, or one of the keys was reported as changed.
     func endWrite(_ keys: [[UInt8]], _ began: Ticket, _ confirmedAt: OriginMoment? = nil) -> Ticket? {
         lock.withLock {
             var isAlone = began.sequence >= floor
@@ -287,8 +287,8 @@ public struct OriginMoment: Hashable, Sendable {
 
     private static let last = Atomic<UInt64>(0)
 
-    /// Returns the moment after all notifications so far. Call it in the code that receives, in the order of their
-    /// arrival, the origin's notifications and its confirmations of writes.
+    /// Returns the moment after all notifications so far. Call it when a confirmation of a write arrives, in the code
+    /// that also receives the notifications, so that the order of their arrival is kept.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
     /// Returns a new moment, after all earlier ones.

@@ -7,8 +7,8 @@ extension OriginCache {
     /// the origin again. If the origin cannot answer, the stale entry is still served within its grace. If the cache
     /// remembers that the key has no value, it forgets that. The origin is not notified.
     ///
-    /// Replies to requests that were sent before the call are not cached. A read that begins after the call has
-    /// returned does not get such a reply as fresh.
+    /// Replies to requests that were sent before the call are not cached. Reads that begin after the call has returned
+    /// do not return such replies as fresh values.
     /// - Throws: ``LarderError`` if the larder fails; reads of the key then fail too until the invalidation succeeds.
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func invalidate(_ key: some CacheKey) async throws { try await invalidate(CollectionOfOne(key)) }

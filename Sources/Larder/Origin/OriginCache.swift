@@ -11,9 +11,9 @@ import LarderPlatform
 ///
 /// - An entry lives for the shorter of its policy's and the origin's lifetime, counted from the start of the request.
 /// - If the origin reports changes (``CacheOrigin/tellsChanges``), an entry is fresh only while the origin is known to
-///   have the same value. When notifications are interrupted, all entries become *unverified* at once. The first read
-///   of an unverified entry asks the origin again. Only if the origin cannot answer, the read gets the entry, as a
-///   stale value within its grace. Entries from a previous run of the program are unverified too.
+///   have the same value. When notifications are interrupted, all entries become *unverified*. The first read of an
+///   unverified entry asks the origin again. If the origin cannot answer, the read returns the entry as a stale value,
+///   within its grace. Entries from a previous run of the program are unverified too.
 /// - The absence of a value at the origin is remembered for ``FetchOptions/absent``.
 /// - A reply is not cached if its key was reported as changed after the request was sent.
 ///
@@ -30,7 +30,7 @@ public final class OriginCache: Sendable {
         case around
     }
 
-    /// The tag that each entry gets, in addition to its own tags, if the origin reports changes.
+    /// The tag of all entries from an origin that reports changes, in addition to their own tags.
     public static let tag = InvalidationEpoch.tag
 
     /// The cache in front of the origin.
@@ -99,7 +99,7 @@ public final class OriginCache: Sendable {
         changes.end()
     }
 
-    /// Stops listening for changes, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
+    /// Stops listening for changes, and closes the cache. Idempotent. Calls that wait for the origin immediately throw
     /// ``LarderError/Code/closed``, and their tasks are cancelled. A cancelled write may still take effect at the
     /// origin. Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those limits.
     public func close() {
@@ -109,8 +109,8 @@ public final class OriginCache: Sendable {
         limiter.close()
     }
 
-    /// Whether changes are being reported, so that replies may be cached now. Always true for origins that never report
-    /// changes.
+    /// Whether replies may be cached now, because the origin is reporting changes. Always true for origins that never
+    /// report changes.
     public var receivesChanges: Bool { trust.epoch.receivesChanges }
 
     /// The old name of ``receivesChanges``.
@@ -126,8 +126,8 @@ public final class OriginCache: Sendable {
     /// - Parameters:
     ///   - type: the model's type. May be omitted if the context determines it.
     ///   - key: the entry's key.
-    ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero an unverified value is served at
-    ///     once, like any other stale value.
+    ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero, an unverified value is returned
+    ///     without waiting, like any other stale value.
     /// - Returns: nil if the origin has no value.
     /// - Throws: errors of the origin, or ``OriginFailure`` if its circuit breaker is open or the call took too long.
     ///   These errors are thrown only if there is no stale value to return. Also the errors of ``Cache`` for calls with

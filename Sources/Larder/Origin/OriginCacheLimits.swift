@@ -11,9 +11,9 @@ public struct OriginCacheLimits: Hashable, Sendable {
     /// The number of failures and timeouts in a row that open the circuit breaker. Repeated failures of the same read
     /// count once, unless they are timeouts. The default is 5; at least 1.
     public var failuresBeforeRest = 5
-    /// How long the circuit breaker stays open. Meanwhile calls fail with ``OriginFailure/resting(_:reason:)`` at once,
-    /// and reads return stale entries within their grace. Afterwards one call at a time probes the origin until one is
-    /// answered. The default is a second.
+    /// How long the circuit breaker stays open. Meanwhile calls immediately fail with
+    /// ``OriginFailure/resting(_:reason:)``, and reads return stale entries within their grace. Afterwards one call at
+    /// a time probes the origin until the origin answers. The default is a second.
     public var rest = Duration.seconds(1)
 
     /// Creates the default limits.
@@ -39,10 +39,10 @@ public struct OriginCacheLimits: Hashable, Sendable {
 
 /// The state of the circuit breaker of an ``OriginCache``, and counters of its calls, which only grow.
 public struct OriginCacheStatus: Hashable, Sendable {
-    /// Whether a call would fail at once, because the circuit breaker is open or another call is probing the origin.
-    /// Always false for origins with limits of their own.
+    /// Whether a call would fail immediately, because the circuit breaker is open or another call is probing the
+    /// origin. Always false for origins with limits of their own.
     public internal(set) var isResting = false
-    /// The time until the next call may probe the origin; zero if a call may probe it now, or is doing so.
+    /// The time until the next call may probe the origin; zero if a call may probe it now, or is already probing it.
     public internal(set) var restLeft = Duration.zero
     /// The number of failures in a row, as ``OriginCacheLimits/failuresBeforeRest`` counts them.
     public internal(set) var failuresInRow = 0
@@ -52,7 +52,7 @@ public struct OriginCacheStatus: Hashable, Sendable {
     public internal(set) var failures = 0
     /// The number of calls that timed out.
     public internal(set) var timeouts = 0
-    /// The number of calls that failed at once because the circuit breaker was open. Not included in ``calls``.
+    /// The number of calls that failed immediately because the circuit breaker was open. Not included in ``calls``.
     public internal(set) var refused = 0
     /// The failure of the last call; nil if it was answered.
     public internal(set) var lastError: String?

@@ -62,8 +62,8 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }
 
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
-        // No back-off for this key alone. The origin may have replied with something that only this caller cannot use.
-        // Or the circuit breaker is open; it closes before a back-off of the key would end.
+        // These failures cause no back-off of the key. Other callers may be able to use a reply that this caller cannot
+        // use. An open circuit breaker may close before the back-off would end.
         if case .refused? = error as? OriginFailure { return .open }
         return (error as? LarderError)?.code == .decoding || cache.limiter.isResting
             ? .open : base.release(after: error, options)
@@ -85,7 +85,7 @@ struct OriginLifetime {
     /// - Parameter since: when the request was sent, in milliseconds of the lease clock.
     init(_ lifetime: Duration?, since: Int64) {
         self.since = since
-        // A lifetime longer than any policy counts as one that does not end.
+        // A lifetime longer than any policy counts as unlimited.
         milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
     }
 
@@ -96,7 +96,7 @@ struct OriginLifetime {
         let left = milliseconds - (database.leases.time - since)
         guard left > 0 else { return nil }
         guard let checked = try? own.checked() else { return own }
-        // Convert to the system clock, by which deadlines are given: the larder's time may be ahead of it.
+        // Deadlines use the system clock, and the larder's time may be ahead of that clock, so convert.
         let end = database.now() + left - database.timeAhead
         switch checked.lifetime {
         case .governed, .keep:

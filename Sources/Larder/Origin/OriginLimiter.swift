@@ -28,7 +28,7 @@ final class OriginLimiter: @unchecked Sendable {
     private let lock = Lock()
     private var breaker: Breaker
     private var counts = OriginCacheStatus()
-    /// The number of the call that probes the origin; nil if none does.
+    /// The number of the call that probes the origin; nil if no call does.
     private var probe: Int?
     /// The hashes of the reads that have failed since the last success.
     private var failedReads: Set<Int> = []
@@ -47,7 +47,7 @@ final class OriginLimiter: @unchecked Sendable {
     /// The time of the lease clock, in nanoseconds.
     private func now() -> Int64 { database.leases.time * 1_000_000 }
 
-    /// Whether a call would fail at once, because the circuit breaker is open.
+    /// Whether a call would fail immediately, because the circuit breaker is open.
     var isResting: Bool { lock.withLock { breaker.reasonToRefuse(now()) != nil } }
 
     var status: OriginCacheStatus {
@@ -177,8 +177,8 @@ final class OriginLimiter: @unchecked Sendable {
         }
     }
 
-    /// Whether the failure of a read is its first since the last success. Only first failures count, because repeated
-    /// failures of one read say nothing about other reads.
+    /// Whether this read has not failed since the last success of any call. Only the first failure of a read counts,
+    /// because its repeated failures say nothing about other reads.
     private func isNew(_ question: [[UInt8]]?) -> Bool {
         guard let question else { return true }
         if failedReads.count >= Self.failedQuestionsMax { failedReads = [] }

@@ -2,8 +2,8 @@ import LarderEngine
 import LarderOutboxes
 import LarderPlatform
 
-/// A write-behind queue. A saved value is in the cache at once. Later a handler delivers the values to their
-/// destination, in order; it is called again for a value until it succeeds.
+/// A write-behind queue. A saved value is in the cache immediately. Later a handler delivers the values to their
+/// destination, in order. The outbox retries each delivery until the handler succeeds.
 ///
 /// ```swift
 /// let outbox = try Outbox<Order>(cache) { delivery in
@@ -42,7 +42,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   - concurrency: the number of concurrent deliveries, of different keys, 1 to 64. The next group of deliveries
     ///     starts after all deliveries of the previous group have ended. With 1, the default, deliveries are in the
     ///     order of the writes.
-    ///   - keysMax: the maximum number of keys with pending writes; further ones throw
+    ///   - keysMax: the maximum number of keys with pending writes; writes of further keys throw
     ///     ``LarderError/Code/writesSuspended``.
     ///   - undecodable: receives writes that cannot be decoded as `Value`, for example because the model has changed
     ///     since. Like `handler`, it delivers a write or throws. Without it, such writes are kept for a version of the
@@ -257,7 +257,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     /// Waits until no write of a key is pending, the outbox is closed, or the task is cancelled. Keeps waiting for
     /// writes that are being retried. If the handler calls this for the key of its own delivery, the call returns false
-    /// at once.
+    /// without waiting.
     /// - Returns: whether no write is pending.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {

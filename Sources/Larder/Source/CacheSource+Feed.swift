@@ -23,8 +23,8 @@ extension CacheSource {
         }
     }
 
-    /// Returns the next part of the feed that has changes, and waits for changes if there are none; nil if this cache
-    /// was closed.
+    /// Returns the next step of the feed, after waiting for changes if there are none; nil if this cache was closed or
+    /// the task was cancelled.
     private func nextStep(_ text: ChangePosition, _ options: FeedOptions) async throws -> FeedStep? {
         guard var position = FeedPosition(text.description) else { return nil }
         while !isClosed, !Task.isCancelled {

@@ -43,7 +43,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Whether ``close()`` was called.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// Returns a lease with the engine, which stays open while the caller retains the lease.
+    /// Returns a lease, which keeps the engine open for as long as the caller retains it.
     func hold(_ operation: String) throws(LarderError) -> EngineLease {
         guard let lease = lock.withLock({ lease }) else { throw closedError(operation) }
         return lease

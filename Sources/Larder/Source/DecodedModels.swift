@@ -60,7 +60,7 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
-    /// Waits until the commit with this sequence number, from which a model was read, has ended.
+    /// Waits for the commit with this sequence number, which stored a model that was read.
     @usableFromInline func waitForCommit(_ sequence: UInt64) throws(LarderError) {
         try whileOpen("get") { (engine) throws(LarderError) in
             try engine.pipeline.wait(for: CommitTicket(sequence: sequence))
@@ -117,8 +117,8 @@ extension CacheSource {
         }
     }
 
-    /// Like ``decode(_:_:_:)``, for asynchronous callers: another thread removes an entry that cannot be decoded, if it
-    /// must be removed.
+    /// Like ``decode(_:_:_:)``, for asynchronous callers: if an entry cannot be decoded and must be removed, another
+    /// thread removes it.
     func decodeForTask<Value: Decodable>(
         _ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false
     ) async throws(LarderError) -> Value? {

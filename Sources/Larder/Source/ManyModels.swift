@@ -84,7 +84,7 @@ extension CacheSource {
         return try await BlockingWork.run { () throws(LarderError) in try self.foundRecords(keys, fillCache) }
     }
 
-    /// Like ``recordsInMemory(_:waits:_:)``, but copies models that are already decoded to `values`, and omits their
+    /// Like ``recordsInMemory(_:waits:_:)``, but copies the decoded models in memory to `values`, and omits their
     /// entries from the result.
     private func takingDecoded<Value>(_ type: Value.Type, _ keys: [Key], _ values: inout [Value?], waits: Bool)
         throws(LarderError) -> [Found]?
@@ -109,7 +109,7 @@ extension CacheSource {
 
     /// Returns the fresh entries of keys with their indices, if the entry cache in memory knows all of the keys.
     /// - Parameters:
-    ///   - waits: whether to wait for commits; if not, and a commit is pending, the result is nil.
+    ///   - waits: whether to wait for pending commits. If false, the result is nil while a commit is pending.
     ///   - use: receives the decoded model of an entry; called with locks held. Returns true to omit the entry.
     /// - Returns: nil if the disk must be read. Results of `use` are invalid in that case.
     private func recordsInMemory(_ keys: [Key], waits: Bool, _ use: (Int, Attachment) -> Bool) throws(LarderError)

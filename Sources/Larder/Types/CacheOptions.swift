@@ -17,7 +17,7 @@ public struct CacheOptions: Sendable {
         /// Reads that meet the damage throw ``LarderError/Code/damaged``. Nothing is changed until
         /// `Cache.salvage(named:directory:)` or `Cache.setAsideDamaged(named:directory:)` is called.
         case throwError
-        /// The larder calls `Cache.salvage(named:directory:)` itself: at once if the damage prevents opening a
+        /// The larder calls `Cache.salvage(named:directory:)` itself: immediately if the damage prevents opening a
         /// database, otherwise on a background thread. Until it has finished, reads that meet the damage throw.
         /// ``CacheOptions/onEvent`` reports the salvage.
         case salvage
