@@ -34,7 +34,7 @@
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
     /// A short command. It runs on the thread for status commands, so that it does not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
-    /// The command is deferred to the threads for short work, so that it does not wait for long work of other commands.
+    /// The command runs on the threads for short work, so that it does not wait for the long work of other commands.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
     /// Redis refuses the command when its memory limit is reached. Larder shows this flag, but does not use it.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }

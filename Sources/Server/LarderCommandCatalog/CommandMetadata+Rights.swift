@@ -17,7 +17,7 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
     package static func < (left: AccessLevel, right: AccessLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The level of rights that a command needs, and the databases in which the user must have it.
+/// The level of rights that a command needs, and the databases in which the user must have this level.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
         /// In at least one database, because the command does not belong to a particular one.
@@ -41,7 +41,7 @@ extension CommandMetadata {
     /// Returns the right that a call needs. If the call names databases, the user may also need rights in these: see
     /// ``namedDatabases(count:isWord:)``.
     /// - Parameter count: the number of the call's words.
-    /// - Returns: nil for a call that affects only the connection, which every connected user may run.
+    /// - Returns: nil if the call affects only the connection. Every connected user may run such a call.
     package func requiredRight(count: Int) -> RequiredRight? {
         if flags.contains(.showsReadable) { return RequiredRight(.read, .anywhere) }
         if !flags.isDisjoint(with: [.admin, .administrative, .systemCommand]) {

@@ -5,7 +5,7 @@ extension CommandMetadata {
         return flags.names + (keys.countAt > 0 ? ["movablekeys"] : [])
     }
 
-    /// The key positions as COMMAND shows them. A command with subcommands has none.
+    /// The key positions that COMMAND shows. A command with subcommands has no key positions.
     package var shownKeys: KeyPositions {
         if let channels { return channels }
         return subcommands.isEmpty && keys.countAt == 0 ? keys : .none
@@ -51,7 +51,7 @@ extension CommandMetadata {
         /// from `index`.
         package let last: Int
         package let step: Int
-        /// Whether the word at `index` is the number of keys, which follow it.
+        /// Whether the word at `index` is the number of keys, and the keys follow this word.
         package var isCounted = false
     }
 

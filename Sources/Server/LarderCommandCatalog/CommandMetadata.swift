@@ -36,7 +36,7 @@ package final class CommandMetadata: Sendable {
     package let tips: [CommandTip]
     /// The command that should be used instead; nil if the command is not deprecated.
     package let replacement: Replacement?
-    /// The kind of the command's writes, which determines the names of their events.
+    /// The kind of the command's writes. It determines the names of the events about these writes.
     package let tag: WriteTag
     package let overwrites: Overwriting
     /// Which words of a call name a database.
@@ -47,7 +47,7 @@ package final class CommandMetadata: Sendable {
     package let effect: ConnectionEffect
     /// The fixed reply of a command for a type that Larder does not store; nil for all other commands.
     package let absent: AbsentReply?
-    /// Whether the command is a subcommand HELP, whose reply is generated from the other subcommands.
+    /// Whether the command is a subcommand HELP. The reply to HELP is generated from the other subcommands.
     package let isHelp: Bool
     /// The subcommands. The second word of a call selects one of them.
     package let subcommands: [CommandMetadata]

@@ -73,9 +73,9 @@ package struct AbsentReply: Sendable {
         case ranks
         /// The word after the key must be a cursor.
         case cursor
-        /// If a word follows the key, it must be an integer.
+        /// The word after the key is optional, but must be an integer.
         case count
-        /// If a word follows the key, it must be an integer that is not negative.
+        /// The word after the key is optional, but must be an integer that is not negative.
         case positiveCount
     }
 
@@ -192,7 +192,7 @@ package enum ConnectionEffect: Sendable {
     case resets
     /// May switch off the replies to the next commands.
     case silences
-    /// Returns its results as messages, which follow the reply or replace it.
+    /// Returns its results as messages, after the reply or instead of the reply.
     case streams
     case closes
     /// Stops the daemon, which then closes the connection without a reply.

@@ -2,7 +2,7 @@ import LarderEngine
 
 /// An error that is the reply to a command.
 struct CommandError: Error, Equatable {
-    /// The text, which begins with a code: `ERR syntax error`. It may be invalid UTF-8 if it quotes the request.
+    /// The text. It begins with a code: `ERR syntax error`. A text that quotes the request may be invalid UTF-8.
     let bytes: [UInt8]
 
     init(_ text: String) { bytes = Array(text.utf8) }

@@ -58,7 +58,7 @@ extension CommandWords {
         return policy
     }
 
-    /// Parses a grace period in seconds, which may have a fraction. Returns milliseconds.
+    /// Parses a grace period in seconds, with or without a fraction. Returns milliseconds.
     func grace(_ index: Int) throws(CommandError) -> Int64 {
         let text = text(index)
         if text == "0" { return 0 }

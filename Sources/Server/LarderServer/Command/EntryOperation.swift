@@ -37,7 +37,7 @@ enum EntryOperation {
 
 /// How the operations change an entry.
 extension EntryOperation {
-    /// Removes the entry of a key, even if it is stale and FETCH could still return it. Ends the lease of the key.
+    /// Removes the entry of a key, also a stale entry that FETCH could still return. Ends the lease of the key.
     /// - Returns: whether the removed entry was fresh.
     static func remove(_ update: Update, _ index: Int) -> Bool {
         defer { update.removeStored(index) }

@@ -100,7 +100,7 @@ struct SetOptions {
         return true
     }
 
-    /// Returns the previous entry from which the value at `index` takes its lifetime or tags; nil if it takes nothing.
+    /// Returns the previous entry from which the value at `index` takes its lifetime or tags; nil if it takes neither.
     private func kept(_ update: Update, _ index: Int) -> Record? {
         keepsAny ? update.kept(index, isRefresh: tokens != nil) : nil
     }
@@ -145,7 +145,7 @@ struct SetOptions {
     /// Parses the options. As in Redis, an invalid combination of options is reported before an invalid value.
     /// - Parameters:
     ///   - first: the position of the first option in the call.
-    ///   - isForMany: whether the command is MSETEX, which stores several entries, and does not allow some options.
+    ///   - isForMany: whether the command is MSETEX. It stores several entries, and does not allow some options.
     ///   - keyCount: the number of entries that the command stores.
     init(
         _ call: some CommandWords, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1

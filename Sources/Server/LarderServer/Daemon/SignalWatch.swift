@@ -17,7 +17,7 @@ final class SignalWatch {
         handles = numbers.map { _ in .allocate(capacity: 1) }
         for (handle, number) in zip(handles, numbers) {
             uv_signal_init(eventLoop.loop, handle)
-            // The server releases this object only after the loop has stopped, so it need not be retained.
+            // The server releases this object only after the loop has stopped, so the handle need not retain it.
             handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
             uv_signal_start(
                 handle,

@@ -129,7 +129,7 @@ struct CommandRunner {
 
     /// Runs the parsed command.
     /// - Parameter plan: the command's plan, if it is known.
-    /// - Returns: the reason why it cannot run now; nil if it has run.
+    /// - Returns: the reason why the command cannot run now; nil if the command has run.
     private func runCommand(_ plan: EntryPlan?, now: Int64, mayBlock: Bool) -> Pause? {
         var start = session.replyQueue.position
         var call = Call(session, server, now: now, mayBlock: mayBlock)

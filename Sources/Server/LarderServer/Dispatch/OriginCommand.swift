@@ -5,7 +5,7 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// A command that may change entries of a database with an origin, in the form in which the origin gets it.
+/// A command that may change entries of a database with an origin, as it is sent to the origin.
 enum OriginCommand {
     case write([OriginWrite])
     case remove([[UInt8]])
@@ -50,8 +50,8 @@ enum OriginCommand {
     }
 
     /// Converts an EVALSHA command to EVAL if `scripts` has the script; otherwise returns nil. Adds the script of an
-    /// EVAL command to `scripts`. An origin may not know the digest: it loses its scripts when it restarts, and each
-    /// server of a cluster needs the script.
+    /// EVAL command to `scripts`. An origin may not know the digest: an origin that restarts loses its scripts, and
+    /// each server of a cluster needs the script.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
     ) -> [[UInt8]]? {

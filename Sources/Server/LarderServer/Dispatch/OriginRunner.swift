@@ -47,7 +47,7 @@ struct OriginRunner {
             return .waits(until: until)
         }
         if Self.describes.contains(spec), let asked = session.origin.call, asked.failure?.isOfOtherType == true {
-            // The value at the origin is not a string. Let the origin execute the command, which describes the value.
+            // The value at the origin is not a string. Let the origin execute this command, which works for all types.
             session.origin.isForwarded = true
             asked.expect(1)
             tier.origin.perform(call.allWords, key: call.array(keys[0])) { asked.take(reply: $0) }
@@ -100,7 +100,7 @@ struct OriginRunner {
                 guard server.limits.originPatience > 0, !session.origin.servesStale,
                     asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
-                // The command has waited long enough: from now on, it may return a stale value if there is one.
+                // The command has waited long enough. From now on, it may return a stale value.
                 session.origin.servesStale = true
                 return nil
             }
@@ -180,7 +180,7 @@ struct OriginRunner {
         }
     }
 
-    /// Replies with the origin's reply if it has arrived; otherwise continues to wait.
+    /// If the origin's reply has arrived, replies with it; otherwise, continues to wait.
     private func replyWithOrigins() throws(CommandError) -> Outcome {
         if let reply = session.origin.call?.takeReply() {
             session.endOriginCall()

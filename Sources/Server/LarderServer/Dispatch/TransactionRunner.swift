@@ -160,7 +160,7 @@ struct TransactionRunner {
             return false
         }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return false }
-        // Before running it without locks, try a thread that may block: most slow scripts only wait for the disk.
+        // Before running without locks, try a thread that may block: most slow scripts only wait for the disk.
         if attempt.needsScriptThread, !mayBlock { return true }
         guard !script.isLong else { return false }
         script.isLong = true

@@ -87,7 +87,7 @@ enum LZF {
             }
         }
 
-        /// Ends the run of literals: sets its length, or removes its first byte if it contains no literals.
+        /// Ends the run of literals: sets its length byte, or removes this byte if the run is empty.
         private mutating func closeRun() {
             if literals == 0 {
                 output.removeLast()

@@ -57,7 +57,7 @@ final class Connection: MonitorReader {
     /// Messages for the client that arrived while another thread owned the session, and their size.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// The bytes of the messages that were added to the output since it was last empty.
+    /// The bytes of the messages that were added to the output since the output was last empty.
     private var pushedBytes = 0
     /// The position in the loop's ``MonitorFeed`` up to which lines were taken; nil if the client does not use MONITOR.
     var feedPosition: Int?
@@ -68,7 +68,7 @@ final class Connection: MonitorReader {
     /// Ticks of the loop since the last read.
     private var quietTicks = 0
 
-    /// The number of ticks without input after which a connection frees memory, which is allocated again on demand.
+    /// The number of ticks without input after which a connection frees memory. It is allocated again on demand.
     private static let ticksUntilReclaim = 20
     /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536
@@ -358,7 +358,7 @@ final class Connection: MonitorReader {
         advance()
     }
 
-    /// Checks which commits have succeeded or failed, and arranges that the replies which waited for them are sent.
+    /// Checks which commits have succeeded or failed, and arranges to send the replies that waited for these commits.
     func sendDecidedReplies() {
         guard !isClosed, !isAway else { return }
         session.replyQueue.releaseDecided()

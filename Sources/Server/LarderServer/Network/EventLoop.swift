@@ -363,8 +363,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Called after a connection's commands have run. Adds the connection to the lists for its new state, which are
-    /// processed at the end of the turn.
+    /// Called after a connection's commands have run. Adds the connection to the lists for its new state. These lists
+    /// are processed at the end of the turn.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
         if connection.takeSilentWrites() { hasNewWrites = true }

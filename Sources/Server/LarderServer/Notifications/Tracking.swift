@@ -302,7 +302,7 @@ final class Tracking: @unchecked Sendable {
     ///     database, and is kept.
     ///   - writer: the ID of the client that has changed the key in the commit with the sequence number `unit`. The
     ///     client is kept if it has read the key after its change.
-    /// - Returns: the removed readers; nil if nobody has read the key.
+    /// - Returns: the removed readers; nil if no client has read the key.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
     ) -> [TrackingClient]? {

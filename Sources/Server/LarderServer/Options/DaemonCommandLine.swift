@@ -60,7 +60,7 @@ package struct DaemonCommandLine: Sendable {
         let given = Self.options(words, &mistakes)
         for (place, option, text) in given where !option.isForFile { take(option, text, place, &mistakes) }
         if action != .help, action != .version { readFile(&mistakes) }
-        // A repeatable option joins its texts. Forget the text from the file, because the command line replaces it.
+        // The texts of a repeatable option are joined. Forget the file's text, because the command line replaces it.
         for (_, option, _) in given where option.isRepeatable { texts[option.name] = nil }
         for (place, option, text) in given where option.isForFile {
             take(option, joined(option, text), place, &mistakes)

@@ -9,7 +9,7 @@ package struct ServerConfiguration: Sendable {
     package var limits = Limits()
     /// The disk limit of the larder, as configured; nil to use the default.
     package var diskBytes: DiskLimit?
-    /// The disk limit of the larder in bytes, where the default is already applied; nil for no limit.
+    /// The disk limit of the larder in bytes, after applying the default; nil for no limit.
     package var diskBytesMax: Int? {
         guard let diskBytes else { return DiskBudget.standardBytes(for: directory) }
         return diskBytes.byteCount

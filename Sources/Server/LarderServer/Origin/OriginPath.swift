@@ -25,7 +25,7 @@ enum OriginPath {
     }
 
     /// Checks whether a database is its own origin, directly or through other larders.
-    /// - Returns: the reason why waiting for the origin would be a deadlock; nil if it would not.
+    /// - Returns: the reason why waiting for the origin would be a deadlock; nil if there is no such cycle.
     static func circle(of node: String, _ origin: String, _ path: [String]) -> String? {
         guard let index = path.firstIndex(of: node) else { return nil }
         guard index > 0 else { return "a cycle: \(origin) is this database itself" }

@@ -359,8 +359,8 @@ package final class OriginTable: @unchecked Sendable {
 
     private func node(_ name: String) -> String { "\(larder)/\(name)" }
 
-    /// Requests the origin's upstream chain, and throws if it contains this database. Blocks until the origin has
-    /// replied.
+    /// Requests the origin's upstream chain, and throws if the chain contains this database. Blocks until the origin
+    /// has replied.
     private func checkIsNoCycle(_ tier: OriginTier) throws(CommandError) {
         let node = node(tier.database.name)
         let mayAsk = lock.withLock {

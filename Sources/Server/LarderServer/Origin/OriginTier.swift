@@ -107,7 +107,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// What the daemon knows about a key without a request to the origin.
     enum Knowledge {
-        /// If an entry of this key is cached, it is current. If none is cached, it was evicted, and must be read again.
+        /// If an entry of this key is cached, the entry is current. If not, it was evicted, and must be read again.
         case kept
         /// The origin has no value for this key.
         case absent

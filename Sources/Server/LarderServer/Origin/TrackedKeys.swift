@@ -2,7 +2,7 @@ import LarderEngine
 import LarderOriginClients
 import LarderPlatform
 
-/// Tracks which cached entries are current at the origin. Each has a *mark*, which records when and how it was read.
+/// Tracks which cached entries are current at the origin. Each has a *mark*: when and how the entry was read.
 ///
 /// A mark does not contain the value. A value gets no mark if the origin may have changed it after the read. An entry
 /// without a mark is read again before it is served. Losing a mark therefore costs only one request, so the table has a

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// The function libraries of a larder, which are stored in the ledger, its internal database.
+/// The function libraries of a larder. They are stored in the ledger, the larder's internal database.
 ///
 /// A change takes effect only when it is durable in the ledger.
 ///

@@ -13,8 +13,8 @@ final class Interpreter: @unchecked Sendable {
     /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new generation.
     let generation: Int
 
-    /// The maximum number of compiled scripts. If there are more, the interpreter is replaced, because it cannot remove
-    /// any.
+    /// The maximum number of compiled scripts. An interpreter with more scripts is replaced, because it cannot remove
+    /// scripts.
     private let functionsMax: Int
     private let bytesMax: Int
 

@@ -2,7 +2,7 @@ import CLarderMessageDigest
 import LarderRESP
 import Synchronization
 
-/// The SHA-1 digest of a script's source. EVALSHA identifies the script by it.
+/// The SHA-1 digest of a script's source. EVALSHA identifies the script by this digest.
 struct ScriptDigest: Hashable, Sendable {
     private let first: UInt64
     private let second: UInt64
@@ -64,9 +64,9 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// The flags that a script declares in its first line (`#!lua flags=no-writes`), or a function when it is registered.
+/// The flags of a script (in its first line: `#!lua flags=no-writes`) or of a function (at its registration).
 struct ScriptFlags: Sendable, Equatable {
-    /// Whether the source declares flags. If it does, EVAL_RO refuses the script, unless `no-writes` is one of them.
+    /// Whether the source declares flags. If so, EVAL_RO accepts the script only with the flag `no-writes`.
     var isDeclared = false
     var noWrites = false
 }

@@ -142,7 +142,7 @@ final class ScriptCache: @unchecked Sendable {
 
     // MARK: Interpreters
 
-    /// Returns an interpreter, which only the caller may use until it calls ``give(_:)``.
+    /// Returns an interpreter. Only the caller may use it until the caller calls ``give(_:)``.
     func take() throws(CommandError) -> Interpreter {
         let (found, generation) = lock.withLock { (idle.popLast(), self.generation) }
         if let found { return found }

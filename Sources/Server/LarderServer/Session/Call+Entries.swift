@@ -358,7 +358,7 @@ extension Call {
     /// Writes a long value to the disk, before the update that stores the value. Blocks.
     /// - Returns: nil if the value is not written: in a transaction, or if nothing will be stored.
     private func stage(_ value: StagedValue, _ key: Key) throws(CommandError) -> LargeValue? {
-        // Outside of transactions, whose size is limited, commands with long values run only where blocking is allowed.
+        // The size of transactions is limited. Other commands with long values run only where blocking is allowed.
         guard mayBlock, !isInTransaction, let rule = value.rule(rules) else { return nil }
         return try CommandError.wrap(
             LargeValue(staging: value.payload, key, in: database, rule: rule, grace: value.grace))

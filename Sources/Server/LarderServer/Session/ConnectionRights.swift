@@ -82,7 +82,7 @@ final class ConnectionRights {
         }
     }
 
-    /// Whether another client may get this client's invalidations. If rights are limited, it must have the same user.
+    /// Whether another client may get this client's invalidations. If rights are limited, both must have the same user.
     func mayRedirect(to other: ClientRecord?) -> Bool {
         guard let current, current.areLimited, let other else { return true }
         return other.credentials?.user == record.credentials?.user

@@ -3,7 +3,7 @@ import LarderRESP
 
 /// What a command does with entries: which ones it reads or changes, and how it replies.
 ///
-/// The planner of a command creates the plan from the command's words. ``Call/perform(_:)`` executes it, also in
+/// The planner of a command creates the plan from the command's words. ``Call/perform(_:)`` executes the plan, also in
 /// transactions, scripts, snapshots, and databases with an origin. If entries must first be read from the disk or the
 /// origin, the plan has no effect, and the command is planned again later.
 enum EntryPlan {
@@ -59,7 +59,7 @@ struct EntryFacts {
     var isUnverified = false
 }
 
-/// A change of entries. It takes effect completely or not at all.
+/// A change of entries. All its writes are committed together.
 struct ChangePlan {
     /// Makes the change, and returns the reply. Called with the locks held. If it throws, the error is the reply, and
     /// the changes that it has already made are kept.
@@ -188,7 +188,7 @@ extension EntryPlan {
 
     /// Store one value for each key, for variants of SET.
     /// - Parameter answer: called with the previous entry of the first key, and with whether the values were stored.
-    ///   The entry is nil unless the options request it.
+    ///   The entry is nil if the options do not request it.
     static func store(
         _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions, _ words: CallWords,
         _ answer: @escaping (Record?, Bool) -> ChangeReply

@@ -138,8 +138,8 @@ package final class Session: @unchecked Sendable {
     /// The number of bytes of the current command, from its first word to its last.
     var commandBytes: Int { parserMemory.pointee.currentArguments().byteCount }
 
-    /// Whether the next command must run on the thread for long values. It must if it builds a long value, or is so
-    /// long that it may have to wait for the disk.
+    /// Whether the next command must run on the thread for long values. This is so if the command builds a long value,
+    /// or is so long that it may have to wait for the disk.
     var isCommandLong: Bool {
         thread.needsLongThread || command.isPending && commandBytes >= Database.largeValueBytesMin
     }

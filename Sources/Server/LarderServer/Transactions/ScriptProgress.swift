@@ -10,7 +10,7 @@ import Synchronization
 /// allowed for this. If a script takes longer, its changes are discarded, and it starts again on a separate thread,
 /// without locks. There it works on copies of the entries, and its calls and their results are recorded. Then the
 /// recorded calls are replayed while the locks are held. If each call returns the recorded result, a run with locks
-/// would have made these changes too, so they are applied. Otherwise, the script starts again.
+/// would have made the same changes, so these changes are applied. Otherwise, the script starts again.
 ///
 /// Used only by the owner of its session.
 final class ScriptProgress {

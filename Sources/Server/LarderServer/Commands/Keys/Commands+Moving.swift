@@ -112,7 +112,7 @@ enum MovingCommands {
 }
 
 /// Chooses a random key in a few steps, whatever the number of keys. Walks down the tree of common prefixes, and takes
-/// a random branch where keys differ. If the keys are evenly distributed, for example numbers of equal length, they
+/// a random branch where keys differ. If the keys are evenly distributed, for example numbers of equal length, all keys
 /// have nearly equal probabilities.
 enum RandomKey {
     static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {

@@ -39,7 +39,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .read(2) { payload, replies in
             guard let payload else { return replies.null() }
-            // Redis shares the objects of small integers, and reports this number for them.
+            // Redis shares the objects of small integers, and reports this reference count for them.
             replies.integer(parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1)
         }
     }

@@ -119,7 +119,8 @@ extension OriginFile {
 }
 
 extension FunctionLibraries {
-    /// Checks the file of function libraries in a larder's directory. No process may write to it. Changes nothing.
+    /// Checks the file of function libraries in a larder's directory. No process may write to the file. Changes
+    /// nothing.
     fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
         let path = directory + "/" + fileName
         do {

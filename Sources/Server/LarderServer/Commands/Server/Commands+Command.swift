@@ -133,7 +133,7 @@ enum CommandCommands {
         for subcommand in spec.subcommands { document(subcommand, session) }
     }
 
-    /// Writes the whole syntax as a single argument, because redis-cli then shows it in its help.
+    /// Writes the whole syntax as a single argument, because redis-cli then shows the syntax in its help.
     private static func arguments(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk("arguments")
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }

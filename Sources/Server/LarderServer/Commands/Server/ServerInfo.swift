@@ -89,7 +89,7 @@ struct ServerInfo {
         ]
     }
 
-    /// Returns the text in a C array of characters, which uname has filled.
+    /// Returns the text in a C array of characters. The function uname has filled the array.
     private static func text<Characters>(of characters: Characters) -> String {
         withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
