@@ -10,7 +10,7 @@ final class BackgroundLoop: @unchecked Sendable {
     private var isWoken = false
     private var isResting = false
     private var thread: WorkThread?
-    /// Creates and starts the thread. Nil before ``start(_:onDemand:_:)``, and after the thread was started or stopped.
+    /// Creates and starts the thread. Set only while the thread waits for the first ``wake()`` to start it.
     private var begin: (() -> WorkThread)?
 
     /// Starts the thread.
@@ -31,7 +31,7 @@ final class BackgroundLoop: @unchecked Sendable {
         self.begin = nil
     }
 
-    /// Whether the thread is to be started on demand, and ``wake()`` has not started it yet.
+    /// Whether the thread still waits for the first ``wake()`` to start it.
     var isAsleep: Bool { lock.withLock { begin != nil } }
 
     /// Stops the thread after its current round, and blocks until then. Idempotent.
@@ -56,8 +56,8 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Makes the next pause last its full length, even if ``wake()`` is called. Work that failed calls this, because
-    /// handling the failure calls ``wake()``.
+    /// Makes the next pause last its full length, even if ``wake()`` is called. The thread's work calls this after a
+    /// failure, because handling the failure calls ``wake()``.
     func rest() { lock.withLock { isResting = true } }
 
     private func run(_ work: () -> Int64) {

@@ -67,7 +67,7 @@ package final class DiskBudget: @unchecked Sendable {
     ///   evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
-    /// Returns a text to append to an error's message: what to do if the file system is full, otherwise nothing.
+    /// Returns the text to append to an error's message: advice if the error is a full file system, otherwise nothing.
     func note(_ error: FileError) -> String {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
@@ -136,7 +136,7 @@ package final class DiskBudget: @unchecked Sendable {
         return bytes
     }
 
-    /// Records the size of all files, and what the free space of the file system allows.
+    /// Records the size of all files, and updates ``reach``.
     func note(_ bytes: Int) {
         measured.store(bytes, ordering: .relaxed)
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
@@ -171,9 +171,9 @@ package final class DiskBudget: @unchecked Sendable {
         return free < DiskThresholds.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// After the file system has become full, ``reach`` is reduced by at most this many times
-    /// ``DiskThresholds/reserveBytes(of:)``. Without this bound, an eviction that frees no space would remove
-    /// everything: other programs may take the space at once, or backups may have links to the files.
+    /// Limits how far ``reach`` decreases while the file system is full, as a multiple of
+    /// ``DiskThresholds/reserveBytes(of:)``. Without this limit, evictions that free no space would remove all entries.
+    /// An eviction frees no space if other programs take it immediately, or if backups have links to the files.
     private static let reserveShareMax = 4
 
     /// The size of all files in bytes, as last measured.

@@ -49,8 +49,8 @@ package struct DiskThresholds: Hashable, Sendable {
 
     /// Returns the size of LevelDB's tables in bytes. LevelDB merges more than 25 tables at a time only if it has to.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
-    /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. With a smaller buffer,
-    /// LevelDB merges each byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as
+    /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. A smaller buffer makes
+    /// LevelDB merge each byte more often: with a limit of 64 MiB and a quarter of this size, a SET costs 1.5 times as
     /// much.
     package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 32) }
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
@@ -64,7 +64,7 @@ package struct DiskThresholds: Hashable, Sendable {
     /// Returns the size of ``ReserveFile`` in bytes: enough to reopen a LevelDB, which then writes its log to a table.
     package static func heldReserveBytes(limit: Int) -> Int { min(6 << 20, max(1 << 20, limit / 16)) }
 
-    /// Returns the size of the journal at which a checkpoint starts: as `asked`, but at most a 32nd of the limit.
+    /// Returns the size of the journal at which a checkpoint starts: `asked`, but at most a 32nd of the limit.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }
 

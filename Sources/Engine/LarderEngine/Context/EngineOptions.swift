@@ -46,22 +46,22 @@ package struct EngineOptions: Sendable {
     /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
     /// Whether rarely needed threads are started on demand, so that an embedding program has fewer threads. The daemon
-    /// starts all of them at once, so that a failure to create a thread is detected at its start.
+    /// starts all threads when it starts, so that it detects a failure to create a thread then.
     package var startsThreadsOnDemand = false
     /// The socket to which another process can connect if it finds the larder in use. Its path is the second line of
     /// LOCK, after the pid of this process.
     package var holderSocket = ""
 
-    /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16
-    /// MiB; 0 for none. The size does not affect the results of commands. Dirty entries count too, and cannot be
+    /// Memory for entries, shared by all databases, in bytes: 16 MiB; 0 for none. Includes keys and overhead, but not
+    /// LevelDB's own memory. The size does not affect the results of commands. Dirty entries count too, and cannot be
     /// evicted. A checkpoint is due when dirty entries take half of this size (but at least 32 MiB), or when the
     /// journal reaches ``checkpointBytes``.
     package var memoryBytes = 16 << 20
     /// The size limit of a record or attachment that is kept in memory, as a fraction of ``memoryBytes``: 32 means a
     /// 32nd. A longer one would evict too many others.
     package var largestMemoryPart = 32
-    /// A record in memory of at least this size is pinned while it is copied, so that its shard need not stay locked: 1
-    /// MiB.
+    /// The size in bytes from which a record is pinned in memory while it is copied: 1 MiB. Its shard is then not
+    /// locked during the copy.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20

@@ -14,8 +14,8 @@ package final class ExpiryLag: @unchecked Sendable {
 
         package var averageMilliseconds: Int64 { entries > 0 ? milliseconds / Int64(entries) : 0 }
 
-        /// Returns the delay that a share of the entries, from 0 to 1, did not exceed. The result is an upper bound, at
-        /// most twice the exact value.
+        /// Returns a percentile of the delays, in milliseconds; a share of 0.99 means the 99th percentile. The result
+        /// is an upper bound, at most twice the exact value.
         package func milliseconds(ofShare share: Double) -> Int64 {
             var left = Int((Double(entries) * share).rounded(.up))
             for (digits, count) in byDigits.enumerated() where count > 0 {

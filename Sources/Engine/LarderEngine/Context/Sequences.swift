@@ -14,13 +14,13 @@ import Synchronization
 /// there are other threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or
 /// atomic.
 final class Sequences: @unchecked Sendable {
-    /// The first sequence. Older versions of Larder derived sequences from the time. Those are lower than this one
-    /// until the year 4199, so the two kinds can be distinguished.
+    /// The first sequence. Older versions of Larder derived sequences from the time. Until the year 4199, such
+    /// sequences are lower than `first`, so the two kinds can be distinguished.
     static let first: UInt64 = 1 << 62
     /// The upper bound of sequences: in memory, the highest bit of the number has another meaning.
     static let end: UInt64 = 1 << 63
-    /// The upper bound of epochs. The first epoch number is a time in milliseconds. That is so far below this bound
-    /// that counting up never reaches it.
+    /// The upper bound of epochs. The first epoch number is a time in milliseconds, so far below the bound that
+    /// counting up never reaches the bound.
     static let epochMax: UInt64 = 1 << 62
     /// The number of sequences reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
@@ -104,7 +104,7 @@ final class Sequences: @unchecked Sendable {
         case .known(let file): base = max(journalEnd, file.commitUnits)
         case .unknown:
             base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
-            // The limit guards against a wrong clock: epochs that start at or below it never reach their upper bound.
+            // The clock may be wrong. Epoch numbers that start at 1 << 61 or below never reach their upper bound.
             raise(lastEpoch, to: min(time, 1 << 61))
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
@@ -132,8 +132,8 @@ final class Sequences: @unchecked Sendable {
             if databases.contains(name) != exists {
                 if exists { databases.insert(name) } else { databases.remove(name) }
             }
-            // The comparison is cheap: unless a write has failed, both sets share their storage, so that two pointers
-            // are compared.
+            // The comparison is cheap: both sets share their storage unless a write has failed, so only pointers are
+            // compared.
             if written != databases { try write(units: nil) }
         }
     }
@@ -161,9 +161,9 @@ final class Sequences: @unchecked Sendable {
     /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether it is certain that the journal, which now ends with the sequence `end`, was longer: a database needs it
-    /// up to `needed`. If `needed` is above the recorded bound, it proves nothing. Such a number is from before the
-    /// current numbering, which may have begun because SEQUENCES was lost.
+    /// Whether it is certain that the end of the journal is lost. The journal ends with the sequence `end`, but a
+    /// database needs the journal up to `needed`. A number above the recorded bound proves nothing: it is from before
+    /// the current numbering, which may have begun because SEQUENCES was lost.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }
@@ -180,7 +180,7 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// Returns an unused number for an epoch: no epoch of this larder has had it, and no other file has it in its name.
+    /// Returns an unused number for an epoch: no epoch of this larder has had the number, and no file name contains it.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
@@ -192,7 +192,7 @@ final class Sequences: @unchecked Sendable {
 
     /// Records an epoch's number that was found on the disk, so that it is not reused.
     func noteEpoch(_ epoch: UInt64) {
-        // Ignore higher numbers: epochs never reach them.
+        // Ignore numbers from `epochMax` on: epochs never reach them.
         guard epoch < Self.epochMax else { return }
         raise(lastEpoch, to: epoch)
     }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Counters since the larder was opened. Thread-safe. Each counter is exact, but the values of several counters are not
-/// those of one instant.
+/// Counters since the larder was opened. Thread-safe. Each counter is exact, but several counters cannot be read at one
+/// instant.
 package final class Statistics: Sendable {
     package let hits = Atomic<Int>(0)
     package let misses = Atomic<Int>(0)
@@ -18,8 +18,8 @@ package final class Statistics: Sendable {
     package let commitFailures = Atomic<Int>(0)
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
-    /// Expired entries, counted when a read finds them expired in memory, or else when they are removed. An entry is
-    /// counted twice only if it is evicted from memory between that read and its removal.
+    /// Expired entries. An entry is counted when a read finds it expired in memory; otherwise when it is removed. An
+    /// entry is counted twice only if it is evicted from memory between that read and its removal.
     package let expired = Atomic<Int>(0)
     package let expiryLag = ExpiryLag()
     package let indexSwept = Atomic<Int>(0)

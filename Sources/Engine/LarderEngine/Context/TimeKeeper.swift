@@ -12,8 +12,8 @@ final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
-    /// The longest downtime that is added to the time, in milliseconds: 7 days. A longer difference may come from a
-    /// clock that showed 1970 and was then corrected.
+    /// The longest downtime that is added to the time, in milliseconds: 7 days. If the clock shows a longer downtime,
+    /// it may have shown 1970 before, and was then corrected.
     static let restMilliseconds: Int64 = 7 * 86_400_000
     /// The smallest change of the clock that is reported as a warning, in milliseconds.
     static let reportedStepMilliseconds: Int64 = 1000
@@ -33,8 +33,8 @@ final class TimeKeeper: @unchecked Sendable {
     private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
-    /// From the last reading of the clocks: how far the time was ahead of the wall clock, and the highest difference so
-    /// far between wall clock and monotonic clock. If one of them changes, the wall clock was set.
+    /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the highest
+    /// difference between wall clock and monotonic clock so far. If `offset` or `lead` changes, the wall clock was set.
     private var seen: (offset: Int64, lead: Int64)?
     /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
     /// ``end()``.
@@ -51,8 +51,8 @@ final class TimeKeeper: @unchecked Sendable {
     // MARK: The start
 
     /// Continues from the last process's time, and writes a first mark.
-    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: a later attempt may succeed, and without
-    ///   the file expired entries could reappear. A damaged file is only reported, and the larder follows the clock.
+    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read. Without the file expired entries could
+    ///   reappear, and a later attempt may succeed. A damaged file is only reported; the larder then follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { resume(from: mark) }
         lock.withLock { isClosed = false }
@@ -110,9 +110,9 @@ final class TimeKeeper: @unchecked Sendable {
                 + "clock, so that expired entries stay expired")
     }
 
-    /// Advances the time to `storedAt`, the time when an entry was stored, if that is later than the engine's time.
-    /// Does nothing if no earlier process left a mark: an older version may then have stored the entry while the clock
-    /// was ahead.
+    /// Advances the engine's time to `storedAt`, the time when an entry was stored, if `storedAt` is later. Does
+    /// nothing if no earlier process left a mark. The entry may then come from an older version, which stored it while
+    /// the clock was ahead.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }
@@ -132,8 +132,8 @@ final class TimeKeeper: @unchecked Sendable {
         let reached = time.reached
         // Write a mark also after the clock was set: a mark has both times, and the next process uses their difference.
         guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
-        // Record the mark even after a failed write: otherwise every later use of the time would retry at once, instead
-        // of after `EngineTime.unmarkedMilliseconds`.
+        // Record the mark even after a failed write: otherwise every later use of the time would retry immediately,
+        // instead of after `EngineTime.unmarkedMilliseconds`.
         defer { time.noteMark(reached) }
         do throws(FileError) {
             try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))

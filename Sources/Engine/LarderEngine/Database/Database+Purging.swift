@@ -4,7 +4,7 @@ import LarderPlatform
 extension Database {
     // MARK: All entries
 
-    /// Empties the database at once, whatever its size: a new epoch (LevelDB) replaces the old one, whose files are
+    /// Empties the database in one step, whatever its size: a new epoch (LevelDB) replaces the old one, whose files are
     /// removed in the background. The policy stays. A crash leaves the old database or an empty one; an error leaves
     /// the old one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed
     /// entries takes additional time. Does nothing if nothing was stored since the last purge.
@@ -41,10 +41,10 @@ extension Database {
         return report
     }
 
-    /// If there is nothing to remove, returns the ticket of a purge that needs no new epoch or file; otherwise nil. An
-    /// epoch without files is empty unless memory has entries.
-    /// - Parameter isPurging: whether all running fetches become outdated at the same instant, so that none can store a
-    ///   value from before the purge.
+    /// Returns the ticket of a purge that needs no new epoch or file, because there is nothing to remove; otherwise
+    /// nil. An epoch without files is empty unless memory has entries.
+    /// - Parameter isPurging: whether to also make all running fetches outdated, so that no fetch can store a value
+    ///   from before the purge.
     func ticketIfEmpty(isPurging: Bool = false) -> CommitTicket? {
         shards.withAllLocked {
             guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
@@ -63,8 +63,8 @@ extension Database {
             do throws(LarderError) {
                 try opening.openCurrentEpoch()
             } catch {
-                // A damaged database can still be purged. If POINTER can be read, so can a database whose opening
-                // failed because of an I/O error, such as a full disk. Files of a newer Larder cannot be purged.
+                // A damaged database can still be purged. A database that could not be opened because of an I/O error,
+                // such as a full disk, can be purged if POINTER is readable. Files of a newer Larder cannot be purged.
                 let pointer = try? files.readPointer()
                 guard error.code == .damaged || error.code == .io && pointer != nil else { throw error }
                 // If the database's settings are still unknown, adopt those that POINTER contains.
@@ -81,7 +81,7 @@ extension Database {
         return old
     }
 
-    /// Frees space at once on a full disk, which may be the reason for the purge.
+    /// Frees space immediately if the disk is full. The full disk may be the reason for the purge.
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
         context.disposalQueue.clear(report: context.report)

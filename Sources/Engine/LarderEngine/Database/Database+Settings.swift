@@ -51,8 +51,8 @@ extension Database {
             try prepare(forWriting: true, policy: policy)
             return false
         } catch {
-            // Throw the error unless the new policy is certainly on the disk. If a machine failure may still lose the
-            // new database's directory, the state is `closed`, not `failed`.
+            // The state `failed` means that the new policy is certainly on the disk. If a machine failure may still
+            // lose the new database's directory, the state is `closed`: then throw the error.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
                 .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")
@@ -60,7 +60,7 @@ extension Database {
         }
     }
 
-    /// Applies another policy. `openLock` must be held until the change is decided.
+    /// Applies another policy. `openLock` must be held until the change is durable or undone.
     /// - Returns: the ticket to wait for.
     package func changePolicy(_ policy: DatabasePolicy, now: Int64) throws(LarderError) -> CommitTicket {
         try applyPointer("policy") { state in
@@ -76,7 +76,7 @@ extension Database {
     /// locks held.
     func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
-    /// Records that every governed entry of `store` (one that follows the policy) has its key in the expiry index.
+    /// Records that the expiry index is complete: it has the key of every entry of `store` that follows the policy.
     /// Waits until the record is on the disk. Does nothing if the policy was changed since
     /// ``DatabaseState/policyChanges`` had the value `policyChanges`.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {

@@ -58,8 +58,8 @@ extension Database {
     /// Queues an applied change of the whole database. Called with all shard locks held.
     /// - Parameters:
     ///   - committed: called when the change is durable.
-    ///   - enqueue: queues the unit that makes the change durable. Its argument must be called when that unit is
-    ///     committed.
+    ///   - enqueue: queues the unit that makes the change durable. `enqueue` must arrange that its argument is called
+    ///     when the unit is committed.
     func control(
         committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64
     ) -> CommitTicket {
@@ -104,17 +104,16 @@ extension Database {
         /// A purge: the new epoch begins empty. Entries in memory are dropped, and the journal's operations are no
         /// longer valid.
         case void
-        /// The new epoch has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's
-        /// operations are valid if their epoch is at least `journalFrom`. For files that were rebuilt next to those in
-        /// use.
+        /// The new epoch has a copy of LevelDB's entries, for example after a salvage. Clean and dirty entries in
+        /// memory stay. Operations in the journal are valid if their epoch is at least `journalFrom`.
         case heir(journalFrom: UInt64)
     }
 
-    /// Makes another epoch the current one. Waits until that is durable, or was undone. Called with `openLock` held.
+    /// Makes another epoch the current one. Waits until the change is durable or undone. Called with `openLock` held.
     ///
     /// - Parameters:
     ///   - store: the new store. If the call throws, the store is not in use, and is closed and removed later.
-    ///   - rules: the policy, and the time up to which entries that follow the policy have expired.
+    ///   - rules: the policy; and a time: entries stored up to then have expired if they follow the policy.
     ///   - ending: why the old store is no longer used, which determines the error for its readers.
     ///   - applying: called with all shard locks held, once the new store is the applied one. With
     ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.
@@ -167,8 +166,8 @@ extension Database {
 
     // MARK: Operations of the journal while the epoch was unknown
 
-    /// Applies to memory the operations in ``unresolved`` that are valid in the current epoch. Called with all shard
-    /// locks held, after the epoch became known.
+    /// Applies the valid operations in ``unresolved`` to memory, and drops the others. Called with all shard locks
+    /// held, after the epoch became known.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
@@ -207,7 +206,7 @@ extension Database {
         -> UInt64
     {
         shards.withAllLocked {
-            // If the operations were resolved or purged in the meantime, memory has them, or they are no longer needed.
+            // Operations that were resolved in the meantime are in memory; purged ones are no longer needed.
             guard !unresolved.isEmpty else { return 0 }
             return pipeline.enqueue(.os) { batch, unit in
                 batch.select(database: name, number: number, epoch: epoch)

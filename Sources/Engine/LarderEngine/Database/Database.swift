@@ -116,8 +116,8 @@ extension Database {
         applied = durable
     }
 
-    /// Whether memory has everything that LevelDB does not have. False if entries were dropped by a change of the whole
-    /// database that is not durable yet. Called with all shard locks held.
+    /// Whether memory has everything that LevelDB does not have. False while a change of the whole database has dropped
+    /// entries, but is not durable yet. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if applied.isShut { return true }
         return isWithheld || applied.store === durable.store

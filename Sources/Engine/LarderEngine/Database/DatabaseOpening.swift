@@ -88,7 +88,7 @@ struct DatabaseOpening {
     }
 
     /// Retries a pending rollback of a failed commit, and returns whether the database is open afterwards. Until the
-    /// rollback is done, a database that has writes of the commit counts as failed, although its files are open. Called
+    /// rollback is done, a database with writes of this commit counts as failed, although its files are open. Called
     /// before ``openCurrentEpoch()``.
     /// - Throws: if the commit cannot be rolled back yet.
     func retryRollbackAndCheckOpen(_ operation: String) throws(LarderError) -> Bool {
@@ -144,7 +144,7 @@ struct DatabaseOpening {
         return pointer
     }
 
-    /// An upper bound of the engine's time that a crash may lose, in milliseconds.
+    /// The maximum amount of engine time that a crash can lose, in milliseconds.
     private static let momentMilliseconds: Int64 = 60_000
 
     /// Writes the correction to POINTER, so that the next start does not correct the date again, to a later time.

@@ -74,8 +74,8 @@ struct DatabaseShards: ~Copyable {
         }
     }
 
-    /// In a loop over entries, prefetches into the CPU's caches the memory of the entries 8 and 16 positions ahead. Needs
-    /// the locks of their shards.
+    /// Prefetches the entries 8 and 16 positions ahead into the CPU's caches, in a loop over entries. Needs the locks
+    /// of their shards.
     /// - Parameters:
     ///   - count: the number of entries.
     ///   - hash: returns the hash of the key at a position.

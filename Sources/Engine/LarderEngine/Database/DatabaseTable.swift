@@ -2,8 +2,7 @@ import LarderPlatform
 
 /// The databases of a larder by name.
 ///
-/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. No thread takes `lock` while it holds a shard's
-/// lock. So shards may be locked while `lock` is held.
+/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. Lock order: `lock`, then the locks of shards.
 final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
@@ -16,7 +15,8 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
 
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
 
-    /// Runs `body` on all databases in the order in which their locks must be taken. None can be added during the call.
+    /// Runs `body` on all databases in the order in which their locks must be taken. No database can be added during
+    /// the call.
     func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
         lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
     }
@@ -26,7 +26,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     /// - Returns: nil if the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         var dropped: [Database] = []
-        // Release the dropped databases outside the lock: these may be the last references to them.
+        // Release the dropped databases outside the lock, because this may deallocate them.
         defer { withExtendedLifetime(dropped) {} }
         return lock.withLock {
             if isClosed { return nil }
@@ -39,7 +39,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
         }
     }
 
-    /// Drops the databases without files that are not referenced elsewhere; a later use of such a name gets a new
+    /// Drops databases that have no files and are not referenced elsewhere. A later use of such a name creates a new
     /// object. So naming a million absent databases does not fill the memory.
     private func prune() -> [Database] {
         var unused: [String] = []
@@ -63,7 +63,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
 
     /// Releases all databases, which refer to the table.
     func removeAll() {
-        // Release the databases outside the lock: these may be the last references to them.
+        // Release the databases outside the lock, because this may deallocate them.
         let all = lock.withLock {
             defer { byName = [:] }
             return byName

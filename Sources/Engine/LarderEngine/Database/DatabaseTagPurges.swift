@@ -55,7 +55,7 @@ struct DatabaseTagPurges {
         return try facts.shards.withAllLocked { () throws(LarderError) in
             let store = try facts.writableStore(facts.applied.presence, "purge")
             return database.shards.withAllLocked {
-                // Higher than the sequences of all entries in this database, because its shards are locked.
+                // Higher than all sequences of this database's entries, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1
                 let previous = database.applied.rules.purges ?? TagPurges()
                 let purges = previous.adding(tags, sequence, softAt: softAt)

@@ -96,8 +96,8 @@ package struct Ledger: Sendable {
 
     /// Applies facts to memory, and adds them to a commit unit that also makes a change of another database durable.
     /// Called with all shard locks of both databases held; those of the ledger are taken first.
-    /// - Parameter enqueue: queues a commit unit with the operations that its argument adds, and returns the unit's
-    ///   sequence.
+    /// - Parameter enqueue: queues a commit unit, calls its argument to add the operations to the unit, and returns the
+    ///   unit's sequence.
     func apply(
         _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
     ) -> UInt64 {

@@ -98,7 +98,7 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Counters
 
-    /// The sequence of the last commit unit in the journal, or of the last one before its first segment.
+    /// The sequence of the last commit unit in the journal; if it is empty, of the last unit before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
     /// The maximum number of bytes that a segment adds to the counted size in ``byteCounts``. So one long frame counts
@@ -241,9 +241,9 @@ final class Journal: @unchecked Sendable {
     }
 
     /// Ends the active segment if it has frames, so that the next append begins a new one. Syncs nothing.
-    /// - Returns: the number of the last complete segment: every earlier append is in this segment or in one before it.
-    ///   nil if there is none. If nothing was appended since the last call, the result is that of the last call, unless
-    ///   that segment was removed.
+    /// - Returns: the number of the last complete segment; nil if there is none. All earlier appends are in this
+    ///   segment or in earlier ones. If nothing was appended since the last call, and the segment still exists, the
+    ///   result is the same.
     func rotate() -> UInt64? {
         lock.withLock {
             if let active, active.hasFrames { self.active = nil }
@@ -271,8 +271,8 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // The last sequence of a frame. `lastSequence` may differ: before the first append, it is the
-                    // number after which this process begins.
+                    // The last sequence of a frame. Before the first append, `lastSequence` can be higher: this process
+                    // then begins after `lastSequence`.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
@@ -332,8 +332,8 @@ final class Journal: @unchecked Sendable {
     ///
     /// Removes the oldest segment first and syncs the directory after each removal. So a machine failure never restores
     /// a segment without the ones that follow it. Stops at the first error; a later call removes the remaining ones.
-    /// - Parameter condition: called while no other thread reads segments. None can begin to read them before the
-    ///   removal ends.
+    /// - Parameter condition: called while no other thread reads segments. No thread can begin to read segments until
+    ///   the removal ends.
     /// - Returns: false, without removing any segment, if the condition returns false.
     @discardableResult
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {

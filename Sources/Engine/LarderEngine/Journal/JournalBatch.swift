@@ -21,8 +21,8 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation of the batch stores a record.
     private(set) var removesOnly = true
-    /// The writers' notes, such as changes to report. The commit pipeline passes them to its owner when the batch is
-    /// committed.
+    /// The writers' notes, such as changes to report. When the batch is committed, the commit pipeline passes the notes
+    /// to the pipeline's owner.
     var notes: (any CommitNotes)?
     /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?

@@ -50,8 +50,8 @@ enum JournalFormat {
     }
 
     /// Returns the checksum of a frame. It covers the segment's number, the frame's offset in the segment, and the
-    /// bytes after the checksum. So a frame is valid only where it was written: a reader never takes a value for a
-    /// frame, even if the value has the bytes of one.
+    /// bytes after the checksum. So a frame is valid only where it was written: a reader never mistakes a value for a
+    /// frame, even if the value contains the bytes of a frame.
     static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
         let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
         return CRC32C.extend(place, checked)
@@ -159,8 +159,8 @@ struct JournalFrameHeader: Equatable {
     }
 
     /// Completes the frame in `frame`, whose payload follows the space for the header.
-    /// - Parameter staged: the end of the payload, if it is in a file already. Then `frame` contains only the bytes
-    ///   before it.
+    /// - Parameter staged: the last part of the payload, if that part is already in a file. Then `frame` contains only
+    ///   the bytes before that part.
     func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)

@@ -4,7 +4,7 @@ import LarderPlatform
 /// the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without this file.
 ///
 /// A mark never records more than the journal contains: it is written after the fsync that it records. Marks are not
-/// synced: if a machine failure loses one, an earlier mark is valid, which records less. The exception is a removal of
+/// synced: if a machine failure loses a mark, an earlier mark is valid and records less. The exception is a removal of
 /// segments. It is recorded before it happens, at both offsets and with an fsync: otherwise the segments would seem
 /// lost.
 ///
@@ -101,7 +101,7 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 
     /// Records that everything up to a sequence will be removed from the journal. Returns when the new mark is on the
-    /// disk. If it cannot be written, returns when the file with the earlier marks is removed from the disk.
+    /// disk. If the new mark cannot be written, removes the file durably, because earlier marks must not stay valid.
     func noteRemoved(_ sequence: UInt64) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard isKnown, sequence > mark.removed else { return }
@@ -111,8 +111,8 @@ final class JournalMarkFile: @unchecked Sendable {
                 try writeBoth()
                 try files.sync(file, path: path)
             } catch {
-                // An earlier mark may be on the disk, even if the file could not be opened. With this mark, the removed
-                // segments would seem lost, so remove the file.
+                // Remove the file. An earlier mark may be on the disk, even if the file could not be opened. With the
+                // earlier mark, the removed segments would seem lost.
                 mark.removed = before
                 try drop()
                 mark.removed = sequence

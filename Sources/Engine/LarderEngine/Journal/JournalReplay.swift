@@ -92,7 +92,7 @@ struct JournalReplay {
     }
 
     private mutating func dropStillborn() throws(FileError) {
-        // Stop at a segment that this process has created, whose `byteCount` is set: it has a header.
+        // Stop at a segment that this process has created: it has a header, and its `byteCount` is set.
         while let last = items.last, last.segment.byteCount == nil, let reader = last.reader,
             case .failure = last.header
         {

@@ -163,7 +163,7 @@ final class ReleaseQueue: Sendable {
 
     /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers.
     /// While one thread releases attachments, it also releases those that are added. Calls by other threads or by a
-    /// deinitializer then return at once.
+    /// deinitializer then return immediately.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

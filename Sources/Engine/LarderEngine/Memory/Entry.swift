@@ -8,12 +8,13 @@ struct EntryHead {
         /// Clean: LevelDB has the entry too. It is in the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have the entry yet.
-        /// - `active`: waits for the running checkpoint, or for the next if the entry became dirty after its start.
+        /// - `active`: waits for the running checkpoint, or for the next one if the entry became dirty after the
+        ///   freeze.
         /// - `written`: the running checkpoint has passed it to LevelDB, but has not finished.
         case active, written
     }
 
-    /// The bit that marks the version of an entry that was read from LevelDB, not written by a commit unit.
+    /// The bit that is set in the version of an entry that was read from LevelDB, and not in that of a written entry.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
@@ -109,8 +110,7 @@ struct EntryPointer: Equatable {
         return entry
     }
 
-    /// Frees the memory, or lets the last ``unpin()`` free it if the entry is pinned. The attachment must be detached
-    /// first.
+    /// Frees the memory. If the entry is pinned, the last ``unpin()`` frees it. The attachment must be detached first.
     func free() {
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true

@@ -3,8 +3,8 @@
 ///
 /// New entries enter a small queue. An entry that is read while it is in this queue moves to the main queue. The others
 /// are evicted, but their hashes are remembered for a while: if such an entry is stored or read again, it enters the
-/// main queue at once. So a scan of many entries passes only through the small queue, and does not evict entries of the
-/// main queue. A hit only increments a counter, and moves no entry.
+/// main queue directly. So a scan of many entries passes only through the small queue, and does not evict entries of
+/// the main queue. A hit only increments a counter, and moves no entry.
 extension EntryTable {
     /// The divisor for the small queue's share of the clean bytes: one tenth.
     private static let smallShare = 10

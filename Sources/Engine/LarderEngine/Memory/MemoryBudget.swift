@@ -109,8 +109,8 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether there are so many dirty bytes that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Returns whether there are so many dirty bytes, not counting `bytes` of them, that writers should wait for the
-    /// checkpoint.
+    /// Returns whether writers should wait for the checkpoint, because there are too many dirty bytes. Excludes `bytes`
+    /// of the dirty bytes.
     func mustBlockWriters(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
     /// Measures the exact size of all entries. Takes the locks of all shards one after another.

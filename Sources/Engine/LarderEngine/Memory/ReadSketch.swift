@@ -12,10 +12,10 @@ struct ReadSketch {
     private var words: ContiguousArray<UInt64> = []
     private var additions = 0
 
-    /// The maximum size of one sketch: 128 KiB, 256 Ki counters; 2 MiB for a database.
+    /// The maximum size of one sketch in words: 128 KiB, 256 Ki counters. A database's sketches take at most 2 MiB.
     static let wordsMax = 16_384
-    /// The number of reads per word after which the counters are halved. Measurements show that with more reads, so
-    /// many keys share a counter that its value is meaningless.
+    /// The number of reads per word after which the counters are halved. After more reads, too many keys share each
+    /// counter, and the counts are meaningless according to measurements.
     private static let additionsPerWord = 4
     private static let wordsMin = 1024
     static let countMax = 15
@@ -60,7 +60,7 @@ struct ReadSketch {
     }
 
     /// Halves all counters. Also doubles a sketch that has not reached its maximum size, by appending a copy of it. The
-    /// counts stay valid: counter indices get one more bit, and both values of this bit lead to the old count.
+    /// counts stay valid: each counter index gets one more bit, and both values of this bit select the old count.
     private mutating func age() {
         for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
         additions /= 2

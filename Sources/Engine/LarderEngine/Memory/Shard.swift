@@ -15,7 +15,7 @@ package final class Shard: @unchecked Sendable {
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until a lease is granted.
     @exclusivity(unchecked) var leases: LeaseTable?
-    /// The size of the table as last reported to the budget: see ``EntryTable/budgetedByteCount``.
+    /// The size of the table that was last reported to the budget: see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
@@ -199,7 +199,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Marks an expired entry that a read has found, and counts it once. Drops its attachment. The entry stays in
-    /// memory until it is removed from LevelDB or evicted. Its queue evicts it next.
+    /// memory until it is removed from LevelDB or evicted. The queue evicts this entry next.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
@@ -246,7 +246,7 @@ package final class Shard: @unchecked Sendable {
         if budget.isOn { table.keep(key, hash: hash, nil) }
     }
 
-    /// Reports a change of the table's size to the budget if it is large enough, and evicts any excess.
+    /// Reports a change of the table's size to the budget if the change is large enough, and evicts any excess.
     func makeRoom() {
         let change = table.budgetedByteCount - publishedBytes
         guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
@@ -256,13 +256,13 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Reports any change of the table's size to the budget, and evicts any excess. Called after entries have become
-    /// clean, and after attachments were added, which may be large.
+    /// clean, and after attachments were added, because attachments may be large.
     func makeRoomNow() {
         publish()
         budget.makeRoom(self)
     }
 
-    /// Reports the change of the table's size since the last report to the budget.
+    /// Reports to the budget how much the table's size has changed since the last report.
     func publish() {
         let dirty = table.dirtyByteCount
         let bytes = table.budgetedByteCount

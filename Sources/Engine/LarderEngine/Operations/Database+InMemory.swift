@@ -2,22 +2,22 @@
 extension Database {
     /// The result of a lookup in memory.
     enum Looked {
-        /// Memory cannot tell whether there is an entry: LevelDB must be read.
+        /// It is unknown whether there is an entry: LevelDB must be read.
         case unknown
         /// The files are not open.
         case unavailable
         case unreadable(RecordHeader.Defect)
         /// There is no fresh entry.
         case absent
-        /// The caller that uses the entry must call ``use(_:_:_:)``.
+        /// If the caller uses the entry, it must call ``use(_:_:_:)``.
         case fresh(RecordHeader, record: UnsafeRawBufferPointer, EntryPointer)
     }
 
     /// Looks up a key, and counts a miss. Called with the lock of its shard held.
     ///
-    /// With `memoryOnly`, if the shard does not know the key, also asks LevelDB without using the disk. LevelDB can
-    /// exclude most keys that were never stored. Their absence is recorded in the shard, which may evict entries that
-    /// were found earlier.
+    /// If the shard does not know the key and `memoryOnly` is true, asks LevelDB without using the disk. For most keys
+    /// that were never stored, LevelDB is certain that it has no record. The shard then records the absence. This may
+    /// evict entries that were found earlier.
     @inline(__always)
     func look(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ access: Access,
@@ -75,7 +75,7 @@ extension Database {
     ///   - usesAttachment: whether `body` uses the attachment of the entry, and is not called if there is none.
     ///   - ticket: raised to cover the commits that the reply has to wait for, if `body` returns true.
     ///   - body: called at most once, with a shard's lock held: copy the data that you need, and do not call the
-    ///     engine. Returns whether it used the entry, which then counts as a hit.
+    ///     engine. Returns whether it used the entry. A used entry counts as a hit.
     /// - Returns: whether `body` was called and returned true. If not, nothing was done.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, usesAttachment: Bool = false, ticket: inout CommitTicket,
@@ -99,23 +99,23 @@ extension Database {
         }
     }
 
-    /// Whether LevelDB can exclude, without using the disk, that it contains a key. For keys that the shard does not
-    /// know. Called with the shard's lock held, so that the key cannot be stored and evicted in the meantime.
+    /// Whether LevelDB certainly has no record of a key. False if that cannot be determined without using the disk. For
+    /// keys that the shard does not know. Called with the shard's lock held.
     @inline(never)
     func isAbsentInLevelDB(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         guard case .open(let store) = applied.presence else { return false }
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys in order, or stores a payload for each, without using the disk. Stops at the
-    /// first key that needs the disk, has a long value, or cannot be stored.
+    /// Reads the fresh entries of several keys in order, or stores a payload for each key, without using the disk.
+    /// Stops at the first key that needs the disk, has a long value, or cannot be stored.
     ///
-    /// First prefetches the memory of all keys: the processor then loads it while it waits for that of the first one.
+    /// First prefetches the memory of all keys, so that the CPU loads the entries concurrently.
     /// - Parameters:
     ///   - payloads: the payloads to store, one for each key; nil to read.
     ///   - rule: the deadline rule of the stored entries.
-    ///   - body: called for each key in turn, with its index, the ticket that its reply has to wait for, and the payload
-    ///     that was read; nil if there is none. May be called with a shard's lock held. Returns whether to continue.
+    ///   - body: called for each key in turn, with the key's index, the ticket that the reply has to wait for, and the
+    ///     payload, if any. May be called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
     package func run(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,

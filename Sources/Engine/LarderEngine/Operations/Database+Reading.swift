@@ -28,7 +28,7 @@ extension Database {
     /// Reads the fresh entry of a key. Creates no ``Key`` or ``Record``.
     /// - Parameters:
     ///   - now: the time of the read; nil for the engine's present time.
-    ///   - access: whether the read may use the disk. No shard's lock is held meanwhile.
+    ///   - access: whether the read may use the disk. No shard's lock is held while the disk is read.
     ///   - bytesMax: without access to the disk, an entry whose record has this many bytes or more is not read, because
     ///     copying it would take an event loop too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
@@ -173,8 +173,8 @@ extension Database {
         return isFresh ? .hit : .miss
     }
 
-    /// The sequence number of the commit unit that wrote an entry, or 0 if the entry is committed. A failed unit counts
-    /// as undecided until it is rolled back, which removes its entries. Called with the lock of the entry's shard held.
+    /// The sequence number of the commit unit that wrote an entry, or 0 if the entry is committed. Also not 0 after a
+    /// failed commit, until the rollback removes the entry. Called with the lock of the entry's shard held.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }

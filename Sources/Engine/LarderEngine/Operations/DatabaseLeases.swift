@@ -79,8 +79,8 @@ extension Database: LeaseOwner {
 
     func holderEnded(_ token: UInt64, _ key: Key) { leases.withLeases(key) { $0?.holderEnded(token, key) } }
 
-    /// Answers a caller that fetches a value from its origin if there is no fresh one. The answer is a fresh or stale
-    /// value, a lease, or the information that another caller has the lease.
+    /// Answers a caller that requests a value: with a fresh or stale value, with a lease to fetch the value from its
+    /// origin, or with the information that another caller has the lease.
     ///
     /// Only one caller at a time gets the lease of a key. Shortly before an entry expires, one caller gets the lease
     /// early, while the others are served. Only this function grants leases.

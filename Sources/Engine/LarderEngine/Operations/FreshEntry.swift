@@ -36,8 +36,8 @@ package struct FreshEntry {
 /// damaged. The attachment of an expired entry is not returned. All attachments together, including those of entries
 /// that cannot be evicted, take at most half of the memory budget.
 ///
-/// The next ``releaseDetached()`` releases the dropped attachments. They are not released at once, because locks are
-/// held when they are dropped.
+/// The next ``releaseDetached()`` releases the dropped attachments. They are not released immediately, because locks
+/// are held when they are dropped.
 extension Attachment {
     /// Attaches the object to the entry of a key, replacing any earlier attachment. Does nothing if the entry has
     /// changed or left memory, or the attachment is too large.

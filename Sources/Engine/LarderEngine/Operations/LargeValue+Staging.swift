@@ -33,7 +33,7 @@ extension Database {
     package func waitForRoom(for write: PendingWrite) -> Bool {
         guard checkpointer.isFull(for: write) else { return false }
         pipeline.drain()
-        // A checkpoint that begins now includes every earlier long value. The caller checks whether this one failed.
+        // A checkpoint that begins now includes every earlier long value. The caller checks for its failure.
         _ = checkpointer.assist(for: write)
         return true
     }

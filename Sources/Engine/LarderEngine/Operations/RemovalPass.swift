@@ -1,13 +1,13 @@
 /// The entries that a purge removes.
 package enum PurgeSelection: Sendable {
-    /// All entries, at once and whatever their number.
+    /// All entries, in one step, however many there are.
     /// - Parameter counting: whether the report has the number of entries, which requires reading all of them.
     case all(counting: Bool)
     /// The entries whose keys have the prefix, even unreadable ones, in commit units of at most 512. All entries stored
     /// before the call are removed, and stay so after a machine failure. Entries stored during the call are kept.
     case prefix([UInt8])
-    /// The entries with one of these tags, at once and durably, at the cost of an fsync. A value that is being fetched
-    /// under an earlier lease is not stored if it has one of the tags.
+    /// The entries with one of these tags, in one step and durably, at the cost of an fsync. A value that is being
+    /// fetched under an earlier lease is not stored if it has one of the tags.
     /// - Parameter soft: whether the entries become stale for their grace, instead of being removed.
     case tags([[UInt8]], soft: Bool)
     /// The entries that have expired, in commit units of at most 512. Reads all entries, and frees the space.
@@ -15,8 +15,8 @@ package enum PurgeSelection: Sendable {
     ///   thread compacts the files of all databases, and their checkpoints come first. If false, LevelDB compacts the
     ///   files in the background.
     case expired(merges: Bool)
-    /// The entries not changed after a version, because another larder has purged them. Reads all entries. Exception:
-    /// with tags and an empty prefix, a database without followers makes an ordinary purge of the tags.
+    /// The entries that were last changed at or before a version: another larder has purged them. Reads all entries.
+    /// Exception: with tags and an empty prefix, a database without followers purges the tags as usual.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.
@@ -26,7 +26,7 @@ package enum PurgeSelection: Sendable {
 extension Database {
     /// Removes entries. May block.
     /// - Returns: what was removed; without the number of entries if they were not counted.
-    /// - Throws: `invalidArgument` for an invalid tag. After an error of a purge of all entries or of tags, nothing has
+    /// - Throws: `invalidArgument` for an invalid tag. If a purge of all entries or of tags throws, nothing has
     ///   changed.
     @discardableResult
     package func purge(_ selection: PurgeSelection = .all(counting: true)) throws(LarderError) -> PurgeReport {
@@ -100,8 +100,8 @@ struct RemovalPass {
     }
 
     /// Ensures that purged entries do not return after a machine failure, at any durability. Needed even if the purge
-    /// removed nothing: an earlier removal, such as that of a purge whose reply was lost, is perhaps not synced yet.
-    /// Calls no fsync if the journal is already synced.
+    /// removed nothing: an earlier purge, whose reply was lost, may have removed the entries without a sync. Calls no
+    /// fsync if the journal is already synced.
     private static func sync(_ database: Database) throws(LarderError) {
         if database.context.options.durability != .always { try database.pipeline.sync() }
     }
@@ -129,7 +129,7 @@ struct RemovalPass {
         return report
     }
 
-    /// Removes the entries not changed after a version, because another larder has purged them.
+    /// Removes the entries that were last changed at or before a version, because another larder has purged them.
     /// - Parameter tags: only entries with one of these tags; nil for all entries.
     static func purge(
         upTo version: ChangeVersion, prefix: [UInt8], tags: Set<[UInt8]>?, of database: Database
@@ -173,7 +173,7 @@ struct RemovalPass {
         }
     }
 
-    /// - Parameter remove: removes an entry if it still matches, and returns whether it did.
+    /// - Parameter remove: removes an entry if it still matches, and returns whether the entry was removed.
     private func removeEach(
         _ matches: (RecordHeader?) -> Bool, remove: (Update, Int, Candidate) -> Bool
     ) throws(LarderError) -> PurgeReport {

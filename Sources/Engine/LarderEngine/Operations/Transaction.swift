@@ -110,7 +110,7 @@ package struct TransactionUpdate {
 package enum TransactionEnd {
     /// The changes of the body are applied, as one commit unit.
     case applied(CommitTicket)
-    /// The body decided to change nothing.
+    /// The body returned false, so nothing was changed.
     case dropped
     /// The disk was needed but not allowed; the body was not called.
     case cold

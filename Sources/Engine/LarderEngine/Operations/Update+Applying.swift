@@ -111,7 +111,7 @@ extension Update {
 
 extension Database {
     /// Stores records, and removes the keys that have none, in one commit unit. Called with all shard locks held.
-    /// - Parameter enqueue: queues a commit unit whose batch the given closure fills, and returns the unit's sequence.
+    /// - Parameter enqueue: queues a commit unit, lets its argument fill the batch, and returns the unit's sequence.
     func apply(
         _ records: [(key: Key, record: Record?)], to store: EpochStore,
         enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64

@@ -225,7 +225,7 @@ extension Update {
         return database.context.changeLog.isFollowed(database)
     }
 
-    /// Reports a removal of the key at `index`, which has no entry, to followers. Changes nothing else.
+    /// Reports to followers that the key at `index`, which has no entry, is removed. Changes nothing else.
     func removeAbsent(_ index: Int) {
         var note = changeNote(index)
         note.isUnseen = true
@@ -236,7 +236,7 @@ extension Update {
 
     /// Whether a lease of the key at `index` is valid. If so, the next change of the key by this update completes the
     /// lease.
-    /// - Parameter tags: the tags of the value. If one was purged since the lease was granted, the value may be
+    /// - Parameter tags: the tags of the value. If a tag was purged since the lease was granted, the value may be
     ///   outdated.
     package func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
@@ -312,7 +312,7 @@ extension Update {
         defer {
             self.positions = allPositions
             undo = nil
-            // Only the command that found a lease valid may complete it by a change. Reset that for the next command.
+            // Only the command that found a lease valid may complete it by a change. The next command must check again.
             for position in positions { slots[position].pointee.lease = .outdated }
         }
         var update = self

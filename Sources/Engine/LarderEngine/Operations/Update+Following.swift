@@ -12,7 +12,7 @@ package enum FollowedChange: String, Sendable {
 
 /// Applies changes from other larders. Of two changes of a key, the one with the later ``ChangeVersion`` wins. The
 /// present state has the version of the key's last change, if the change log still contains it. Otherwise its version
-/// is the storage time of the entry. That is later than the last purge, because the purge did not remove the entry.
+/// is the storage time of the entry, which is later than the last purge: a purge removes older entries.
 ///
 /// If two versions are equal, a removal wins over an entry, and the greater of two entries wins. This rule makes both
 /// larders keep the same state.

@@ -33,7 +33,7 @@ extension Update {
     func unlock() {
         if hasRecordedAbsences {
             hasRecordedAbsences = false
-            // This may evict entries, so it follows their last use.
+            // This may evict entries, so do it after the last use of the entries.
             withDatabase { $0.shards.forEach(in: locked) { $0.makeRoom() } }
         }
         withDatabase { $0.shards.unlock(locked) }
@@ -215,7 +215,7 @@ extension Update {
         }
     }
 
-    /// Returns what is stored under a key with an unreadable header. Throws an error unless the command accepts that.
+    /// Returns what is stored under a key with an unreadable header. Throws unless the command accepts such headers.
     private func unreadable(_ defect: RecordHeader.Defect, _ key: Key) throws(LarderError) -> Stored {
         if loading == .anyHeaders { return .unreadable }
         throw Database.defect(defect, database: database.name, key: key)

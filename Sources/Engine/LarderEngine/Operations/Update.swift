@@ -156,7 +156,7 @@ package final class Update: @unchecked Sendable {
 }
 
 extension Update {
-    /// This update as the only one of a run of ``Executor``.
+    /// A collection of only this update, for a run of ``Executor``.
     @inline(__always)
     var alone: CollectionOfOne<Unmanaged<Update>> { CollectionOfOne(.passUnretained(self)) }
 
@@ -190,8 +190,8 @@ extension Update {
         for index in slots.indices { slots[index].pointee.shard = database.shards.unmanaged(slots[index].pointee.hash) }
     }
 
-    /// Begins an attempt, in which no entries are known yet. Called with the shard locks of the keys held.
-    /// - Parameter isFirst: whether there was no earlier attempt, whose entries must be forgotten.
+    /// Begins an attempt: forgets the entries of an earlier attempt. Called with the shard locks of the keys held.
+    /// - Parameter isFirst: whether there was no earlier attempt.
     func begin(isFirst: Bool = true) {
         (rules, generation) = withDatabase { ($0.applied.rules, $0.applied.generation) }
         guard !isFirst else { return }
@@ -420,8 +420,8 @@ extension Update {
     }
 
     /// The entry at `index` whose deadline rule, grace and tags a new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the new value was fetched with a lease. If so, the entry may be stale. Its
-    ///   lifetime then starts again with its previous length, because its expiry caused the fetch.
+    /// - Parameter isRefresh: whether the new value was fetched with a lease. If so, the entry may be stale, because
+    ///   its expiry caused the fetch. The lifetime of the entry then starts again with its previous length.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         isRefresh ? freshOrStale(index).map { $0.with(rule: renewed($0.header)) } : current(index)
     }
@@ -485,8 +485,8 @@ extension Update {
     /// The updates that are not in use, kept for reuse.
     private static let idle = Mutex<[Update]>([])
 
-    /// Orders the uses of an update for the thread sanitizer, which does not see how `Mutex` locks. Used only while `idle`
-    /// is locked.
+    /// Orders the uses of an update for the thread sanitizer, which does not see how `Mutex` locks. Used only while
+    /// `idle` is locked.
     private static let order = Atomic<Int>(0)
 
     /// Returns an empty update. The caller must call ``giveBack()`` after using it.

@@ -158,7 +158,7 @@ struct CountedEnds {
     private let nearestMax: Int
     /// The nearest deadlines. Sorted by ``complete()``.
     private var nearest: [Int64] = []
-    /// The number of entries whose deadline is not in ``nearest``, or that have none.
+    /// The number of entries with a deadline that is not in ``nearest``, or without a deadline.
     private var later = 0
     /// The earliest deadline that is not in ``nearest``. From this time on the count is unknown.
     private(set) var knownUntil = Int64.max

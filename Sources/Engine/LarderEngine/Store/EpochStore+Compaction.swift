@@ -29,9 +29,9 @@ extension EpochStore {
 
     /// Merges the tables of a range, a few adjacent tables at a time.
     ///
-    /// If LevelDB merges a range at once, it takes adjacent small tables of a level together, up to the size of one
+    /// If LevelDB merges a range in one step, it takes adjacent small tables of a level together, up to the size of one
     /// table. Tables with only removals are small, but they may overlap many tables of the next level. LevelDB would
-    /// merge all of these at once, and temporarily store them twice.
+    /// merge all these tables in one step, and temporarily store them twice.
     func compact(from: [UInt8], to: [UInt8]) throws(LarderError) {
         var start = from
         for cut in tables.cuts(from: from, to: to, every: Self.sliceBytes) + [to] {
@@ -59,9 +59,9 @@ extension EpochStore {
         try write(batch, sync: false, changesEntries: false)
     }
 
-    /// The minimum size in bytes of a long record or batch in a checkpoint: 16 MiB. While LevelDB writes or merges one,
-    /// several copies of it are in memory. So before a long batch, a checkpoint waits until the previous one is in a
-    /// table. At its end, the checkpoint makes LevelDB merge the versions of each long record.
+    /// The minimum size in bytes of a long record or batch in a checkpoint: 16 MiB. While LevelDB writes or merges a
+    /// long record, several copies of it are in memory. So before a long batch, a checkpoint waits until the previous
+    /// long batch is in a table. At the end, the checkpoint makes LevelDB merge the versions of each long record.
     static let versionMergeBytesMin = 16 << 20
 
     /// Waits until LevelDB has written its memory table to a file and finished the running merge. Ignores failures: the

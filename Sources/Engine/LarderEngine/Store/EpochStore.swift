@@ -17,7 +17,7 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     let context: LarderContext
-    /// Checkpoints and the sweep hold it from reading entries until they have written the result. Locked before shard
+    /// Held by a checkpoint, the sweep or an eviction while it reads entries and writes the result. Locked before shard
     /// locks and `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
@@ -349,8 +349,8 @@ final class EpochStore: @unchecked Sendable {
         guard isMade else { return resume() }
         try requireInPlace("reopen")
         do throws(FileError) {
-            // Before closing LevelDB, check that the disk has space to open it again. That writes the content of its
-            // log to a table, and a new manifest. If it failed, the database could not be read either.
+            // Before closing LevelDB, check that the disk has space to open it again. Opening writes the content of the
+            // log to a table, and a new manifest. If opening failed, the database could not be read either.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(

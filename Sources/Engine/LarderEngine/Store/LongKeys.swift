@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The hashes of the keys whose long values were last written to a LevelDB. These values may still be in LevelDB's
-/// memory table, and looking up such a key there would copy the whole value. Thread-safe.
+/// The hashes of the keys whose long values were most recently written to a LevelDB. These values may still be in
+/// LevelDB's memory table. Looking up such a key there would copy the whole value. Thread-safe.
 final class LongKeys: Sendable {
     /// The maximum number of keys. LevelDB's memory cannot have more long values: it has two memory tables, and a table
     /// accepts no more batches once it has exceeded its size (4 MiB unless a program sets another size).

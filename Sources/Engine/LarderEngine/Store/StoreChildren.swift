@@ -1,7 +1,7 @@
 import Synchronization
 
-/// An object that owns a snapshot or a cursor of LevelDB. LevelDB must not be closed before all of them are released,
-/// so the store keeps track of these objects.
+/// An object that owns a snapshot or a cursor of LevelDB. LevelDB must not be closed before all snapshots and cursors
+/// are released, so the store keeps track of these objects.
 protocol StoreChild: AnyObject, Sendable {
     /// Releases the LevelDB object. Idempotent. Called with the store's gate held, so that LevelDB is not closed
     /// meanwhile.

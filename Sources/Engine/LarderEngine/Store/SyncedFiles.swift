@@ -224,8 +224,8 @@ enum EpochInspection {
         var ends: [(name: String, length: Int)] = []
         guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
-        // If the manifest is newer than the recorded one, another program has opened the files since. It may have
-        // synced more than SYNCED says.
+        // If the manifest is newer than the recorded one, another program has opened the files since. That program may
+        // have synced more than SYNCED records.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
@@ -298,8 +298,8 @@ extension SyncedFiles {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
-            // LevelDB removes a log after it has written its content to a table and synced the manifest with this
-            // table. So a log that no longer exists is not needed.
+            // LevelDB removes a log after it has written the log's content to a table, and synced the manifest that
+            // names the table. So a log that no longer exists is not needed.
             guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }

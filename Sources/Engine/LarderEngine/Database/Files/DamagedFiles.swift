@@ -93,7 +93,7 @@ enum DamagedFiles {
                     try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
                 } catch {
                     if error.isNoLink { return false }
-                    // LevelDB has merged the table into others and removed it, which the manifest records.
+                    // LevelDB has merged the table into others and removed it. The manifest records that.
                     guard error.number == ENOENT else { throw error }
                 }
             }

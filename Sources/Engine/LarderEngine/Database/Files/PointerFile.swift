@@ -24,8 +24,8 @@ package struct PointerFile: Hashable, Sendable {
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
-    /// Whether governed entries (those that follow the policy) may lack their key in the expiry index: at some time,
-    /// the policy was "never", or a day or longer.
+    /// Whether governed entries (those that follow the policy) may lack their key in the expiry index. True if the
+    /// policy was ever "never", or a day or longer.
     package var isUnindexed: Bool
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``. Less than ``epoch`` if the
     /// epoch has taken over the operations of an earlier epoch.
