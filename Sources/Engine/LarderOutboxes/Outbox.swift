@@ -123,8 +123,8 @@ package final class Outbox: Sendable {
         return parcels
     }
 
-    /// Removes writes from the companion database and the index after they were delivered or dropped. Keeps those whose
-    /// keys were written again. May block.
+    /// Removes writes from the companion database and the index after they were delivered or dropped. Does not remove
+    /// later writes of the same keys. May block.
     package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
         let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: .records) { update in
@@ -168,7 +168,7 @@ package enum RetryBackoff {
     package static let longest: Int64 = 30_000
 
     /// Returns the back-off in milliseconds. It doubles with each failure, up to ``longest``. A random part of at most
-    /// half of it is then subtracted, so that retries do not happen all at once.
+    /// half the back-off is then subtracted, so that retries do not coincide.
     package static func rest(after failures: Int) -> Int64 {
         let most = min(longest, shortest << Int64(min(failures, 16)))
         return Int64.random(in: (most / 2)...most)

@@ -32,8 +32,8 @@ extension EntryPolicy.Checked {
     /// Returns the rule of an entry that is stored at `now`.
     /// - Parameters:
     ///   - settings: the database's policy.
-    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock, to which absolute deadlines
-    ///     refer.
+    ///   - ahead: how far the larder's time is ahead of the system clock, in milliseconds. Absolute deadlines refer to
+    ///     the system clock.
     ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
     package func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
         switch lifetime {

@@ -10,8 +10,7 @@ struct EvictionLimit {
     let databases: [Database]
     let disk: DiskBudget
 
-    /// The effective limit: the configured one, but for the whole larder at most the last measured space on the file
-    /// system.
+    /// The effective limit. For the whole larder, it is at most the last measured space on the file system.
     var bytes: Int { database == nil ? min(asked, disk.boundBytes ?? asked) : asked }
 
     var marks: DiskThresholds {

@@ -40,8 +40,7 @@ struct EvictionRounds {
     /// The least bytes of removed entries that are worth a merge.
     private static let deadBytesMin = 1 << 20
 
-    /// A step that is not urgent evicts nothing if the evictable stores together have less than a 64th of the exceeding
-    /// bytes.
+    /// A step that is not urgent evicts nothing if the evictable stores together have less than a 64th of the excess.
     private static let helpfulPart = 64
 
     init(context: EngineContext) { self.context = context }
@@ -141,9 +140,9 @@ struct EvictionRounds {
         return candidates.last
     }
 
-    /// Merges the tables of the next part of a store's keys if removed entries take at least an eighth of the store's
-    /// bytes.
-    /// - Returns: nil, without merging, if they take less.
+    /// Merges the tables of the next part of a store's keys if removed entries take up at least an eighth of the
+    /// store's bytes.
+    /// - Returns: nil, without merging, if they take up less.
     private mutating func giveBack(_ candidate: Candidate) throws(LarderError) -> Progress? {
         let dead = candidate.store.deadBytes
         var round = rounds[ObjectIdentifier(candidate.store)] ?? Round()

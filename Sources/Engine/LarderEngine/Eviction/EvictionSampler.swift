@@ -1,7 +1,7 @@
 import LarderLevelDB
 
-/// Reads a sample of entries at random places of a larder's databases. Its result is the worth up to which entries must
-/// be evicted to free a share of the bytes.
+/// Reads a sample of entries at random places of a larder's databases. From it, computes the worth up to which entries
+/// must be evicted to free a share of the bytes.
 struct EvictionSampler {
     /// The result of a sample.
     struct Result {

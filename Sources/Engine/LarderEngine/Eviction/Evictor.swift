@@ -9,8 +9,8 @@ import Synchronization
 ///   meantime, and when it is full, writers wait. Every entry reaches LevelDB through a checkpoint, so clients cannot
 ///   exceed the limit by writing fast.
 ///
-/// The order of eviction: files of purged databases; then space of removed entries that LevelDB can free; then expired
-/// entries and those of least worth (``EvictionEstimate``).
+/// The order of eviction: files of purged databases; then the space of removed entries, as far as LevelDB can free it;
+/// then expired entries and those of least worth (``EvictionEstimate``).
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards `rounds`; the rest is constant and thread-safe itself. Lock order:
 /// the checkpointer's turn, `lock`, a store's `indexLock`.
@@ -31,11 +31,11 @@ final class Evictor: @unchecked Sendable {
     /// The interval between measurements while nothing wakes the thread, in milliseconds.
     private static let idleMilliseconds: Int64 = 10_000
     private static let pauseMilliseconds: Int64 = 1
-    /// The maximum number of eviction steps, each for one key range, that run for a caller that waits for space.
+    /// The maximum number of eviction steps (of one key range each) for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The least size of the tables to remove, so that LevelDB has space for merges afterwards; but at most a quarter
-    /// of the larder. Without merges, level 0 grows. Its tables can seldom be removed, because they overlap other
-    /// tables.
+    /// The minimum size of the tables to remove, so that LevelDB has space for merges afterwards. In a small larder,
+    /// the minimum is a quarter of the larder. Without merges, level 0 grows. Its tables can seldom be removed, because
+    /// they overlap other tables.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -49,7 +49,7 @@ final class Evictor: @unchecked Sendable {
         _ = disk.measure()
     }
 
-    /// - Parameter onDemand: whether to start the thread only once there is a limit. Until then,
+    /// - Parameter onDemand: whether the thread starts only when there is a limit. Until then,
     ///   ``measureWithoutThread()`` measures.
     func start(onDemand: Bool) {
         noteLimits()
@@ -58,8 +58,8 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Replaces the thread while there is no limit: measures if the last measurement is ten seconds old, or after
-    /// ``wake()``. Wakes the thread if there is a limit now. Called repeatedly.
+    /// Does the thread's work while there is no limit: measures if the last measurement is ten seconds old, or after
+    /// ``wake()``. If there is a limit now, wakes the thread. Called repeatedly.
     func measureWithoutThread() {
         guard loop.isAsleep else { return }
         guard limits.isEmpty else { return loop.wake() }
@@ -190,8 +190,8 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Removes tables until enough space is free, or a removal frees none. Tries several times, because LevelDB may use
-    /// all of the freed space for merges when it is opened again.
+    /// Removes tables until enough space is free, or a removal frees no space. Tries several times, because LevelDB may
+    /// use all of the freed space for merges when it is opened again.
     /// - Returns: whether any table was removed.
     private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
         var free = free
@@ -270,8 +270,8 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Waits for LevelDB's due merges before a checkpoint writes more. Otherwise they would run together with the
-    /// merges of the new entries, and need twice the space.
+    /// Waits for LevelDB's due merges before a checkpoint writes more. Otherwise the due merges and those of the new
+    /// entries would run together, and need twice the space.
     private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
         var least = Int.max
         var vain = 0

@@ -24,7 +24,7 @@ struct TableRemoval {
     /// The maximum number of attempts, in case LevelDB merges the chosen tables before they can be removed.
     private static let attemptsMax = 4
 
-    /// - Returns: what was removed. `seenBytes` is the size of the removed table files.
+    /// - Returns: the removed entries. `seenBytes` is the size of the removed table files.
     func run(now: Int64) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }

@@ -1,5 +1,5 @@
-/// The feed of a database: its changes, as followers read them. The ``ChangeLog`` has the latest changes; for followers
-/// that need more, the feed returns all entries.
+/// The feed of a database, from which followers read its changes. The ``ChangeLog`` has the latest changes. To
+/// followers that need earlier changes, the feed returns all entries.
 ///
 /// The larder keeps no state for a follower: a position may be used on any connection and any number of times.
 package struct DatabaseFeed {
@@ -16,15 +16,15 @@ package struct DatabaseFeed {
         if database.isDeleted { throw database.deletedError("follow") }
         let begin = FeedStep(position: position, state: .current, time: database.now())
         var reader = FeedReader(database: database, options: options, step: begin)
-        // Wait for the commits under way, so that the step includes everything that was applied before its time.
+        // Wait for the commits under way, so that the step includes everything that was applied before the step's time.
         database.pipeline.drain()
         try reader.read()
         return reader.step
     }
 
-    /// Registers `waiter`, which is woken once when there is a matching change after a place.
-    /// - Returns: false, without registering it, if there is such a change already, or if the database now has a
-    ///   different feed.
+    /// Registers `waiter`, which is woken once, when there is a matching change after `place`.
+    /// - Returns: false, without registering `waiter`, if there is such a change already, or if the database now has
+    ///   another feed.
     package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
         database.context.changeLog.wait(waiter, in: database, feed: feed, behind: place)
     }
@@ -58,8 +58,8 @@ private struct FeedReader {
             let (feed, end) = beginFeed()
             step.position = FeedPosition(feed: feed, end)
         case .behind(let feed, let place):
-            // A position without a feed ID may have a commit unit after the last recorded change. Then continue from
-            // that change.
+            // The commit unit in a position without a feed ID may be later than the last recorded change. If so,
+            // continue from that change.
             let present = log.end(of: database)
             let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
             let found = log.changes(

@@ -41,7 +41,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
         self.init(start: .behind(feed: feed, place), pass: pass)
     }
 
-    /// The length of the longest text, in bytes.
+    /// The maximum length of the text, in bytes.
     package static let textBytesMax = 64 + 2 * Key.bytesMax
 
     /// - Returns: nil if the text is not a position.

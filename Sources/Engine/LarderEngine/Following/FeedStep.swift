@@ -47,9 +47,9 @@ package struct FeedStep: Sendable {
 
     /// A range of keys. A step of a full pass returns every entry in its range.
     package struct Range: Hashable, Sendable {
-        /// The range begins after this key; nil: with the first key.
+        /// The key after which the range begins; nil if the range begins with the first key.
         package var after: [UInt8]?
-        /// The last key of the range; nil: the range has no end.
+        /// The last key of the range; nil if the range has no end.
         package var through: [UInt8]?
     }
 
@@ -70,7 +70,7 @@ package struct FeedOptions: Sendable {
     package var prefix: [UInt8] = []
     /// The maximum number of changes, or entries of a full pass, that one step returns.
     package var count = 100
-    /// A step ends with the change or entry at which its keys and values reach this many bytes.
+    /// The number of bytes of keys and values at which a step ends. The last change or entry may exceed it.
     package var bytes = 1_048_576
 
     package init() {}

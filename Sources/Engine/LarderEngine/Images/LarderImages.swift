@@ -98,8 +98,8 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// Adds the file `SEQUENCES`, with only the databases of the image. The larder's file may list others that were
-    /// created since.
+    /// Adds the file `SEQUENCES`, with only the databases of the image. The larder's file may also list databases that
+    /// were created later.
     private func addSequences(of databases: Set<String>, to place: String) throws {
         guard var file = try? SequencesFile.read(in: context.directory) else {
             return try copy(SequencesFile.name, to: place)

@@ -1,8 +1,8 @@
 extension Engine {
     /// Exchanges the fresh entries of two databases in one commit unit. The databases keep their policies. Governed
     /// entries (entries whose deadline follows from the policy) follow the policy of their new database: see
-    /// ``FreshnessRules/taking(_:)``. Stale entries are removed, and leases and remembered negative results of origins
-    /// end, because they could be used for the new entries. May block.
+    /// ``FreshnessRules/taking(_:)``. Stale entries are removed. Leases and remembered negative results of origins end,
+    /// because otherwise they could be applied to the new entries. May block.
     ///
     /// The exchange reads and writes all entries of both databases, so it is limited to small databases. Other writers
     /// wait only during the last step, and cannot delay the exchange without limit.

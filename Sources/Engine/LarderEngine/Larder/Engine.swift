@@ -109,7 +109,7 @@ package final class Engine: @unchecked Sendable {
 
     deinit { shutdown() }
 
-    /// Releases everything without changing the disk, after the larder could not be opened. `deinit` still runs
+    /// Releases everything after the larder could not be opened. Does not change the disk. `deinit` still runs
     /// afterwards.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
@@ -265,7 +265,7 @@ extension Engine {
 
     package var leases: LeaseContext { context.leases }
 
-    /// Returns the engine's time in milliseconds since 1970. A command or call reads it once, and uses it throughout.
+    /// Returns the engine's time in milliseconds since 1970. Each command or call reads the time only once.
     package func now() -> Int64 { context.time.now() }
     /// The time in milliseconds by which the engine's clock is ahead of the wall clock, because the wall clock was set
     /// back. Add it to an instant of the wall clock to get the engine's instant; subtract it for the reverse.
@@ -361,8 +361,8 @@ extension Engine {
 
     package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
 
-    /// Returns the process that has the larder in `directory` open according to its LOCK file, even if that process no
-    /// longer exists.
+    /// Returns the process that, according to the LOCK file, has the larder in `directory` open. The process may no
+    /// longer exist.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)
     }

@@ -1,4 +1,4 @@
-/// The request of a caller that fetches a value from its origin if there is no fresh one.
+/// A caller's request for a value. If there is no fresh value, the caller fetches one from the origin.
 package struct FetchRequest: Sendable {
     package let key: Key
     /// The holder of the lease that the caller may be granted.
@@ -11,7 +11,7 @@ package struct FetchRequest: Sendable {
     package var leaseMilliseconds: Int64?
     /// The time of the caller's first request, in milliseconds since 1970.
     package var askedAt: Int64
-    /// The caller's waiter; nil if it does not wait.
+    /// The caller's waiter; nil if the caller does not wait.
     package var waiter: LeaseWaiter?
     /// Whether the caller waits if there is no value to serve.
     package var mayWait = false
@@ -61,8 +61,8 @@ package struct FetchAnswer: Sendable {
         /// There is no acceptable value. Another caller is fetching one, at most until this instant of the monotonic
         /// clock.
         case wait(until: Int64)
-        /// Like `wait`, and the caller was added to the queue. It must ask again when its waiter is woken, or at this
-        /// instant at the latest.
+        /// Like `wait`, and the caller was added to the queue. The caller must ask again when its waiter is woken, and
+        /// at this instant at the latest.
         case queued(until: Int64)
         /// The origin has no value, and is not asked again for `milliseconds`.
         case absent(milliseconds: Int64)
@@ -97,7 +97,7 @@ struct FetchDecision {
         header = freshness == .gone ? nil : stored
     }
 
-    /// Decides, and grants the lease if the caller is to refresh the value.
+    /// Returns the decision. If the caller is to refresh the value, also grants the lease.
     /// - Parameters:
     ///   - leases: the leases of the key's shard; nil if it has none yet.
     ///   - make: makes an empty table, if leases are needed.

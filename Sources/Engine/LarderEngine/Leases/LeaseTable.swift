@@ -137,8 +137,8 @@ struct LeaseTable {
         return false
     }
 
-    /// Returns whether the holder of a lease may report that the origin has no value. If any tag was purged since the
-    /// lease was granted, the origin may have got the value since: releases the lease and returns false.
+    /// Returns whether the holder of a lease may report that the origin has no value. If any tag was purged after the
+    /// lease was granted, the origin may have the value by now: releases the lease and returns false.
     mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isValid(key, token, purgedAt: tagsPurgedAt)
     }
@@ -255,15 +255,15 @@ struct LeaseTable {
         dropIfEmpty(key)
     }
 
-    /// Updates the leases after all keys with a prefix were removed; all keys for an empty prefix.
+    /// Updates the leases after all keys with a prefix were removed. An empty prefix means all keys.
     mutating func changed(prefix: [UInt8]) {
         for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) {
             key.withBytes { changed($0, .outdated, isRemoval: true) }
         }
     }
 
-    /// Ends the leases of keys whose entries had one of the purged tags. Also forgets that origins had no values, for
-    /// all keys, because the tags of missing values are unknown.
+    /// Ends the leases of keys whose entries had one of the purged tags. For all keys, also forgets that the origin had
+    /// no value, because the tags of missing values are unknown.
     /// - Parameter sequence: the commit unit of the purge.
     mutating func changed(tags: Set<UInt64>, _ sequence: UInt64) {
         tagsPurgedAt = sequence

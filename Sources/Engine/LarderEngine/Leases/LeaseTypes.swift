@@ -3,7 +3,7 @@ import Synchronization
 
 /// How a lease is released without storing a value.
 package enum LeaseRelease: Hashable, Sendable {
-    /// Another caller may refresh the key at once.
+    /// Another caller may refresh the key immediately.
     case open
     /// The origin has no value. The key is remembered as absent for `milliseconds`.
     case absent(milliseconds: Int64)
@@ -52,7 +52,7 @@ package final class LeaseContext: Sendable {
     package static let leasesMax = 100_000
     /// The maximum number of callers that wait for leases at the same time.
     package static let waitersMax = 100_000
-    /// The maximum number of negative results that a shard remembers, and of refresh durations.
+    /// The maximum number of negative results, and of refresh durations, that a shard remembers.
     static let rememberedMax = 4096
     /// The default duration of a lease, in milliseconds.
     package static let standardMilliseconds: Int64 = 30_000

@@ -1,13 +1,13 @@
 import LarderLevelDB
 
 /// Scans all entries of a database in LevelDB, in steps and without using the expiry index. Removes expired entries. If
-/// requested, adds the entries whose deadline follows from the database's policy (governed entries) to the index.
+/// requested, adds governed entries (whose deadline follows from the database's policy) to the index.
 ///
 /// Used only by the maintenance thread. After a restart of the process, the scan starts again.
 struct FullSweep {
     /// The key at which the next step starts; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
-    /// If the scan adds entries to the index: the number of the policy change that requires this. Otherwise nil.
+    /// The number of the policy change that requires the scan to add entries to the index; nil if it adds none.
     let indexingFor: Int?
     /// Whether the scan also adds entries with their own deadlines to the index, because the index has lost keys.
     private let indexesAll: Bool

@@ -33,7 +33,7 @@ final class Maintenance: @unchecked Sendable {
     let expiryHeldUntil = Atomic<Int64>(0)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
-    /// in it.
+    /// during the pause.
     private static let pauseWhileSweeping: Int64 = 5
     /// The time in milliseconds from the start of one fsync until the next is due. With a round every 250 ms, there is
     /// at least one fsync a second.

@@ -7,7 +7,7 @@ import Synchronization
 /// record* is LevelDB's record for one entry in this index.
 ///
 /// - A step reads at most ``recordsPerStep`` index records of each kind (own deadline, and deadline by the policy).
-/// - Each step continues where the last one stopped. From the start, LevelDB would have to skip all deleted records.
+/// - Each step continues where the last one stopped. A new start would make LevelDB skip all deleted records.
 /// - The sweep writes to LevelDB directly, not through the journal. A crash does no harm: to readers, an expired entry
 ///   is the same as a missing one. No checkpoint writes to the store at the same time, so no newer record is deleted.
 /// - If memory has a newer state of an expired entry, the sweep leaves the entry's record and index record in place,
@@ -68,8 +68,8 @@ struct Sweeper {
     /// ``leastBytes(sharedBy:_:)``.
     var databases = 1
 
-    /// Returns the least number of deleted bytes in a database that is worth a merge of tables. It decreases with the
-    /// number of databases, so that the space of deleted entries in all databases together is limited.
+    /// Returns how many deleted bytes in a database justify a merge of tables. The result decreases with the number of
+    /// databases, so that the space of deleted entries in all databases together is limited.
     static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
         max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
     }
@@ -363,7 +363,7 @@ struct Sweeper {
 
 /// The sweep's accesses to the entries in memory.
 extension Database {
-    /// Records in memory that an index key is being deleted, so LevelDB may no longer have the index key of this entry.
+    /// Records in memory that LevelDB may no longer have the entry's index key, because an index key is being deleted.
     func forgetIndexed(_ key: Key) {
         shards.withLocked(key.hash) { $0.find(key)?.head.pointee.indexed = 0 }
     }

@@ -9,7 +9,7 @@ import LarderPlatform
 struct UnopenedDatabases {
     /// The databases that have been examined.
     private var seen: Set<ObjectIdentifier> = []
-    /// The larder's last commit unit as last seen, and when it last changed, in monotonic milliseconds.
+    /// The larder's last commit unit at the last call, and the time of its last change, in monotonic milliseconds.
     private var lastUnit: UInt64 = 0
     private var unchangedSince: Int64?
 

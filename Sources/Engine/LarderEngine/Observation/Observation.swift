@@ -6,8 +6,8 @@ import Synchronization
 /// - Without observers, this object does not receive commits, and costs nothing.
 /// - If the deadline of an entry is known, its expiry is reported by the next round of maintenance after the deadline.
 ///   A deadline is known if the entry was stored while it was observed, or if its key was passed to ``add(_:_:in:)`` or
-///   ``watch(_:in:)``. At most ``namesMax`` are known. Other expiries are reported when the sweep removes the entry
-///   from LevelDB.
+///   ``watch(_:in:)``. At most ``namesMax`` deadlines are known. Other expiries are reported when the sweep removes the
+///   entry from LevelDB.
 /// - Before an expiry is reported, the entry is read again. If it was stored again, or has another deadline now,
 ///   nothing is reported.
 ///
@@ -24,7 +24,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         case due
         /// The sweep has found the entry expired.
         case swept
-        /// Observation of the entry began at `since`; its deadline is unknown. An expiry before that is not reported.
+        /// The entry's deadline is unknown, and its observation began at `since`. An earlier expiry is not reported.
         case asked(since: Int64)
     }
 
@@ -48,7 +48,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 
     /// Begins to notify an observer of all changes that are made after the call, and possibly of changes in progress.
     /// Does not block.
-    /// - Parameter database: nil for all databases; only allowed with a prefix.
+    /// - Parameter database: nil for all databases. Nil is only allowed with a prefix.
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
             table.add(observer, keys, in: database)

@@ -12,7 +12,7 @@ struct ObserverTable {
 
     var isEmpty: Bool { exact.isEmpty && wide.isEmpty }
 
-    /// - Parameter database: nil for all databases; only allowed with a prefix.
+    /// - Parameter database: nil for all databases. Nil is only allowed with a prefix.
     mutating func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         switch (keys, database) {
         case (.key(let key), let database?): exact[EntryName(database, key), default: []].append(observer)

@@ -11,7 +11,7 @@ import LarderPlatform
 /// belongs to the thread of its half until that thread increments its number in `done`. `lock` guards these counts.
 /// Everything else is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {
-    /// When a portion has reached this size in bytes, the caller passes the current portion of each half to its thread.
+    /// The size in bytes of a portion at which the caller passes the current portions of both halves to their threads.
     private static let portionBytes = 512 << 10
     private static let portionCount = 4
 
@@ -25,8 +25,8 @@ final class JournalApplier: @unchecked Sendable {
     private var epoch: UInt64 = 0
     /// The latest time at which any record in the journal was stored. The engine's time must not be earlier.
     private(set) var latestStored: Int64 = 0
-    /// The database whose current epoch (LevelDB) is still unknown; nil if it is known. The database keeps the next
-    /// operations until it is known whether they apply.
+    /// The database of the next operations if its current epoch (LevelDB) is still unknown; nil otherwise. The database
+    /// keeps these operations until it is known whether they apply.
     private var unresolved: Database?
     /// The names of databases that operations refer to but the larder does not have.
     private(set) var unknownNames: Set<String> = []
@@ -159,7 +159,7 @@ private final class ReplayPortion {
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// How many operations in advance a table's slot, and then the entry in it, is prefetched into the CPU cache.
+    /// How many operations in advance a slot of a table, and its entry, are prefetched into the CPU cache.
     private static let slotDistance = 12
     private static let entryDistance = 6
 

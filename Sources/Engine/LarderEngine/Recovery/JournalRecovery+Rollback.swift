@@ -1,5 +1,5 @@
 extension JournalRecovery {
-    /// Reverts databases and their entries in memory to the durable state, which it reads from the journal. Called with
+    /// Reverts databases and their entries in memory to the durable state, which is read from the journal. Called with
     /// all their shard locks held. If the journal cannot be read now, the rollback is retried later: see
     /// ``CommitJournal/isRollbackPending``.
     /// - Parameter last: the sequence of the last commit unit that failed.

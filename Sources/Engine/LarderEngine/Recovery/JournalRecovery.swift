@@ -121,8 +121,8 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Opens all databases, to find those whose LevelDB needs a lost part of the journal. Opening handles these as
-    /// damaged. This must be done now, because the next start would not know of the loss.
+    /// Opens all databases, to find those whose LevelDB needs a lost part of the journal. Such a database is then
+    /// handled as damaged. This must be done now, because the next start would not know of the loss.
     private func openDatabasesThatNeedLostJournal(_ report: JournalReport) throws(LarderError) {
         for database in table.all where database.exists {
             do throws(LarderError) {

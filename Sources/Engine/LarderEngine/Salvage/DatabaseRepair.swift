@@ -28,8 +28,8 @@ struct DatabaseRepair {
         LarderError(.io, "the database is being salvaged already", operation: operation, database: database.name)
     }
 
-    /// Checks all files for damage. Needed even if damage was detected before, because nothing records it once the
-    /// files were closed. Called with `openLock` held.
+    /// Checks all files for damage. Needed even if damage was detected before, because that is forgotten when the files
+    /// are closed. Called with `openLock` held.
     /// - Returns: the damage, and the store that has it if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {

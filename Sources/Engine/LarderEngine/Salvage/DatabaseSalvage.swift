@@ -62,7 +62,7 @@ struct DatabaseSalvage {
         }
     }
 
-    /// Salvages the database, and holds `openLock` only for the switch at the end. Called without it.
+    /// Salvages the database. Called without `openLock`, and takes it only for the switch at the end.
     func run() throws(LarderError) -> SalvageSummary {
         defer { database.life.openLock.withLock { database.life.isSalvaging = false } }
         if let store { database.checkpointer.withTurn { store.indexLock.withLock { store.setFrozen(true) } } }
@@ -183,8 +183,8 @@ struct DatabaseSalvage {
         if let pointer, (try? files.readPointer()) != pointer { throw gone() }
         var next =
             pointer
-            // Without POINTER the database's policy is unknown, and with it which entries had expired. So all entries
-            // that follow this policy count as expired.
+            // Without POINTER, the database's policy is unknown. So it is also unknown which entries had expired, and
+            // all entries that follow the policy count as expired.
             ?? PointerFile(
                 epoch: epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, database.now() - 1)))

@@ -26,8 +26,8 @@ struct EpochSalvage {
     }
 
     /// Copies everything readable into `store`. Does not sync.
-    /// - Parameter database: the database of the entries. If entries on the disk are unreadable, their copies in its
-    ///   memory are used.
+    /// - Parameter database: the database of the entries. If entries on the disk are unreadable, their copies in this
+    ///   database's memory are used.
     mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
         let name = store.databaseName
         do {
@@ -66,7 +66,7 @@ struct EpochSalvage {
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
 
     /// The options for reading the files of an epoch.
-    /// - Parameter doubts: receives a message for each kind of loss that the salvage possibly does not detect.
+    /// - Parameter doubts: receives a message for each kind of loss that the salvage may not detect.
     static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {

@@ -87,7 +87,7 @@ package final class EngineTime: Sendable {
     /// Records that a mark of this time was written, or that writing it failed.
     func noteMark(_ time: Int64) { Self.raise(marked, to: time) }
 
-    /// Continues from a time that an earlier process has reached, if it is later than the engine's time.
+    /// Continues from a time that an earlier process has reached, if that time is later than the engine's.
     func resume(from time: Int64) {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let time = min(time, Self.endMilliseconds)

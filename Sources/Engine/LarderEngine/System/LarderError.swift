@@ -64,7 +64,7 @@ public struct LarderError: Error, Sendable {
     /// The underlying error, if there is one.
     public let underlying: (any Error)?
 
-    /// The number of the system's error that caused this one; nil if it is unknown.
+    /// The number of the system's error that caused this error; nil if unknown.
     package var systemErrorNumber: Int32? {
         (underlying as? FileError)?.number ?? (underlying as? LevelDBError)?.systemErrorNumber
             ?? (underlying as? LarderError)?.systemErrorNumber

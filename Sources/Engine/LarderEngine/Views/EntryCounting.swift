@@ -89,8 +89,8 @@ extension EpochStore {
 }
 
 extension Snapshot {
-    /// Returns the header of the record of a key in LevelDB at the snapshot's instant, ignoring entries in memory; nil
-    /// if there was none.
+    /// Returns the header of the record that LevelDB had for a key at the snapshot's instant; nil if there was none.
+    /// Ignores entries in memory.
     func headerBelow(
         _ key: Key, _ purges: TagPurges?
     ) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {

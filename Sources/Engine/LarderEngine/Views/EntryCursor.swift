@@ -234,8 +234,8 @@ package final class EntryCursor: @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a cursor over the database's entries, including all changes applied before this call. Waits until they are
-    /// committed, so it may block.
+    /// Creates a cursor over the database's entries, including all changes applied before this call. May block, because
+    /// it waits until these changes are committed.
     /// - Returns: nil if the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in

@@ -1,5 +1,5 @@
-/// A copy of a database's dirty entries at one instant (those that were only in memory), in the order of their keys. A
-/// cursor or a snapshot combines them with LevelDB's content of the same instant.
+/// A copy of the dirty entries (those that were only in memory) of a database at one instant, in the order of their
+/// keys. A cursor or a snapshot combines them with LevelDB's content of the same instant.
 ///
 /// It has no references to the tables in memory, so readers need no lock.
 struct OverlaySnapshot: Sendable {
@@ -13,7 +13,7 @@ struct OverlaySnapshot: Sendable {
     private var bytes: [UInt8] = []
     private var items: [Item] = []
 
-    /// Copies those dirty entries of a database whose keys begin with `prefix`. The caller must hold all shard locks.
+    /// Copies the dirty entries of a database that have the key prefix `prefix`. The caller must hold all shard locks.
     init(_ database: Database, prefix: [UInt8]) {
         for shard in database.shards.all {
             shard.table.forEachDirty { entry in

@@ -125,7 +125,7 @@ final class StoreSnapshot: StoreChild, @unchecked Sendable {
     var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
     /// Releases LevelDB's snapshot after running reads have finished. Holds the lock until then: if another thread
-    /// closes the store, it waits in this function, and LevelDB is closed only after the release.
+    /// closes the store, that thread waits in this function, and LevelDB is closed only after the release.
     func invalidate() {
         lock.withLock {
             value?.close()
@@ -136,8 +136,8 @@ final class StoreSnapshot: StoreChild, @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a snapshot of the database that includes all changes applied before this call. Waits until they are
-    /// committed, so it may block.
+    /// Creates a snapshot of the database that includes all changes applied before this call. May block, because it
+    /// waits until these changes are committed.
     package func snapshot() throws(LarderError) -> Snapshot {
         Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })
     }

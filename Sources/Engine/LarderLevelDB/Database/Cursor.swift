@@ -193,8 +193,8 @@ package final class Cursor {
     }
 
     /// Moves the iterator with `body`. If the iterator was closed by the gate, creates a new one first.
-    /// - Parameter body: receives the iterator, and, if it is new, the key of the entry at which the cursor was;
-    ///   otherwise nil.
+    /// - Parameter body: receives the iterator. If the iterator is new, also receives the key of the entry at which the
+    ///   cursor was; otherwise nil.
     private func move(
         _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
     ) throws(LevelDBError) {

@@ -46,8 +46,8 @@ extension Database {
     /// Determines whether the directory contains a database, from the names of its files and the content of `CURRENT`.
     /// Changes nothing.
     ///
-    /// If the directory exists but cannot be read, returns `.database`, so that callers do not overwrite it. Opening it
-    /// then throws the system's error. ``fileState(path:)`` itself throws in this case.
+    /// If the directory exists but cannot be read, returns `.database`, so that callers do not overwrite it. Opening
+    /// the database then throws the system's error. ``fileState(path:)`` itself throws in this case.
     package static func containsDatabaseFiles(path: String) -> FileState {
         (try? fileState(path: path)) ?? .database
     }

@@ -11,7 +11,7 @@ extension Database {
         }
     }
 
-    /// Merges the tables of a range. This frees the space of deleted and overwritten entries, unless a snapshot or
+    /// Merges the tables of a key range. This frees the space of deleted and overwritten entries, unless a snapshot or
     /// cursor needs them.
     ///
     /// Takes as long as reading and rewriting the range. Blocks only the caller, and ``close()``, which waits until the

@@ -5,8 +5,8 @@ extension Database {
     /// Reads one value.
     ///
     /// An empty value is returned as an empty array, and a missing value as nil. LevelDB's C function can distinguish
-    /// them only if malloc(0) returns a pointer, as with glibc, musl and macOS. On other systems an empty value may be
-    /// read as missing, so do not store empty values there.
+    /// the two only if malloc(0) returns a pointer, as with glibc, musl and macOS. On other systems an empty value may
+    /// be read as missing, so do not store empty values there.
     ///
     /// Damaged files make the call throw `.corruption`, with one exception: if a table file is deleted while the
     /// database is open, LevelDB behaves as if that table did not have the key. Opening the database again detects the
@@ -25,8 +25,8 @@ extension Database {
     }
 
     /// Reads one value, like ``get(_:options:)``, but without copying it to an array.
-    /// - Parameter body: receives the bytes, which are valid until it returns; nil if the key is missing. Runs with no
-    ///   lock held: it may call this database, and even close it.
+    /// - Parameter body: receives the bytes, which are valid until it returns; nil if the key is missing. Called with
+    ///   no lock held: it may use this database, and even close it.
     @inlinable
     package func withValue<Result>(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
@@ -116,15 +116,15 @@ extension Database {
 package struct ReadOptions: Sendable {
     /// Whether to verify the checksum of every block that is read from a file. The default is true: without
     /// verification, a flipped bit would be returned as data. Blocks in the cache are not verified again; they were
-    /// verified only if the read that loaded them requested it.
+    /// verified only if the read that loaded them requested verification.
     package var verifyChecksums = true
 
     /// Whether to add the blocks that are read to the cache. The default is true. Use false for a full scan, which
     /// would evict frequently used blocks.
     package var fillCache = true
 
-    /// The snapshot to read. The default is nil: the newest state. With a snapshot of another database a read throws
-    /// `.invalidArgument`, and with a closed snapshot `.closed`.
+    /// The snapshot to read. The default is nil: the newest state. Reads throw `.invalidArgument` for a snapshot of
+    /// another database, and `.closed` for a closed snapshot.
     package var snapshot: Snapshot?
 
     package init(verifyChecksums: Bool = true, fillCache: Bool = true, snapshot: Snapshot? = nil) {

@@ -1,7 +1,7 @@
 import CLarderLevelDBFiles
 import LarderPlatform
 
-/// Blocks the reads of one database briefly at the end of a merge, so that LevelDB can remove the tables that were
+/// Briefly blocks the reads of one database at the end of a merge, so that LevelDB can remove the tables that were
 /// merged.
 ///
 /// If nothing is reading the old tables at the end of a merge, LevelDB removes them immediately. Otherwise it removes

@@ -13,16 +13,16 @@ package final class WriteBatch {
     package private(set) var count = 0
 
     /// The size in bytes of the batch in LevelDB's format, which is also that of its log record. Its header has 12
-    /// bytes. Each put or delete has a byte for its kind, then the key and, for a put, the value. Before the key and
-    /// the value there is the length of each, as a varint of 1 to 5 bytes.
+    /// bytes. Each put or delete has a byte for its kind, then the key and, for a put, the value. The key and the value
+    /// are each preceded by their length, a varint of 1 to 5 bytes.
     package private(set) var byteCount = WriteBatch.headerBytes
 
     /// The maximum total length of a key and its value in bytes: 1 GiB. LevelDB uses 32-bit lengths without checking
     /// for overflow, so it would store a larger pair incorrectly.
     package static let recordBytesMax = 1 << 30
 
-    /// The reason why a put or delete could not be added, set by the first one that was rejected. If not nil, writing
-    /// the batch throws.
+    /// The reason why the first rejected put or delete was rejected; nil if none was. If not nil, writing the batch
+    /// throws.
     private(set) var complaint: String?
 
     /// The keys of the puts with values of at least ``longValueBytes``.

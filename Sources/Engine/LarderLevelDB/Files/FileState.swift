@@ -49,7 +49,7 @@ package enum FileState: Hashable, Sendable {
         }
     }
 
-    /// Returns the name of the manifest in `CURRENT`; nil unless `CURRENT` contains exactly such a name and a newline.
+    /// Returns the name of the manifest in `CURRENT`; nil if the file is not exactly such a name and a newline.
     static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {

@@ -23,8 +23,8 @@ package struct LogScan: Hashable, Sendable {
 
     /// Reads a log up to its first invalid record, without changing it.
     /// - Parameters:
-    ///   - start: the offset at which to begin, where a record or the end of the file must be. The default is 0, the
-    ///     beginning of the file.
+    ///   - start: the offset at which to begin. It must be the offset of a record, or the end of the file. The default
+    ///     is 0.
     ///   - body: receives each complete record, and returns its problem; nil if there is none.
     /// - Throws: `.notFound` if there is no such file, `.ioError` if the system reports an error.
     package static func scan(
@@ -83,7 +83,7 @@ package struct LogScan: Hashable, Sendable {
 
     /// Checks the records and batches of a log. Each record is a batch. It begins with two little-endian numbers: the
     /// sequence number of its first change (8 bytes), and the number of its changes (4 bytes). The sequence numbers
-    /// must increase: LevelDB terminates the process if one is repeated.
+    /// must increase: LevelDB terminates the process if a number is repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in

@@ -7,7 +7,7 @@
 extension ManifestScan {
     /// Returns the manifest that `CURRENT` should name but does not: the manifest with the highest number. All files
     /// that it names must exist, and `CURRENT` must be unusable. That is, `CURRENT` is missing or truncated, or it
-    /// names an older manifest, and a file that this manifest names is missing.
+    /// names an older manifest, some of whose files are missing.
     /// - Returns: the name and content of the manifest; nil unless it is certain that `CURRENT` is wrong.
     package static func successor(
         directory: String

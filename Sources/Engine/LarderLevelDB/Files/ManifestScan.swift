@@ -6,7 +6,7 @@ package struct ManifestScan: Hashable, Sendable {
     /// The number in the manifest's file name.
     package let number: UInt64
     package private(set) var log = LogScan()
-    /// The content of every log with a lower number is in tables, except for the log ``previousLogNumber``.
+    /// The lowest number of a log that LevelDB still needs. In addition, LevelDB needs the log ``previousLogNumber``.
     package private(set) var logNumber: UInt64 = 0
     package private(set) var previousLogNumber: UInt64 = 0
     /// The next file number: files that are created later have this number or a higher one.
@@ -48,8 +48,8 @@ package struct ManifestScan: Hashable, Sendable {
         return result
     }
 
-    /// Reads the edits that LevelDB has appended since the last call, or another manifest if `CURRENT` now names it. If
-    /// LevelDB is still writing the last edit, the next call reads it.
+    /// Reads the edits that LevelDB has appended since the last call. If `CURRENT` now names another manifest, reads
+    /// that one. If LevelDB is still writing the last edit, the next call reads it.
     /// - Returns: whether anything has changed.
     package mutating func update(directory: String) throws(LevelDBError) -> Bool {
         guard let name = try FileState.currentManifest(directory, "scan manifest") else { return false }

@@ -33,28 +33,28 @@ package struct Options: Sendable {
     /// The cache for uncompressed blocks. The default is nil: LevelDB creates a cache of 8 MiB for this database alone.
     package var blockCache: BlockCache?
 
-    /// The number of bytes that LevelDB collects in memory before it writes them to a table. The default is 4 MiB, the
-    /// range ``writeBufferRange``.
+    /// The number of bytes that LevelDB collects in memory before it writes them to a table. The default is 4 MiB; the
+    /// range is ``writeBufferRange``.
     ///
     /// A larger buffer makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a
     /// time.
     package var writeBufferBytes = 4 << 20
 
-    /// The uncompressed size in bytes of a table block, which is the unit of reading and caching. The default is 4096,
-    /// the range ``blockRange``. Larger blocks compress better, but make reads of single entries slower.
+    /// The uncompressed size in bytes of a table block, which is the unit of reading and caching. The default is 4096;
+    /// the range is ``blockRange``. Larger blocks compress better, but make reads of single entries slower.
     package var blockBytes = 4096
 
     /// The number of keys in a block after which a key is stored completely. The other keys are stored without the
-    /// prefix that they share with the previous key. The default is 16, the range ``blockRestartRange``. Rarely worth
-    /// changing.
+    /// prefix that they share with the previous key. The default is 16; the range is ``blockRestartRange``. Rarely
+    /// worth changing.
     package var blockRestartInterval = 16
 
-    /// The number of files that this database may keep open. The default is 1000, the range ``openFilesRange``; ten of
-    /// them are reserved for files other than tables. Lower it if many databases share the file descriptors of one
+    /// The number of files that this database may keep open. The default is 1000; the range is ``openFilesRange``; ten
+    /// of them are reserved for files other than tables. Lower it if many databases share the file descriptors of one
     /// process. Reading a table that is not open costs an open(2) and two additional reads.
     package var maxOpenFiles = 1000
 
-    /// The size in bytes at which LevelDB ends a table and begins the next one. The default is 2 MiB, the range
+    /// The size in bytes at which LevelDB ends a table and begins the next one. The default is 2 MiB; the range is
     /// ``fileRange``. Larger tables mean fewer files, but longer compactions.
     package var maxFileBytes = 2 << 20
 

@@ -21,7 +21,7 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// The errno whose text the message ends with, if it is a usual errno of failed writes; otherwise nil.
+    /// The errno whose text ends the message, if it is a usual errno of failed writes; otherwise nil.
     package var systemErrorNumber: Int32? {
         [ENOSPC, EDQUOT, EFBIG, EROFS, EIO, EACCES, ENOENT].first { message.hasSuffix(": " + SystemErrorText.of($0)) }
     }

@@ -3,7 +3,7 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind of the hole's only fragment, from its header; nil if unknown. It is known if only the fragment's
+    /// The kind of the hole's only fragment, from its header; nil if unknown. The kind is known if only the fragment's
     /// checksum is wrong, and a valid fragment or the end of the block follows. Adjacent fragments of this sort, if
     /// their kind is `middle`, are one hole.
     var claim: LogFragmentKind?

@@ -26,7 +26,7 @@ struct ManifestContents {
     /// Whether the damage is only that the file ends within its last edit. LevelDB had not applied this edit yet.
     var isTorn = false
 
-    /// Whether the manifest has all fields that LevelDB requires to open it.
+    /// Whether the manifest has all fields that LevelDB requires to open the database.
     var isUsable: Bool { logNumber != nil && nextFileNumber != nil && lastSequence != nil }
 }
 

@@ -8,12 +8,12 @@ struct BatchPart {
     /// The bytes of the complete entries between the batch's header and the missing part.
     private(set) var frontEntries: UnsafeRawBufferPointer
     private var frontCount: UInt64 = 0
-    /// The last key before the missing part, apart from ignored keys. If the missing part begins within an entry whose
-    /// key is readable, the key of that entry.
+    /// The last key before the missing part, not counting ignored keys. If the missing part begins within an entry with
+    /// a readable key, that key.
     private var lower: [UInt8]?
     /// Whether the missing part begins within the entry with the key `lower`, so that this entry is lost too.
     private var isLowerLost = false
-    /// The entry in which the missing part begins: its key, and the offset at which it would end; nil if unknown.
+    /// The entry in which the missing part begins: its key, and the offset at which it should end; nil if unknown.
     private var cut: (key: [UInt8], end: Int)?
     /// Whether the keys before the missing part ascend.
     private(set) var isSorted = true
@@ -87,8 +87,8 @@ struct BatchPart {
         return KeyRange(lower: lower, upper: tailStart?.key)
     }
 
-    /// The offset in the tail at which the incomplete entry ends; nil unless the lengths of the entry and of the
-    /// missing part are known.
+    /// The offset in the tail at which the incomplete entry ends; nil if the length of the entry or of the missing part
+    /// is unknown.
     private var exactTailOffset: Int? {
         guard let cut, record.holes.count == 1, record.repaired.isEmpty, let hole = record.holes.first?.hole,
             let missing = hole.payloadCount
@@ -119,8 +119,8 @@ struct BatchPart {
     }
 
     /// Returns the first position in the tail at which a plausible series of entries begins: they are valid, follow
-    /// each other exactly to the end, and have ascending keys greater than `lower`. There must be at most as many as
-    /// are missing. Searches from the end to the beginning, so that it checks each offset only once.
+    /// each other exactly to the end, and have ascending keys greater than `lower`. They must be fewer than the missing
+    /// entries. Searches from the end to the beginning, so that it checks each offset only once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1

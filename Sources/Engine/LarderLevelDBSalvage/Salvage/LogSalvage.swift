@@ -6,13 +6,13 @@ struct LogInput {
 }
 
 /// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes consecutively. So the
-/// sequences of the readable records show whether writes are missing between them, and which sequences these had.
+/// sequences of the readable records show whether writes are missing between them, and which sequences are missing.
 struct LogSalvage {
     private let options: SalvageOptions
     private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
     /// For each item, the first sequence of the next record with a readable header; nil if there is none.
     private var following: [UInt64?] = []
-    /// The sequence with which the next record begins if no write is missing; nil before the first record.
+    /// The first sequence of the next record if no write is missing; nil before the first record.
     private var expected: UInt64?
     private let contents = LogContents()
 

@@ -6,7 +6,7 @@ protocol SalvageSink: AnyObject {
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
 }
 
-/// A sorted sequence of versions of keys, from tables or logs. Versions are ordered by key, and those of one key by
+/// A sorted sequence of versions of keys, from tables or logs. Versions are ordered by key, and versions of one key by
 /// sequence, the newest first.
 protocol MergeSource: AnyObject {
     /// The key of the current version. While no version is loaded, a lower bound of the next key.

@@ -22,7 +22,7 @@ final class TableRun: MergeSource {
         let file: TableFile
         /// A cursor in the table's index, at the entry of the block that is being read or is read next.
         var index: BlockCursor
-        /// The key of the previous index entry, after which the keys of that block come; nil for the first block.
+        /// The key of the previous index entry; nil for the first block. All keys of the current block are greater.
         var previous: [UInt8]?
     }
 
@@ -171,7 +171,7 @@ final class TableRun: MergeSource {
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
     }
 
-    /// Reports the keys that the current block may contain as lost, and moves to the next block.
+    /// Reports as lost the keys that the current block may contain, and moves to the next block.
     /// - Parameter key: the key up to which the block was read: only greater keys are lost. Nil if nothing was read.
     private func loseBlock(_ handle: BlockHandle, _ reason: String, behind key: [UInt8]? = nil) throws(SalvageError) {
         guard let open else { return }

@@ -28,7 +28,7 @@ struct BlockHandle {
 struct BlockReader {
     let files: SalvageFiles
     let name: String
-    /// The length in bytes of the part of the file in which blocks may be, which excludes the footer.
+    /// The length in bytes of the part of the file that may contain blocks: all except the footer.
     let byteCount: Int
     let blockBytesMax: Int
 

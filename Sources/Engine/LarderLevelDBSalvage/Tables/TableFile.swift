@@ -31,7 +31,7 @@ struct TableFile {
     let index: Memory
     /// The last key in the index; nil if the index has no entries.
     let last: [UInt8]?
-    /// Damage by which no entry is lost: to the Bloom filter, or a single wrong bit that was corrected.
+    /// Damage that loses no entry: damage to the Bloom filter, or a single wrong bit that was corrected.
     let harmless: [SalvageDamage]
 
     enum Outcome {
@@ -100,8 +100,8 @@ struct TableFile {
             case .repaired:
                 let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
                 return Found(meta: meta, handle: handle, block: block, harmless: [place])
-            // The index is unreadable. If it is the last block, the footer's reference to it is right, and the index
-            // itself is damaged.
+            // The index is unreadable. If the index is the last block, the footer's reference to it is right, and the
+            // index itself is damaged.
             case .bad where handle.ends(at: blocks.byteCount):
                 return Found(meta: meta, handle: handle, block: block, harmless: [])
             case .bad: break

@@ -41,7 +41,7 @@ package struct KeyRange: Hashable, Sendable {
     /// Returns the smallest key that is greater than `key`.
     static func successor(_ key: [UInt8]) -> [UInt8] { key + [0] }
 
-    /// Returns the range without the keys at its two ends that begin with one of these bytes; nil if no keys are left.
+    /// Returns the range without leading and trailing keys that begin with one of these bytes; nil if no keys are left.
     func trimmed(without firstBytes: Set<UInt8>) -> KeyRange? {
         guard !firstBytes.isEmpty else { return isEmpty ? nil : self }
         var trimmed = self

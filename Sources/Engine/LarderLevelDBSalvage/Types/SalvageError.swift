@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The reason why files cannot be read now. Damage is never thrown: it is in the report. After an error the reader must
-/// be discarded; another one may be created later.
+/// The reason why files cannot be read now. Damage is never thrown: it is in the report. After an error, discard the
+/// reader. Another reader may be created later.
 package struct SalvageError: Error, Hashable, Sendable {
     package enum Code: Hashable, Sendable {
         /// The operating system reported an error: no permission, no file descriptors, no memory, a device error.

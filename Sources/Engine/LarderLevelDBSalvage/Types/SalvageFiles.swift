@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Reads the files of a LevelDB directory. Each read opens and closes the file, so the number of tables is not limited
-/// by that of file descriptors. Never opens LOCK, because closing it would release the lock of a database that this
+/// Reads the files of a LevelDB directory. Each read opens and closes the file, so the limit of open files does not
+/// limit the number of tables. Never opens LOCK, because closing it would release the lock of a database that this
 /// process has open.
 struct SalvageFiles {
     let path: String
@@ -109,8 +109,8 @@ struct FileNames {
         }
     }
 
-    /// Returns the number between prefix and suffix; nil unless the number has exactly the digits that LevelDB would
-    /// write. So two names never have the same number.
+    /// Returns the number between prefix and suffix; nil if LevelDB would write the number in another form. So two
+    /// names never have the same number.
     static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
         else { return nil }
