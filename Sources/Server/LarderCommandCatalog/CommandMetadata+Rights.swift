@@ -20,11 +20,11 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
 /// The level of rights that a command needs, and the databases in which the user must have this level.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
-        /// In at least one database, because the command does not belong to a particular one.
+        /// The user needs the level in at least one database: the command does not belong to a particular database.
         case anywhere
-        /// In the selected database.
+        /// The user needs the level in the selected database.
         case selected
-        /// In all databases, because the command concerns the whole daemon.
+        /// The user needs the level in all databases: the command concerns the whole daemon.
         case everywhere
     }
 
@@ -66,7 +66,7 @@ extension CommandMetadata {
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // A server command that can run while Redis loads its data shows nothing about the data.
+        // A server command shows nothing about the data if it can run while Redis loads the data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil

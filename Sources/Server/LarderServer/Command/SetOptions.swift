@@ -11,7 +11,7 @@ struct SetOptions {
         case value
     }
 
-    /// Options that are seldom used. Without them, options are a few bytes that can be copied at no cost.
+    /// Options that are seldom used. Without these, the options are a few bytes that are copied at no cost.
     private final class Rare {
         var value: ValueCondition?
         var codec = Codec.raw
@@ -65,7 +65,7 @@ struct SetOptions {
         }
     }
 
-    /// Returns the deadline rule of the new entry; nil if the deadline has already passed. Then nothing is stored.
+    /// Returns the deadline rule of the new entry; nil, to store nothing, if the deadline has already passed.
     func rule(_ previous: Record?, _ rules: @autoclosure () -> FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules().settings.rule(nil, jitter: jitter, now: now)

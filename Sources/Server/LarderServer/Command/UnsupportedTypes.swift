@@ -2,7 +2,7 @@
 /// the type. Commands that only read or remove values are not in this list: see ``AbsentTypeCommands``.
 enum UnsupportedTypes {
     /// Returns the type of values that a command uses.
-    /// - Returns: nil if the name is not one of these commands.
+    /// - Returns: nil for a command that is not in this list.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }
 
     private static let subjects: [String: String] = {

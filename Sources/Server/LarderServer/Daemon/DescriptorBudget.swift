@@ -20,7 +20,7 @@ struct DescriptorBudget: Equatable {
     private static let loopDescriptors = 4
     /// For each open database: LevelDB's LOCK, LOG, MANIFEST and log file, and a table that is being written or read.
     private static let databaseDescriptors = 5
-    /// The number of clients for which there must be descriptors. Otherwise the daemon does not start.
+    /// The number of clients that must be possible. With too few descriptors for them, the daemon does not start.
     private static let clientsMin = 4
     private static let databasesFew = 4
 

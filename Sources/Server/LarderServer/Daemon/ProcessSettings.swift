@@ -29,7 +29,7 @@ package enum ProcessSettings {
         signal(SIGHUP, SIG_IGN)
     }
 
-    /// Whether the parent process has ignored SIGHUP, as nohup does to let a process outlive its terminal.
+    /// Whether the parent process has ignored SIGHUP, as nohup does.
     static var ignoresHangUp: Bool {
         var action = sigaction()
         guard sigaction(SIGHUP, nil, &action) == 0 else { return false }

@@ -50,7 +50,7 @@ package enum Server {
         service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
-        // Check this now: if a thread cannot be started later, that error cannot be reported.
+        // Check this now: a failure to start a thread could not be reported later.
         let threads = otherThreads + configuration.threads + configuration.limits.coldThreads
         if let shortage = WorkThread.shortage(ofThreads: threads) {
             throw .threads("larderd cannot start: \(shortage)")

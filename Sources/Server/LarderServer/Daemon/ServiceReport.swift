@@ -3,7 +3,7 @@ import LarderPlatform
 
 /// Reports the server's health to the service manager: a signal for its watchdog, and a line for `systemctl status`.
 ///
-/// After the first event loop has started, only its thread uses this object.
+/// After the first event loop has started, only that loop's thread uses this object.
 final class ServiceReport {
     private let service: ServiceManager
     private let server: ServerState

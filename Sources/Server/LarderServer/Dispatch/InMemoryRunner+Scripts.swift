@@ -6,7 +6,7 @@ import LarderRESP
 /// EVAL, EVALSHA and FCALL for scripts with few keys, whose entries are all in memory: see ``QuickScript``. For other
 /// scripts, nothing is done, and ``ScriptHost`` runs them.
 extension InMemoryRunner {
-    /// The maximum number of arguments that a script on this path may have, including its keys.
+    /// The maximum number of arguments of a script that runs here, including its keys.
     private static let scriptWordsMax = 64
 
     /// Runs the script of the current command.

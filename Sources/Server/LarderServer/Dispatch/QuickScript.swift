@@ -11,7 +11,7 @@ import LarderRESP
 struct QuickScript {
     /// The declared keys, and the script's changes.
     let entries = Update.take()
-    /// Without reference counting, which would cost more than most commands.
+    /// Not reference-counted: counting would cost more than most commands.
     private let server: Unmanaged<ServerState>
     private let access: Unmanaged<AccessControl>
     /// The ``AccessControl/generation`` in which the user had the right to run all commands with keys. If the rules
@@ -44,7 +44,7 @@ struct QuickScript {
     /// Calls `body` for each command that has run, with the number of its row.
     func forEachCall(_ body: (Int) -> Void) { for index in 0..<callCount { body(Int(calls[index])) } }
 
-    /// Calls `body` with the callbacks for the interpreter. They are valid only during this call.
+    /// Calls `body` with the callbacks for the interpreter. The callbacks are valid only during this call.
     mutating func withFunctions<Result>(_ body: (larder_script_host) -> Result) -> Result {
         withUnsafeMutablePointer(to: &self) { script in
             body(

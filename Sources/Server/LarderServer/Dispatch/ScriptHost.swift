@@ -23,7 +23,7 @@ final class ScriptHost {
     private let begin: Int64
     private let slice: Int64
     /// For a script in a MULTI transaction: the CPU time of the thread when the script started, in nanoseconds;
-    /// otherwise nil. Such a script is stopped after some CPU time, not after some elapsed time.
+    /// otherwise nil. The time limit of such a script is CPU time, not elapsed time.
     private let beginOfCPU: Int64?
     /// The lines for clients that use MONITOR. They are sent when the script's changes have been applied.
     private(set) var shown: [[UInt8]] = []
@@ -31,7 +31,7 @@ final class ScriptHost {
     private var log: ScriptLog
     /// Whether the last command must not be recorded, because a replay of the script cannot check its result.
     private var isUnrepeatable = false
-    /// The commands called so far, for a replay with locks; nil if the script runs with locks already.
+    /// The commands called so far, for a replay with locks; nil if the script already runs with locks.
     private(set) var record: ScriptRecord?
 
     init(

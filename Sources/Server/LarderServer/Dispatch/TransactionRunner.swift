@@ -110,7 +110,7 @@ struct TransactionRunner {
         session.sendPublished()
         guard let work = attempt.work else { return nil }
         session.command.waitsForWork = true
-        // The last command may be FUNCTION LOAD. So the commands after it must look up the libraries again.
+        // The previous command may be FUNCTION LOAD. So the next commands must look up the libraries again.
         execution.functions = nil
         let last = execution.commands[execution.next - 1]
         session.accounting.pending = PendingNote(row: last.row, command: last, start: nil)

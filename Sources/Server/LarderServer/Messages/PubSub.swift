@@ -9,8 +9,8 @@ struct Publication: Sendable {
     let payload: [UInt8]
 }
 
-/// Publishes messages to the subscribers of channels, patterns and sharded channels. A sharded channel is not the
-/// channel of the same name.
+/// Publishes messages to the subscribers of channels, patterns and sharded channels. A sharded channel and a channel of
+/// the same name are different.
 ///
 /// `@unchecked Sendable`: the patterns are guarded by `patternLock`; the rest is thread-safe.
 final class PubSub: @unchecked Sendable {

@@ -113,7 +113,7 @@ final class PushMessage: Sendable {
     /// - Parameter isSubscriber: whether the connection has subscriptions. If not, RESP2 clients get no messages.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
-        // A RESP2 client that has just unsubscribed would take a message for a reply, because both look the same.
+        // A RESP2 client that has just unsubscribed would mistake a message for a reply, because both look the same.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }

@@ -215,7 +215,7 @@ final class Connection: MonitorReader {
 
     // MARK: Commands
 
-    /// Runs the commands that can run now, and arranges that their replies are sent.
+    /// Runs the commands that can run now, and arranges to send their replies.
     func advance() { advance(nil) }
 
     /// Runs a command in the state `waiting` again.

@@ -10,7 +10,7 @@ final class Listener {
     private let server: ServerState
     private let log: Log
     private var poll: UnsafeMutablePointer<uv_poll_t>
-    /// The poll handles of replaced descriptors. Their memory must stay valid until libuv has closed them.
+    /// The poll handles of replaced descriptors. Their memory must stay valid until libuv has closed the handles.
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false

@@ -144,7 +144,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Sets a function that is called once, when too many deadlines are watched, so that an expiry cannot be reported.
-    /// It gets the maximum number of deadlines. It must return quickly, and must not call this object.
+    /// The function gets the maximum number of deadlines. It must return quickly, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
@@ -256,7 +256,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Publishes the events of entries whose deadlines have passed. Called at short intervals, so it returns quickly.
+    /// Publishes the events of entries whose deadlines have passed. Called often, so it must return quickly.
     func tick() {
         guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let background = lock.withLock { self.background }

@@ -114,7 +114,7 @@ final class Tracking: @unchecked Sendable {
     /// A client that has read the key, and has then run a command that may have changed the key.
     private struct Writer {
         let client: TrackingClient
-        /// The sequence number of the client's latest commit before that command. The command's own number is higher.
+        /// The sequence number of the client's latest commit before the command. The command's own number is higher.
         let previousUnit: UInt64
     }
 

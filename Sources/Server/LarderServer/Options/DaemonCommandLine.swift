@@ -5,7 +5,7 @@ package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
-        /// Check the files of the database with this name; if the name is nil, of all databases.
+        /// Check the files of the database with this name; if the name is nil, check all databases.
         case check(String?)
         /// Check the configuration, and do nothing else.
         case checkConfiguration

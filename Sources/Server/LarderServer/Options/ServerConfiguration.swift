@@ -33,8 +33,8 @@ package struct ServerConfiguration: Sendable {
     package var filePath: String?
     /// Called before a thread that may block runs a connection's commands. Tests use it to make that thread wait.
     package var beforeColdSlice: (@Sendable () -> Void)?
-    /// Called with the name of a deferred command before its work, on the thread that runs it. Tests use it to make
-    /// that thread wait.
+    /// Called with the command's name before deferred work, on the thread of that work. Tests use it to make that
+    /// thread wait.
     package var beforeWork: (@Sendable (String) -> Void)?
 
     /// The mode and the group of the socket that the server creates.
@@ -59,12 +59,12 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// The smallest valid size of the journal that starts a checkpoint, in bytes. With this value, every few writes
-    /// cause a checkpoint.
+    /// The minimum for the journal size that starts a checkpoint, in bytes. With this value, every few writes cause a
+    /// checkpoint.
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10
 
-    /// Sets the size of the journal that starts a checkpoint, in bytes: at least ``checkpointBytesMin``.
+    /// Sets the journal size that starts a checkpoint, in bytes: at least ``checkpointBytesMin``.
     mutating func setCheckpoint(_ asked: Int) {
         engine.checkpointBytes = asked
         // A checkpoint removes only whole journal files. So a journal of this size must consist of several files.

@@ -1,7 +1,7 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Polls origins that are larders for their upstream chains: the larder's own origin, the origin of that origin, and so
+/// Polls the upstream chains of origins that are larders: the larder's own origin, the origin of that origin, and so
 /// on. Suspends an origin while the chain has a cycle, because all larders in a cycle would wait for each other.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
@@ -15,7 +15,7 @@ final class CycleDetector: @unchecked Sendable {
     private var due = Int64.max
     private var pause = CycleDetector.soonMilliseconds
 
-    /// The longest interval between polls. Polling is needed because larders do not report a change of their origins.
+    /// The maximum interval between polls. Polling is needed because larders do not report changes of their origins.
     private static let usualMilliseconds: Int64 = 10_000
     /// The first interval, and the interval while there is a cycle or no reply. Short, because several larders may get
     /// their origins at the same time.

@@ -17,7 +17,7 @@ final class OriginCall: @unchecked Sendable {
     // Guarded by `lock`:
     private var pending = 0
     private var readings: [[UInt8]: Result<OriginReading, OriginError>] = [:]
-    /// The replies of replicas, by key, that arrived before the primary's. Their values may be arbitrarily old.
+    /// The replies of replicas, by key, that arrived before the primary's reply. Their values may be arbitrarily old.
     private var early: [[UInt8]: OriginReading] = [:]
     private var hasNews = false
     private var reply: Result<RESPValue, OriginError>?

@@ -13,7 +13,7 @@ enum OriginPath {
     }
 
     /// Returns the command that requests the upstream chain.
-    /// - Parameter nodes: the hops so far. A larder that finds its own name among them does not forward the request.
+    /// - Parameter nodes: the hops so far. A larder that is one of these hops does not forward the request.
     static func question(_ nodes: [String]) -> [[UInt8]] { (["ORIGIN", "PATH"] + nodes).map { Array($0.utf8) } }
 
     static func answer(_ result: Result<RESPValue, OriginError>) -> Answer {

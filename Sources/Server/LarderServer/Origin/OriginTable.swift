@@ -263,7 +263,7 @@ package final class OriginTable: @unchecked Sendable {
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if let tier {
             beginDelivery(tier)
-            // Check for a cycle again: the other larder may have set its origin at the same time.
+            // Check for a cycle again: the larder at the origin may have set its own origin at the same time.
             checkCycle(tier, isUrgent: true)
             watchCycles()
         }

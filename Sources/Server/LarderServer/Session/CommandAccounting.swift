@@ -92,7 +92,7 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts calls of a command that were not timed. Assumes for each the average time that was measured last.
+    /// Counts calls of a command that were not timed. Assumes the last measured average time for each call.
     @inline(__always)
     func noteUntimed(_ row: CommandMetadata, _ count: Int = 1) {
         if untimed.pointee.number != row.number {

@@ -183,7 +183,7 @@ package final class Session: @unchecked Sendable {
         for message in messages { push(message) }
     }
 
-    /// Adds a command whose work on another thread is done to the statistics, and completes its reply.
+    /// Completes a command after its work on another thread: adds it to the statistics, and completes its reply.
     private func notePending(_ result: WorkResult) {
         guard let pending = accounting.pending else { return }
         accounting.pending = nil
@@ -217,7 +217,7 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Output
 
-    /// Updates the fields of the record that commands do not update.
+    /// Updates those fields of the record that commands do not update.
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)

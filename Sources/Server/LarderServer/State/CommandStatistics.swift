@@ -121,7 +121,7 @@ final class CommandCounter: @unchecked Sendable {
 extension CommandStatistics.Sum {
     var microseconds: Int { nanoseconds / 1000 }
 
-    /// Returns a duration in microseconds that is not exceeded by the given share of the calls (0 to 1).
+    /// Returns a duration in microseconds within which the given share (0 to 1) of the calls has ended.
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)
         var seen = 0

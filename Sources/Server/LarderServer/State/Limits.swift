@@ -11,10 +11,10 @@ package struct Limits: Sendable {
     /// Bytes of requests that the daemon reads while the client does not read its replies: 64 MiB. Many clients send
     /// all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
-    /// Bytes of all values in the reply of one command such as MGET (`--max-reply`): 512 MiB, as long as the longest
+    /// Bytes of all values in the reply of one command such as MGET (`--max-reply`): 512 MiB, the maximum length of a
     /// value.
     package var replyBytesMax = 512 << 20
-    /// Bytes of a value that a command builds: 512 MiB, as long as the longest argument.
+    /// Bytes of a value that a command builds: 512 MiB, the maximum length of an argument.
     package var valueBytesMax = Record.payloadBytesMax
     /// How long a client may leave replies unread before it is disconnected, in milliseconds: 1 minute. The option
     /// `--reply-timeout` sets it in seconds.
@@ -45,7 +45,7 @@ package struct Limits: Sendable {
     package var coldThreads = 4
     /// Commands that a connection may run on a thread that may block, before it returns to its event loop.
     package var coldSliceCommands = 1024
-    /// How long a connection may start commands on that thread before it returns to its loop, in milliseconds.
+    /// How long a connection may start commands on a thread that may block, in milliseconds.
     package var coldSliceMilliseconds: Int64 = 10
     /// Bytes of the commands between MULTI and EXEC (`--max-transaction`): 64 MiB per connection.
     package var transactionBytesMax = 64 << 20

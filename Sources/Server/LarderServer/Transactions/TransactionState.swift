@@ -44,7 +44,7 @@ struct TransactionState {
         self.queue = nil
     }
 
-    /// Makes a script outside of MULTI the running transaction. Throws if its call is too long.
+    /// Makes a script outside of MULTI the running transaction. Throws if the script's call is too long.
     mutating func execute(
         _ script: ScriptCall, _ row: CommandMetadata, count: Int, bytesMax: Int,
         _ word: (Int) -> UnsafeRawBufferPointer

@@ -90,7 +90,7 @@ enum CheckCommands {
     }
 }
 
-/// The files in a larder's directory that the daemon uses, but not the engine.
+/// The files in a larder's directory that only the daemon uses, not the engine.
 package enum LarderFiles {
     static let names = [FunctionLibraries.fileName, OriginFile.fileName]
 
@@ -119,8 +119,7 @@ extension OriginFile {
 }
 
 extension FunctionLibraries {
-    /// Checks the file of function libraries in a larder's directory. No process may write to the file. Changes
-    /// nothing.
+    /// Checks the file of function libraries in a larder's directory. No process may write to it. Changes nothing.
     fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
         let path = directory + "/" + fileName
         do {
