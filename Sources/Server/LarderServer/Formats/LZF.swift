@@ -41,7 +41,7 @@ enum LZF {
             output.reserveCapacity(min(bytesMax, input.count))
         }
 
-        /// Returns the hash of the three bytes that begin at `index`. They must exist.
+        /// Returns the hash of the three bytes that begin at `index`. These bytes must exist.
         func hash(_ index: Int) -> Int {
             let bytes = Int(input[index]) << 16 | Int(input[index + 1]) << 8 | Int(input[index + 2])
             return (bytes >> (24 - hashBits) &- bytes &* 5) & (1 << hashBits - 1)

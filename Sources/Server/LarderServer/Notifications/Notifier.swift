@@ -84,7 +84,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// The error message for a text that ``setEvents(_:)`` refuses.
     package static var eventsError: String { KeyspaceEvents.errorText }
 
-    /// Whether a write must look up the existing entry, because an event depends on whether there is one.
+    /// Whether a write must look up the existing entry, because an event depends on whether the entry exists.
     var needsPrevious: Bool { previousIsNeeded.load(ordering: .relaxed) }
     private let previousIsNeeded = Atomic<Bool>(false)
 

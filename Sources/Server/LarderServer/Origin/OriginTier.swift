@@ -203,7 +203,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             })
     }
 
-    /// Passes on the reply of a replica that arrives before the primary's. The value is not cached.
+    /// Passes on the reply of a replica that arrives before the primary's reply. The value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
         let part = part(Key.hash(of: flight.key))
