@@ -19,7 +19,7 @@ import class LarderOriginClients.RedisOrigin
 /// ```
 /// The server reports changes. After the server has acknowledged a write by any client and ``OriginLimits/staleness``
 /// (750 ms) has passed, no read returns an older value as fresh. Within a grace, an older value may be returned as
-/// stale. If one server of a cluster can no longer report changes, the entries of all its servers must be read again.
+/// stale. If one server of a cluster can no longer report changes, the entries from all its servers must be read again.
 ///
 /// Values are strings at the server: models as encoded by the cache's codec, by default JSON. Values of a custom codec
 /// cannot be read back, because the server does not store their codec.
@@ -29,7 +29,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     private let redis: RedisOrigin
     private let word = Word()
 
-    /// Starts to connect, and returns at once.
+    /// Starts to connect, and does not wait for the connection.
     /// - Parameters:
     ///   - address: the address of the server.
     ///   - limits: the time limits of calls, and the interval of the heartbeat.
@@ -42,7 +42,7 @@ public final class RedisCacheOrigin: CacheOrigin {
         self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
     }
 
-    /// Connects to another larder of this machine: a named database, as every database of the library is.
+    /// Connects to another larder of this machine: a named database. All databases of the library have names.
     public convenience init(larderAt socketPath: String, database: String) throws {
         self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
     }
@@ -57,7 +57,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     /// Returns the state of the servers and their counters, for all caches that use this origin. Sends no request.
     public func status() -> OriginStatus { redis.status() }
 
-    /// The maximum number of keys that are read with one call. The time limit of a call applies to each of these reads.
+    /// The maximum number of keys per call to the servers. If there are more, each call has the full time limit.
     private static let keysPerCall = 4_096
 
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {

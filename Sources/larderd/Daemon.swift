@@ -8,7 +8,7 @@ enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
-        // Take the passed socket before any file is opened: a wrong descriptor number could then refer to that file.
+        // Take the passed socket before opening files, because a wrong descriptor number could refer to such a file.
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
@@ -127,7 +127,7 @@ enum ExitCode {
 enum Output {
     private static let failure = Atomic<Int32>(0)
 
-    /// Writes the whole text at once.
+    /// Writes the whole text, without a buffer.
     static func write(_ text: String) {
         do throws(FileError) {
             try FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "standard output")

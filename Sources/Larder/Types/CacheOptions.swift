@@ -32,9 +32,9 @@ public struct CacheOptions: Sendable {
     ///
     /// A model is kept if it and its stored value each take at most a quarter of ``memoryBytes``, 4 MiB by default;
     /// larger ones are decoded at each read. A model is dropped when its entry is written in this process, expires or
-    /// is evicted. Objects and closures that a model's own initializer creates or refers to are not counted. Instances
-    /// of classes are always decoded again, so that no two readers share an object. So are models of types that conform
-    /// to ``DecodedEachTime``.
+    /// is evicted. Objects and closures that a model's own initializer creates or refers to are not counted. Two kinds
+    /// of models are decoded at each read: instances of classes, so that no two readers share an object, and models of
+    /// types that conform to ``DecodedEachTime``.
     public var decodedModels = true
 
     /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The
@@ -71,7 +71,7 @@ public struct CacheOptions: Sendable {
     public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
     /// A handler for events that an operator should see, such as a failed fsync in the background. It is called from
     /// any thread, and must not call the cache, because locks may be held. A larder has one handler, so all its caches
-    /// must use copies of the same options, or leave it nil. The default is nil.
+    /// must use copies of the same options, or leave the handler nil. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
 
     /// The names of the options of the larder that the program has set.
@@ -115,7 +115,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
     /// A description of the event in one line. Never contains values.
     public let message: String
 
-    /// Whether the event is about damage of the larder's files, which is salvaged or set aside.
+    /// Whether the event reports damaged files of the larder that are salvaged or set aside.
     package let isDamage: Bool
 
     /// The level and the message.

@@ -15,8 +15,8 @@ public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
     /// Whether it was known which files are current. False if LevelDB's manifest is lost. Then files that may be
     /// obsolete are ignored, so that no overwritten or removed entry comes back; their keys are in ``lostKeys``.
     public let isComplete: Bool
-    /// Possible losses, described for people; empty if there are none. For example, it is unknown whether LevelDB's log
-    /// is complete if the record of its length is damaged too.
+    /// Possible losses, described for people; empty if there are none. For example, if the record of a log's length is
+    /// damaged, it is unknown whether LevelDB's log is complete.
     public let doubts: [String]
     /// The directory with the damaged files; nil if they could not be kept.
     public let evidence: String?

@@ -94,7 +94,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     private(set) var changes: [BatchChange] = []
 
     /// Creates an empty batch.
-    /// - Parameter codec: encodes the models. ``RemoteCache/makeBatch()`` uses the cache's.
+    /// - Parameter codec: encodes the models. ``RemoteCache/makeBatch()`` uses the codec of the cache.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// The number of changes.

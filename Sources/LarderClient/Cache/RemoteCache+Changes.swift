@@ -47,7 +47,7 @@ extension RemoteCache {
         decoded(try await changes(bufferMax: bufferMax))
     }
 
-    /// Observes one entry, like ``changes(forKey:bufferMax:)``, and reads its newest value each time it was stored.
+    /// Observes one entry, like ``changes(forKey:bufferMax:)``, and reads the newest stored value.
     public func decodedChanges(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> DecodedChanges<Value>
     {

@@ -23,7 +23,7 @@ extension RemoteCache {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
-    /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
+    /// - Returns: whether the model was stored; false if there was no fresh entry.
     public func setIfPresent(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
@@ -54,7 +54,7 @@ extension RemoteCache {
 
     /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. Does not
     /// remove a newer value that another client has stored. Needs larderd, or Redis 8.4 or later.
-    /// - Returns: whether it was removed.
+    /// - Returns: whether the entry was removed.
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
@@ -96,14 +96,14 @@ extension RemoteCache {
     ///   - key: the entry's key.
     ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's own deadline
     ///     if it has one. If the entry follows the database's policy, its lifetime starts again.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
-    ///     allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Between runs, the call
-    ///     pauses for a random time of up to half a second, so that many tasks that change one key all succeed.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. If there are none, the entry keeps its tags.
+    ///   - attempts: the maximum number of runs of `body`; `invalidArgument` is thrown for less than 1. Nil, the
+    ///     default, allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Between runs, the
+    ///     call pauses for a random time of up to half a second, so that many tasks can change one key.
     ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type, which is reported
     ///     to ``ClientOptions/onUndecodable``. `body` changes the parameter to the model to store, or to nil to remove
-    ///     the entry. It may run several times, so its side effects must be repeatable. If it throws, nothing is
-    ///     written.
+    ///     the entry. `body` may run several times, so its side effects must be repeatable. If `body` throws, nothing
+    ///     is written.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
@@ -124,7 +124,7 @@ extension RemoteCache {
         }
     }
 
-    /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
+    /// If the stored value is still `previous`, stores a model, or removes the entry if the model is nil.
     /// - Returns: whether the stored value was still `previous`, so that the change was made.
     private func exchange(
         _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
@@ -206,9 +206,9 @@ extension RemoteCache where Value == Int {
 extension RemoteCache where Value: FixedWidthInteger {
     /// Adds to an integer. A key without a fresh entry counts as 0. The entry keeps its deadline rule and its tags.
     ///
-    /// Signed 64-bit numbers are added by the daemon itself, in one round trip. Other types take two round trips, and
-    /// more if other clients change the entry in the meantime, as in ``update(forKey:policy:tags:attempts:_:)``. They
-    /// need larderd, or Redis 8.4 or later.
+    /// Signed 64-bit numbers are added by the daemon itself, in one round trip. Other types need larderd, or Redis 8.4
+    /// or later. They take two round trips, and more if other clients change the entry in the meantime, as in
+    /// ``update(forKey:policy:tags:attempts:_:)``.
     /// - Returns: the sum.
     /// - Throws: `decode` if the value is not an integer of this type; `invalidArgument` if the sum does not fit into
     ///   the type; `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`

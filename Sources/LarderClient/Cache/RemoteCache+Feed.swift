@@ -11,8 +11,8 @@ extension RemoteCache {
     /// Each iteration uses its own connection while it waits.
     /// - Parameters:
     ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
-    ///   - prefix: limits the feed to purges and to entries whose keys begin with it. Use the same prefix when
-    ///     continuing from a position.
+    ///   - prefix: limits the feed to purges, and to entries whose keys begin with `prefix`. To continue from a
+    ///     position, use the same prefix as before.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<[UInt8]> {
         feed(since: position, prefix.keyBytes) { entry in entry.value }
     }

@@ -12,10 +12,10 @@ extension RemoteCache {
     /// ```
     /// Concurrent callers in all processes of the machine share one fetch of a key. One caller runs its closure, and
     /// the others wait for the value without blocking the connection. If the entry is stale but within its grace, all
-    /// callers get the stale value at once instead. If the fetching process exits, another process takes over at once.
-    /// The closure runs in a task of its own. A cancelled caller throws without affecting the other callers in the
-    /// process; when no caller is left, the task is cancelled. If the key is written, removed or purged during the
-    /// fetch, the callers get the fetched value, but it is not stored.
+    /// callers get the stale value without waiting. If the fetching process exits, another process takes over
+    /// immediately. The closure runs in a task of its own. A cancelled caller throws without affecting the other
+    /// callers in the process; when no caller is left, the task is cancelled. If the key is written, removed or purged
+    /// during the fetch, the callers get the fetched value, but it is not stored.
     ///
     /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
     /// additional connection for each database. A value of another type, such as one from an older version of the
@@ -148,9 +148,9 @@ extension RemoteCache {
     ///
     /// If every key has at least a stale value, the call returns these values, and the closure runs in the background,
     /// as for a single key: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure,
-    /// and for other callers' running fetches of its keys. Cancelling the caller also cancels the closure, unlike in
-    /// the call for a single key. Other callers that wait for the closure's keys then fetch these keys themselves. One
-    /// client can fetch 10,000 keys at a time (`larderd --max-leases`); the daemon returns an error for more.
+    /// and for other callers' running fetches of the same keys. Cancelling the caller also cancels the closure, unlike
+    /// in the call for a single key. Other callers that wait for the closure's keys then fetch these keys themselves.
+    /// One client can fetch 10,000 keys at a time (`larderd --max-leases`); the daemon returns an error for more.
     ///
     /// Takes one round trip to read the keys, one to request leases for the missing keys, and one to store the results.
     /// - Parameters:

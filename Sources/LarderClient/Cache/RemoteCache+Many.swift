@@ -4,7 +4,7 @@ extension RemoteCache {
     // MARK: Reading
 
     /// Returns the models of the keys that have a fresh entry. Models that are not in the near cache are read in one
-    /// round trip, at one instant. The near cache then keeps them, as by ``value(forKey:)``.
+    /// round trip, at one instant. The near cache then keeps these models, as after ``value(forKey:)``.
     /// - Throws: `decode`, naming the type and the key, if a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
@@ -70,7 +70,7 @@ extension RemoteCache {
     /// every few hundred keys.
     ///
     /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. Omits
-    /// keys that are not UTF-8. ``entries(matching:)`` and ``allKeys(matching:)`` return the bytes of those too.
+    /// keys that are not UTF-8. ``entries(matching:)`` and ``allKeys(matching:)`` return the bytes of such keys too.
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
@@ -107,8 +107,8 @@ extension RemoteCache {
         }
     }
 
-    /// Calls `body` to fill a batch, and applies all its changes in one step, also as seen by other clients. If `body`
-    /// throws, nothing is changed. For an empty batch nothing is sent.
+    /// Calls `body` to fill a batch, and applies all changes of the batch in one step, also for other clients. If
+    /// `body` throws, nothing is changed. For an empty batch nothing is sent.
     ///
     /// ```swift
     /// try await readers.batch {

@@ -251,7 +251,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     // MARK: For the other files of this module
 
     /// Runs `body`, which changes `keys`. The near cache then drops the keys, even if `body` fails, so that the caller
-    /// reads its own writes. The results of reads of these keys that are still running then are not kept.
+    /// reads its own writes. The near cache does not keep results of running reads of these keys.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {

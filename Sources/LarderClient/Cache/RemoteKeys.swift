@@ -90,7 +90,7 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
 
 extension RemoteCache {
     /// Returns the keys of the database's fresh entries as a sequence: see ``RemoteKeys``. ``keys(matching:)`` returns
-    /// all at once.
+    /// an array of all keys.
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func allKeys(matching pattern: String? = nil) -> RemoteKeys {

@@ -55,7 +55,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         try await perform(.get(key.keyBytes))
     }
 
-    /// Returns whether the snapshot has an entry under a key that is still fresh.
+    /// Returns whether the snapshot has an entry under a key, and the entry is still fresh.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await perform(.contains(key.keyBytes))
     }

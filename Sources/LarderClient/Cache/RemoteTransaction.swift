@@ -3,8 +3,8 @@
 import LarderPlatform
 import LarderRESP
 
-/// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads are executed at once.
-/// Writes are collected and executed together after the body, if no watched key was changed.
+/// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads are executed
+/// immediately. Writes are collected, and executed together after the body, if no watched key was changed.
 ///
 /// Valid while its body runs; afterwards every call throws `closed`.
 ///
@@ -63,7 +63,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// Returns the stored bytes of a key, read as by ``value(forKey:)``.
+    /// Returns the stored bytes of a key, read as in ``value(forKey:)``.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await perform(Request<[UInt8]?>.get(key.keyBytes))
     }

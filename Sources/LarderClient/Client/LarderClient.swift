@@ -18,8 +18,8 @@ import LarderRESP
 ///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
 ///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
 ///   was executed.
-/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once, or after encoding its model.
-///   The connection stays usable, and a request that was sent may still be executed.
+/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` immediately, or after it has encoded its
+///   model. The connection stays usable, and a request that was sent may still be executed.
 /// - Requests of one task are executed in order, because each waits for its reply. There is no order between tasks.
 /// - Other servers that speak RESP can be used too, within the commands that they support.
 ///
@@ -33,10 +33,10 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     ///   - options: see ``ClientOptions``.
-    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process belongs to another user
-    ///   (``ClientOptions/trustedUsers``); `invalidArgument` for an invalid path or option; `server` if the daemon
-    ///   refuses the connection or the database's name, or does not support CLIENT TRACKING for a requested near cache;
-    ///   `io` if the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process at the socket belongs to
+    ///   another user (``ClientOptions/trustedUsers``); `invalidArgument` for an invalid path or option; `server` if
+    ///   the daemon refuses the connection or the database's name, or does not support CLIENT TRACKING for a requested
+    ///   near cache; `io` if the system refuses (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
@@ -95,7 +95,7 @@ public final class LarderClient: Sendable {
         try await core.own.commands([words], rules: .shared)[0]
     }
 
-    /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
+    /// Sends several commands together and returns their replies, in the same order. Not atomic: commands of other
     /// clients may run in between. If a command fails, its reply is the error, as a value. Costs one round trip.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.commands(commands, rules: .shared)

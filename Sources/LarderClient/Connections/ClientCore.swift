@@ -98,7 +98,7 @@ final class DatabaseStore: LinkEvents {
     let lockQueues = NamedSemaphores()
     /// The separate connections of callers whose requests the daemon blocks.
     let waitingLinks: WaitingLinks
-    /// Lets transactions that had a conflict run again one at a time.
+    /// The permit to repeat a transaction after a conflict: one transaction at a time.
     let retries = AsyncSemaphore(1)
     /// The longest time in milliseconds that a transaction waits for ``retries``. It then continues anyway, because the
     /// holder may be waiting for it.

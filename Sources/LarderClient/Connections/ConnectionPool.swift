@@ -147,7 +147,7 @@ public final class OwnConnection: Sendable {
         try await pipeline([words])[0]
     }
 
-    /// Sends several commands at once and returns their replies, in the same order. Nothing runs in between on this
+    /// Sends several commands together and returns their replies, in the same order. Nothing runs in between on this
     /// connection. `SELECT` must be the last command, because commands after a refused `SELECT` would run in the
     /// previous database.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {

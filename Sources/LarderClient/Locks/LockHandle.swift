@@ -92,8 +92,8 @@ public struct HeldLock: Sendable {
     /// should refuse tokens smaller than the last one seen. Then a holder that lost the lock while it was suspended,
     /// and has not noticed the loss yet, can do no harm.
     ///
-    /// It is never reused, even after restarts, purges and power failures, unless the machine's clock is set back by
-    /// more than a week. It is less than 2^53.
+    /// A token is never reused, even after restarts, purges and power failures, unless the machine's clock is set back
+    /// by more than a week. Tokens are less than 2^53.
     public var token: UInt64 { lockHandle.token }
 
     /// Whether the lock is still held, as far as this process knows.

@@ -90,7 +90,7 @@ struct LockQueue: Sendable {
     private static let pauseMilliseconds: Int64 = 50
 
     /// Returns whether to keep waiting for a daemon that is not running. A caller waits for the daemon no longer than
-    /// the duration of a lock: a holder could have blocked the caller for as long. The first call sets
+    /// the duration of a lock: a holder could have blocked the caller for the same time. The first call sets
     /// `unavailableSince` to the current time.
     private func shouldKeepWaiting(_ unavailableSince: inout Int64?) -> Bool {
         let now = clock.now()
@@ -171,7 +171,7 @@ struct LockQueue: Sendable {
                 continue
             }
             guard case .busy(let rest) = attempt else { continue }
-            // If the entry has no deadline, wait until the daemon reports that the entry has got one or was removed.
+            // If the entry has no deadline, wait until the daemon reports that the entry was changed or removed.
             let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
             guard wait > 0 else { throw tooLate }
             if listener.isFinished.load(ordering: .acquiring) { throw closed }

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// A change of the source about which a custom conflict rule decides. Reads the target's entry, calls the rule, and
+/// A change of the source that a custom conflict rule accepts or rejects. Reads the target's entry, calls the rule, and
 /// writes only if the entry has not changed in the meantime.
 struct ConflictedChange {
     /// The command that applies the change with the default rule: PLACE or UNPLACE.

@@ -38,7 +38,7 @@ struct FollowerTarget {
     ///   - known: in a full pass, the time range of those target entries that the source must have seen. Such entries
     ///     lose conflicts, and are removed if the source does not list them.
     ///   - notified: if the source follows the target too, the time before which the target has received all entries of
-    ///     the source. If the target lacks an older entry of the source, the target has removed it. Such an entry is
+    ///     the source. If the target lacks an entry from before that time, the target has removed it. Such an entry is
     ///     not stored again.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
@@ -58,7 +58,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // The entry has none of the replicated tags. Its previous version may have had one, so remove that.
+                    // The entry has no replicated tag. A previous version may have had one: remove that version.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))
@@ -66,7 +66,7 @@ struct FollowerTarget {
                 try send(&commands, &counts)
                 try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedPrefix(let purged):
-                // Purge only keys with both prefixes, `purged` and the follower's. It replicates no other keys.
+                // Purge only keys with both prefixes, `purged` and the follower's: no other keys are replicated.
                 guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
                 let common = purged.count < options.prefix.count ? options.prefix : purged
                 try send(&commands, &counts)

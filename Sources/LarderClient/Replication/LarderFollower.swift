@@ -157,8 +157,8 @@ public final class LarderFollower {
         progress.passes += 1
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
-            // An entry that only the target has was removed by the source, or has not reached the source yet. Up to the
-            // time `seen`, all entries of the target have reached the source.
+            // If only the target has an entry, the source has removed the entry or not received it yet. The source has
+            // received all entries that the target had up to the time `seen`.
             if let seen = try back()?.seen {
                 (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {
@@ -199,7 +199,7 @@ public final class LarderFollower {
                 + "\(options.database) none)", operation: "replicate", database: options.database)
     }
 
-    /// Copies the source's policy to the target's database if that is new. An existing database keeps its own policy.
+    /// Copies the source's policy to a new database of the target. An existing database keeps its own policy.
     private func takePolicy() throws(LarderClientError) {
         guard try !target.client.databases().contains(where: { $0.name == options.database }) else { return }
         let info = try source.policyInfo()

@@ -17,7 +17,7 @@ struct ReplicationMark: Codable, Equatable {
     /// The time when the target began to follow, if it had entries of its own then; otherwise 0. Entries stored before
     /// this time need not be from the source.
     var joined: Int64 = 0
-    /// Whether the source follows the target too. If so, an entry that the target lacks may have been removed there.
+    /// Whether the source follows the target too. If so, the target may have removed an entry that it lacks.
     var isPeer = false
     /// The time, by the source's clock, before which all changes of the source were applied to the target.
     var applied: Int64 = 0

@@ -20,7 +20,7 @@ public struct ReplicationOptions: Sendable {
     public var targetName: String?
     /// Whether the target may have entries of its own when it begins to follow the source. The entries of both are then
     /// merged: the later entry wins, and existing entries stay until the source changes them. If false, such a target
-    /// is refused, because it would lose its own entries. Later followers need not set it.
+    /// is refused, because it would lose its own entries. Later followers need not set this option.
     public var joins = false
     /// The number of changes applied at a time, 1 to 10,000.
     public var batchCount = 500
@@ -50,7 +50,7 @@ public struct ReplicationOptions: Sendable {
     }
 }
 
-/// Decides which of two entries of the same key wins if two larders have changed it.
+/// Decides which of two entries wins if two larders have changed the same key.
 ///
 /// Thread-safe: a value type.
 public struct ReplicationRule: Sendable {

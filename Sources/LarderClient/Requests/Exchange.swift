@@ -15,20 +15,20 @@ final class Exchange: @unchecked Sendable {
     let fence: [UInt8]
     /// The command's name, for messages.
     private let name: [UInt8]
-    /// Whether it may be sent again on another connection if its replies are lost.
+    /// Whether the exchange may be sent again on another connection if its replies are lost.
     let isRead: Bool
-    /// The number of the connection that it is bound to; nil for any.
+    /// The number of the connection to which the exchange is bound; nil for any.
     let connectionNumber: Int?
 
-    /// When it times out, in monotonic milliseconds.
+    /// When the exchange times out, in monotonic milliseconds.
     var deadline = Int64.max
-    /// Until when it waits for a connection, in monotonic milliseconds.
+    /// Until when the exchange waits for a connection, in monotonic milliseconds.
     var patienceEnd = Int64.max
-    /// The offset of its first byte among all bytes sent on the connection.
+    /// The offset of the first byte of `bytes` among all bytes sent on the connection.
     var start = 0
-    /// Whether its bytes were, or will be, sent to a server.
+    /// Whether the requests were, or will be, sent to a server.
     var mayHaveReachedServer = false
-    /// Whether it was already sent on a connection that was lost.
+    /// Whether the exchange was already sent on a connection that was lost.
     var wasRepeated = false
     var replies: [RESPValue] = []
     /// Resumes the caller; nil unless a caller waits for the outcome.

@@ -3,7 +3,7 @@
 import LarderRESP
 
 extension Request where Result == [String]? {
-    /// Returns the tags of an entry that are text; nil without a fresh entry.
+    /// Returns those tags of an entry that are text; nil if there is no fresh entry.
     static func tags(_ key: [UInt8]) -> Request {
         Request([Array("TAGS".utf8), key], key: key, isRead: true, expects: "tags") { reply in
             tagList(reply).map { $0.map(TagRules.texts) }

@@ -305,7 +305,7 @@ extension Request where Result == String {
 struct ServerKind: Equatable {
     /// Whether replies and pushed messages are in RESP3.
     var speaksRESP3 = false
-    /// Whether it supports Larder's own commands and options, such as `META`, `PURGE` and `POLICY` of `SET`. Redis does
-    /// not.
+    /// Whether the server supports Larder's own commands and options, such as `META`, `PURGE` and `POLICY` of `SET`.
+    /// Redis does not.
     var isLarder = true
 }

@@ -42,7 +42,7 @@ struct Handshake {
     var replyCount: Int { steps.count }
 
     /// Checks the replies, ``replyCount`` of them.
-    /// - Throws: the error with which the server refuses. A server that does not support `HELLO` is used with RESP2.
+    /// - Throws: the error with which the server refuses the client. A server without `HELLO` is used with RESP2.
     @discardableResult
     func check(_ replies: [RESPValue]) throws(LarderClientError) -> ServerKind {
         var server = ServerKind()

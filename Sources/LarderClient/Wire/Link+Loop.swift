@@ -186,7 +186,7 @@ extension Link {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // An error is a refusal, after which the server sends nothing more, unless only HELLO is not supported.
+                // If the server only does not support HELLO, continue. After any other error it sends nothing more.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
@@ -314,8 +314,8 @@ extension Link {
     }
 
     /// Returns the back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms,
-    /// doubling up to ``backOffMillisecondsMax``. It has a jitter of up to its half, so that clients do not all
-    /// reconnect at once.
+    /// doubling up to ``backOffMillisecondsMax``. A random jitter shortens it by up to half, so that clients do not all
+    /// reconnect at the same time.
     /// - Parameters:
     ///   - failures: the number of previous failures.
     ///   - random: a random number from 0 to below 1.

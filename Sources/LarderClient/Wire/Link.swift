@@ -36,7 +36,7 @@ struct LinkSettings: Sendable {
     var patienceMilliseconds: Int
     /// Whether the server must report changes of keys that were read on this connection.
     var tracks = false
-    /// Whether the server must push a key when another client's fetch of it ends, to wake callers here.
+    /// Whether the server must push a key when another client's fetch of the key ends, to wake callers here.
     var pushesFetchResults = false
     /// Whether to replace a lost connection even without waiting callers.
     var staysConnected = false

@@ -57,7 +57,7 @@ package enum FetchReply<Value: Sendable>: Sendable {
 
 /// How a caller releases its lease without storing a value.
 package enum FetchRelease: Hashable, Sendable {
-    /// Nothing is known about the origin; the next caller may fetch at once.
+    /// Nothing is known about the origin; the next caller may fetch immediately.
     case open
     /// The origin has no value. The key is cached as absent for `milliseconds`.
     case absent(milliseconds: Int64)
@@ -89,7 +89,7 @@ package protocol FetchBackend<Value>: Sendable {
     ///   - waits: whether to wait for another caller's fetch. A wait ends when the task is cancelled.
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value>
     /// Looks up several keys, in order and without waiting.
-    /// - Returns: one reply for each key, up to and including the first error. They contain every granted lease.
+    /// - Returns: one reply for each key, up to and including the first error. The replies contain every granted lease.
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
         FetchReply<Value>, any Error
     >]
@@ -120,7 +120,7 @@ package struct FetchEnd<Backend: FetchBackend>: Sendable {
 }
 
 extension FetchBackend {
-    /// After a `CancellationError` nothing is known about the origin, so the next caller may fetch at once.
+    /// After a `CancellationError` nothing is known about the origin, so the next caller may fetch immediately.
     package func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
         error is CancellationError || options.backOff <= 0 ? .open : .failed(milliseconds: options.backOff)
     }

@@ -20,9 +20,9 @@ public struct FetchError: Error, Sendable {
         /// No value arrived within ``FetchOptions/hardTimeout``.
         public static let timeout = Code("timeout")
         /// The fetch failed recently in another process, ``FetchOptions/backOff`` is not over, and the cache has no
-        /// value to serve. Callers in the process whose closure failed get the closure's error instead.
+        /// value to serve. In the process where the closure failed, callers get the closure's error instead.
         public static let originRests = Code("originRests")
-        /// A deadlock: the closure that fetches a key requests it again, or another key whose closure waits for it.
+        /// A deadlock: the closure of a key requests the same key, or a key whose closure waits for the first one.
         public static let recursion = Code("recursion")
         /// An option is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")

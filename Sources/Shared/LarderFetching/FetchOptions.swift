@@ -10,7 +10,7 @@ public enum FetchSource: Hashable, Sendable, CaseIterable {
     /// Only the cache. The closure is never called.
     case cacheOnly
     /// Only the origin, whose value is stored. If the key is already being fetched, the call returns the value of that
-    /// fetch, which the origin may have read before the call.
+    /// fetch, which may have been read before the call.
     case originOnly
     /// Only the origin. Its value is not stored, as if there were no cache.
     case ignoreCache
@@ -35,8 +35,8 @@ public struct FetchOptions: Hashable, Sendable {
     /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)
     /// How long a call waits for the origin before it returns a stale value within its grace, if there is one. The
-    /// fetch then continues in the background. With zero, the default, the call returns the stale value at once. With
-    /// nil, it returns the stale value only if the origin fails.
+    /// fetch then continues in the background. With zero, the default, the call returns the stale value without
+    /// waiting. With nil, it returns the stale value only if the origin fails.
     public var softTimeout: Duration? = .zero
     /// The longest time that a call waits for a fetch. After that, the call returns a stale value if it may, or throws
     /// ``FetchError/Code/timeout``. The closure continues in the background if there is a cached value or if other
@@ -47,7 +47,7 @@ public struct FetchOptions: Hashable, Sendable {
     /// value if they may, and otherwise throw the error of that fetch, even with ``FetchSource/originOnly``. With zero,
     /// the next call fetches again. The default is 5 seconds.
     public var backOff = Duration.seconds(5)
-    /// Whether a call shortly before the value expires fetches it again in the background. The default is true.
+    /// Whether a read shortly before the value expires starts a new fetch in the background. The default is true.
     public var refreshesAhead = true
     /// The duration of the lease, during which only one caller fetches the key. A value that arrives later is returned
     /// to the callers but not stored, because another caller may be fetching by then. At least a millisecond. Nil, the
@@ -156,8 +156,8 @@ package struct AgeLimit: Sendable {
     /// Records that a reply has arrived. Only the first call has an effect.
     package mutating func answered() { answeredAt = answeredAt ?? clock() }
 
-    /// The maximum age for a read now: at least the time since the first reply. The store uses another clock, so that
-    /// time is reduced: by 2 milliseconds for rounding, and by a thousandth for clock adjustments.
+    /// The maximum age for a read now: at least the time since the first reply. Because the store uses another clock, 2
+    /// milliseconds are subtracted for rounding, and a thousandth for clock adjustments.
     package var now: Int64? {
         guard let maxAge, let answeredAt else { return maxAge }
         let waited = clock() - answeredAt

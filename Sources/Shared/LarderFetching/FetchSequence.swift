@@ -27,7 +27,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
 
         fileprivate init(_ sequence: FetchSequence) { self.sequence = sequence }
 
-        /// Returns the next value; nil after the second one, or if the origin has no value or an equal one.
+        /// Returns the next value; nil after the second value, or if the origin has no value or returns an equal one.
         public mutating func next() async throws -> Value? {
             if step == 0 {
                 step = 1

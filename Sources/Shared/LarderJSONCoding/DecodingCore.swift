@@ -27,7 +27,7 @@ struct DecodingCore {
     /// Adds allocated bytes to ``madeBytes``.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
-    /// Adds the memory for a field's value to ``madeBytes``: ``Made/growth`` times, if the model may fill a collection.
+    /// Adds the size of a field's value to ``madeBytes``, ``Made/growth`` times if the model may fill a collection.
     @inline(__always) mutating func note(field bytes: Int, of object: Int) {
         madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
     }
@@ -297,7 +297,7 @@ struct DecodingCore {
         if nested.count > count { nested.removeLast(nested.count - count) }
     }
 
-    /// Sets `steps` to the path of a nested container, because reading other containers may have changed them.
+    /// Sets `steps` to the path of a nested container, because reading other containers may have changed `steps`.
     private mutating func restore(_ place: Place) {
         var place = place
         while place.nested != 0, Int(place.nested) < nested.count, place.depth > 0 {

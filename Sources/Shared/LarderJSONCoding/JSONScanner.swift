@@ -163,7 +163,7 @@ struct JSONScanner {
 }
 
 enum HexDigits {
-    /// Returns the value of the four bytes at `digits` as hexadecimal digits; nil if they are not digits.
+    /// Parses the four hexadecimal digits at `digits`. Returns nil if one of the bytes is not such a digit.
     static func unit(_ digits: UnsafePointer<UInt8>) -> UInt32? {
         var unit: UInt32 = 0
         for index in 0..<4 {

@@ -42,7 +42,7 @@ enum StringText {
         return index
     }
 
-    /// Decodes the digits of a `\u` escape at `index`, or of the two of a surrogate pair, and moves `index` past them.
+    /// Decodes the digits of one `\u` escape, or of two that are a surrogate pair. Moves `index` past these digits.
     private static func scalar(_ source: UnsafePointer<UInt8>, _ index: inout Int) -> UInt32 {
         let unit = HexDigits.unit(source + index) ?? 0
         index &+= 4

@@ -1,8 +1,8 @@
 /// The names of the fields that were written to an object so far, to detect a repeated name.
 ///
-/// Up to ``fewMax`` names stay in the text. A new name is compared with them only if a 64-bit filter shows that it may
-/// be a repetition. For more names, a set of strings is used instead. The set is also used for names that are escaped
-/// or not ASCII, because Swift may consider two such names equal although their bytes differ.
+/// Up to ``fewMax`` names are stored as ranges of the text. A new name is compared with them only if a 64-bit filter
+/// shows that it may be a repetition. For more names, a set of strings is used instead. The set is also used for names
+/// that are escaped or not ASCII, because Swift may consider two such names equal although their bytes differ.
 struct WrittenNames {
     private static let fewMax = 24
 

@@ -20,7 +20,7 @@ package enum DecodedSharing {
     }
 }
 
-/// A generic type of the standard library whose values may be shared if those of its type parameters may.
+/// A generic type of the standard library whose values may be shared if values of its type parameters may be shared.
 private protocol ModelWrapper {
     static var contents: [Any.Type] { get }
 }

@@ -19,8 +19,8 @@ extension EntryInfo {
 }
 
 extension EntryPolicy {
-    /// The entry expires at this time, rounded to whole milliseconds. With a time in the past, it is expired at once.
-    /// The call that stores the entry throws `invalidArgument` for times after the year 5138, and for NaN. Use
+    /// The entry expires at this time, rounded to whole milliseconds. An entry with a time in the past counts as
+    /// expired. The call that stores the entry throws `invalidArgument` for times after the year 5138, and for NaN. Use
     /// ``never`` for entries that do not expire.
     public static func until(_ instant: Date) -> EntryPolicy {
         let milliseconds = (instant.timeIntervalSince1970 * 1000).rounded()

@@ -79,7 +79,7 @@ public struct ModelCodec: Sendable {
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// The same object for all codecs that decode in the same way; nil if they decode like ``standard``.
+    /// The same object for all codecs that decode in the same way; nil for codecs that decode like ``standard``.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil

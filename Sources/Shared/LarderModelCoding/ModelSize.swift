@@ -176,7 +176,7 @@ extension ContiguousArray: Walkable {
 
 extension Set: Walkable {
     fileprivate func walk(_ walk: inout ModelWalk) {
-        // The hash table may have up to half as many slots more than the capacity.
+        // The hash table may have up to 1.5 times as many slots as the capacity.
         walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: MemoryLayout<Element>.stride)
     }
 }

@@ -7,9 +7,9 @@
 /// ```
 ///
 /// - Changes of one key arrive in the order of their commits. Pending changes of a key are coalesced.
-/// - At most `bufferMax` keys can have pending changes. If there are more, all pending changes are dropped, and
-///   ``CacheChange/Kind/fellBehind`` is reported instead.
-/// - The sequence ends when it is cancelled or released, or its cache is closed. A cancelled task gets nil at once.
+/// - At most `bufferMax` keys can have pending changes. If more keys have pending changes, all pending changes are
+///   dropped, and ``CacheChange/Kind/fellBehind`` is reported instead.
+/// - The sequence ends when it is cancelled or released, or its cache is closed. A cancelled task immediately gets nil.
 /// - Several tasks may iterate over one sequence. Each change is then returned to only one of them.
 ///
 /// The sequence keeps its cache open. Thread-safe.
@@ -33,7 +33,7 @@ public final class CacheChanges: AsyncSequence, Sendable {
 
     deinit { cancel() }
 
-    /// Ends the sequence at once, without returning pending changes. May be called repeatedly.
+    /// Ends the sequence immediately, without returning pending changes. May be called repeatedly.
     public func cancel() {
         onCancel(buffer)
         buffer.finish()
@@ -73,7 +73,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
         self.read = read
     }
 
-    /// Ends the sequence at once, without returning pending changes. May be called repeatedly.
+    /// Ends the sequence immediately, without returning pending changes. May be called repeatedly.
     public func cancel() { changes.cancel() }
 
     public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }

@@ -18,7 +18,7 @@
 /// - From the first such sequence until the larder is closed, the larder remembers the latest changes in a limited
 ///   amount of memory. If the changes after a reader's position are no longer remembered, the reader gets
 ///   ``PositionedChange/Kind/passBegan``, all entries, and ``PositionedChange/Kind/passEnded``.
-/// - A sequence has no state in the larder, so a slow reader costs nothing. It may be iterated several times.
+/// - A sequence has no state in the larder, so a slow reader costs nothing. A sequence may be iterated several times.
 /// - The sequence ends when its task is cancelled, or when its cache or client is closed.
 ///
 /// Thread-safe.

@@ -61,8 +61,8 @@
 
 // Fast access to the arguments of a command, for callers that read several of them.
 
-/// The arguments of a parser's current command. Valid until the next mutating call of the parser; after it, call
-/// ``RequestParser/currentArguments()`` again.
+/// The arguments of a parser's current command. Valid until the next mutating call of the parser. After such a call,
+/// call ``RequestParser/currentArguments()`` again.
 ///
 /// Returns the same bytes as ``RequestParser/argument(_:)``, but faster: an access reads only two values from memory.
 @usableFromInline package struct RequestArguments {

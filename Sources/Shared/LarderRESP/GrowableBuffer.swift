@@ -48,10 +48,10 @@ struct GrowableBuffer: ~Copyable {
 
     /// Reserves space for at least `room` bytes after the live ones.
     ///
-    /// Memory grows by doubling, but not beyond the size of the message being received (`expected`) as long as it is
-    /// incomplete. When at least 1 MiB and a 16th of a long message has arrived, memory for the whole message is
-    /// allocated at once. Moving hundreds of megabytes repeatedly would delay all clients of this thread, and memory
-    /// pages that are not written cost nothing.
+    /// Memory grows by doubling, but not beyond the size of the message being received (`expected`) until that message
+    /// is complete. When at least 1 MiB and a 16th of a long message has arrived, memory for the whole message is
+    /// allocated in one step. Moving hundreds of megabytes repeatedly would delay all clients of this thread, and
+    /// memory pages that are not written cost nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {
         if capacity - tail >= room {
             if count > 0 || capacity <= Self.keptBytesMax { return }

@@ -59,7 +59,7 @@ struct IncomingBytes: ~Copyable {
         buffer.endBorrowing(expected: expected)
     }
 
-    /// Adds bytes to ``bytesExamined`` that a parser has read itself.
+    /// Adds the number of bytes that a parser has read itself to ``bytesExamined``.
     mutating func noteExamined(_ count: Int) { bytesExamined &+= count }
 
     /// Moves the cursor forward by `count` bytes.
@@ -81,8 +81,8 @@ struct IncomingBytes: ~Copyable {
     /// Parses the line at the cursor, and moves the cursor past it, if the line has the usual form: one type byte, up
     /// to 18 digits without leading zeros, CR LF.
     ///
-    /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also returns nil if
-    /// that method has already searched the line, because a line in many pieces must not be read again for each piece.
+    /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also nil if
+    /// ``crlfLine(limit:)`` has already searched the line: a line in many pieces must not be read again for each one.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }

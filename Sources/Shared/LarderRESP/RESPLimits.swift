@@ -11,8 +11,8 @@ package struct RESPLimits: Sendable, Equatable {
     package let argumentsMax: Int
     /// The maximum length of a bulk string in bytes. The default is 536,870,912 (512 MiB).
     package let bulkBytesMax: Int
-    /// The maximum length, in bytes, of the line of a length, a number, a simple string or an error. The default is
-    /// 65,536.
+    /// The maximum length, in bytes, of a line that contains a length, a number, a simple string or an error. The
+    /// default is 65,536.
     package let headerBytesMax: Int
     /// The maximum size of a request or a reply in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
     package let requestBytesMax: Int

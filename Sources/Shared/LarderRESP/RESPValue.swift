@@ -46,7 +46,7 @@ public enum RESPValue: Sendable, Equatable {
 }
 
 extension RESPValue {
-    /// The bytes of a simple, bulk or verbatim string, or the digits of a big number. Nil for all others, also errors.
+    /// The bytes of a simple, bulk or verbatim string, or the digits of a big number. Nil for other values and errors.
     public var bytes: [UInt8]? {
         switch self {
         case .bulk(let bytes), .verbatim(_, let bytes): bytes

@@ -70,13 +70,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     }
 
     /// Adds received bytes, without copying them if the parser has no other bytes. Until ``endBorrowing()``, the caller
-    /// must not change the memory or add other bytes. The parser itself replaces escapes in it.
+    /// must not change the memory or add other bytes. The parser itself replaces escapes in this memory.
     package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
         input.borrow(bytes, expected: requestEnd)
     }
 
-    /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command. Pointers to its
-    /// arguments then become invalid. Does nothing if no bytes are borrowed.
+    /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command. Pointers to the
+    /// command's arguments become invalid. Does nothing if no bytes are borrowed.
     package mutating func endBorrowing() {
         input.endBorrowing(expected: requestEnd)
     }
@@ -121,15 +121,15 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Finds consecutive requests `GET key`, or consecutive requests `SET key value`, starting with the next command, if
-    /// they have the usual form: `*2`, `$3`, `GET` or `get`, a key of less than 1,000 bytes; or the same with a value of
-    /// less than 10,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys and values are valid until the
-    /// next mutating call.
+    /// Finds consecutive requests `GET key`, or consecutive requests `SET key value`, starting with the next command.
+    /// They must have the usual form: `*2` or `*3`, `$3`, the name in any case, a key of less than 1,000 bytes, and for
+    /// `SET` a value of less than 10,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys and values
+    /// are valid until the next mutating call.
     /// - Parameters:
     ///   - keys: is filled with the keys.
     ///   - values: is filled with the values of `SET`s.
     ///   - ends: is filled with the end of each request, in bytes from the start of the first one.
-    ///   - allowsSets: whether to find `SET`s. Called only if the next command is one.
+    ///   - allowsSets: whether to find `SET`s. Evaluated only if the next command may be a `SET`.
     /// - Returns: the number of requests, at most the size of each buffer, and whether they are `SET`s.
     package mutating func usualRun(
         _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>,

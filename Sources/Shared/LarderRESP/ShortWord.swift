@@ -16,8 +16,8 @@
         self.high = high
     }
 
-    /// Creates a word from a number that contains up to eight lower-case letters, the first one in the lowest bits, and
-    /// their count. For words that every command is compared with: the compiler makes them constants.
+    /// Creates a word from its length and a number with up to eight lower-case letters, the first letter in the lowest
+    /// bits. For words that every command is compared with: the compiler makes such a word a constant.
     @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }
@@ -66,7 +66,7 @@
         UInt64(UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)))
     }
 
-    /// Converts eight ASCII bytes at once to lower case, by setting bit 5 in bytes from `A` to `Z`.
+    /// Converts eight ASCII bytes to lower case in one step, by setting bit 5 in bytes from `A` to `Z`.
     @inline(__always)
     private static func lowercase(_ word: UInt64) -> UInt64 {
         let each: UInt64 = 0x0101_0101_0101_0101

@@ -10,7 +10,7 @@ package enum LogFormat: String, Sendable, CaseIterable {
     case json
 
     /// The format for standard error: ``systemd`` if standard error is connected to systemd's journal, else ``text``.
-    /// `JOURNAL_STREAM` is set even if standard error was redirected, so its device and inode are compared.
+    /// `JOURNAL_STREAM` may be set although standard error was redirected, so compare its device and inode.
     package static var automatic: LogFormat {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .text }

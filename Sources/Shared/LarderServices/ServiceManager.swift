@@ -154,8 +154,8 @@ package final class ServiceManager: @unchecked Sendable {
 
     private func sendPending() { lock.withLock { sendInOrder() } }
 
-    /// Sends pending messages until the manager's queue is full. Drops a message after any other error, because that is
-    /// permanent. Called with `lock` held.
+    /// Sends pending messages until the manager's queue is full. Drops a message after any other error, because such
+    /// errors are permanent. Called with `lock` held.
     private func sendInOrder() {
         while let text = pending.first {
             let number = UnixSocket.sendDatagram(descriptor, Array(text.utf8), to: name)

@@ -24,8 +24,8 @@ package enum DatabaseName {
 }
 
 /// The names of databases that Larder uses itself, mainly outboxes. An outbox contains writes that wait for delivery,
-/// for example to an origin. Do not copy an outbox to another larder, which would deliver the writes too. Do not remove
-/// its entries, because the writes would be lost.
+/// for example to an origin. Do not copy an outbox to another larder: that larder would deliver the writes too. Do not
+/// remove its entries, because the writes would be lost.
 package enum CompanionName {
     /// The suffix of an outbox's name: the outbox of the database `0` is `0.outbox`.
     package static let ending = ".outbox"

@@ -1,7 +1,7 @@
 /// The lifetime of one entry. A parameter of the calls that store an entry.
 ///
-/// With ``database``, the default, the entry follows the database's policy, also if that is changed later. All other
-/// values give the entry its own rule, which later changes of the database's policy do not affect.
+/// With ``database``, the default, the entry follows the database's policy, even if the policy is changed later. All
+/// other values give the entry its own rule, which later changes of the database's policy do not affect.
 ///
 /// If the lifetime is invalid, the call that stores the entry throws.
 public struct EntryPolicy: Hashable, Sendable {
@@ -40,7 +40,7 @@ public struct EntryPolicy: Hashable, Sendable {
     /// The entry does not expire.
     public static let never = policy(.never)
 
-    /// The entry expires a policy's interval after it is stored.
+    /// The entry expires when the interval of `policy` has passed since the entry was stored.
     public static func policy(_ policy: UpdatePolicy) -> EntryPolicy { EntryPolicy(.policy(policy)) }
 
     /// The entry expires this long after it is stored: `.after(.seconds(90))`. Rounded to whole milliseconds. The
@@ -61,8 +61,8 @@ public struct EntryPolicy: Hashable, Sendable {
     /// A deadline whose computation returned NaN. The call that stores the entry throws `invalidArgument`.
     package static let untilNotANumber = EntryPolicy(.untilNotANumber)
 
-    /// The entry expires at this time, in milliseconds since 1970. With a time in the past, it is expired at once. The
-    /// call that stores the entry throws `invalidArgument` for times after the year 5138; for no expiry use ``never``.
+    /// The entry expires at this time, in milliseconds since 1970; if that is in the past, immediately. The call that
+    /// stores the entry throws `invalidArgument` for times after the year 5138; for no expiry use ``never``.
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
 
     // MARK: Grace and jitter
@@ -127,7 +127,7 @@ extension EntryPolicy {
         package let lifetime: Lifetime
         /// The grace in milliseconds. Nil for the database's grace, or with `keep` for that of the replaced entry.
         package let grace: Int64?
-        /// The jitter in percent. Nil for the database's, which is used only if its policy sets the lifetime.
+        /// The jitter in percent. Nil for the database's jitter, if the database's policy sets the lifetime; else none.
         package let jitter: Int?
 
         /// The checked form of ``EntryPolicy/database``.

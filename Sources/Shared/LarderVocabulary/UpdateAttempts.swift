@@ -6,7 +6,7 @@ import LarderPlatform
 /// A value; not synchronized.
 package struct UpdateAttempts {
     /// The minimum number of attempts if the caller gave no number. The time limit applies only after these attempts,
-    /// because a slow closure may use up the time limit after few.
+    /// because a slow closure may use up the time limit in few attempts.
     package static let fewest = 64
     /// The upper limit of the first back-off, in nanoseconds. It doubles with each attempt, up to ``longestRest``.
     private static let firstRest: UInt64 = 50_000

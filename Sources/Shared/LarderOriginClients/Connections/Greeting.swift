@@ -5,7 +5,7 @@ struct RedisSetup: Sendable {
     enum Tracking: Hashable, Sendable {
         /// The server sends no invalidations.
         case none
-        /// The server sends an invalidation when a key changes that was read on this connection.
+        /// The server sends an invalidation when a key that was read on this connection changes.
         case read
         /// The server sends an invalidation when a key with one of these prefixes changes; without prefixes, when any
         /// key changes.

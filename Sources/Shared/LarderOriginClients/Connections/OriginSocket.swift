@@ -27,7 +27,7 @@ final class OriginSocket {
     private var addresses: [SocketAddress] = []
     private var lastFailure = "the host has no address"
 
-    /// The bytes being sent, the number of them that the system has accepted, and the bytes to send afterwards.
+    /// The bytes being sent. The system has accepted the first `sent` of them. `output` is sent afterwards.
     private var sending: [UInt8] = []
     private var sent = 0
     private var output: [UInt8] = []

@@ -8,7 +8,7 @@ protocol RedisExchange: AnyObject {
     func encode(into output: inout [UInt8]) -> Int
     /// Receives one reply.
     /// - Parameters:
-    ///   - skippedBytes: the length of a string in the reply that was too long and was dropped; 0 if there was none.
+    ///   - skippedBytes: the length of a string that was too long and therefore dropped; 0 if there was none.
     ///   - isLast: whether it is the last reply of this exchange.
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool)
     /// Called if the connection is lost before the last reply.
@@ -113,7 +113,7 @@ final class RedisConnection: OriginSocketUser {
     func socketEnded(_ reason: String) {
         let text = "\(endpoint): \(reason)"
         guard !isUp else { return end(.interrupted(text)) }
-        // If a request was pending, the server may require TLS: such servers close connections without it.
+        // If a request was pending, the server may require TLS: such servers close connections without TLS.
         let isCutOff = !pending.isEmpty && !usesTLS
         end(
             .unreachable(

@@ -47,7 +47,7 @@ final class Heartbeat: RedisExchange {
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         count += 1
         if let message = reply.errorMessage {
-            // Ignore NOPERM: a server that refuses this user the key still responds, and reports its slots.
+            // Ignore NOPERM: a server that denies access to the key still responds, and reports its slots.
             if !(count == 1 && message.hasPrefix("NOPERM")) { bad = bad ?? message }
         } else if count == 2 {
             if let description = ClusterSelf.description(reply) {

@@ -15,7 +15,7 @@ final class RedisLink: RedisConnectionUser {
     private enum State {
         case connecting
         case up
-        /// The back-off: tasks fail at once with this error until the next attempt to connect.
+        /// The back-off: tasks fail immediately with this error until the next attempt to connect.
         case resting(OriginError)
         case closed
     }
@@ -112,7 +112,7 @@ final class RedisLink: RedisConnectionUser {
 
     // MARK: Tasks
 
-    /// Sends a task, at once or when the connection is established.
+    /// Sends a task, immediately or when the connection is established.
     func send(_ task: RedisTask) {
         switch state {
         case .up: connection?.send(task)

@@ -7,7 +7,7 @@ import LarderRESP
 public final class RedisOrigin: Origin {
     /// How the servers report changes of entries.
     public enum Tracking: Hashable, Sendable {
-        /// The servers remember which keys were read by this client, and report when one of them changes.
+        /// The servers remember the keys that this client has read, and report changes of these keys.
         case read
         /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none.
         /// Readings of other keys have no stamp. Use this if the cache contains most entries of a database.
@@ -25,10 +25,10 @@ public final class RedisOrigin: Origin {
     /// Starts to connect, without waiting.
     /// - Parameters:
     ///   - address: the address of the origin.
-    ///   - secondReadAfter: the time, in milliseconds, after which a read without a reply is also sent to a replica. If
-    ///     the primary fails, the read is sent to a replica at once. A replica's reply may be older than the staleness
-    ///     limit, and has no stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)``
-    ///     returns replies of replicas separately. Only for clusters. With nil, replicas get no reads.
+    ///   - secondReadAfter: a read without a reply is also sent to a replica after this time in milliseconds, or
+    ///     immediately if the primary fails. A replica's reply may be older than the staleness limit, and has no stamp.
+    ///     ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies of
+    ///     replicas separately. Only for clusters. With nil, replicas get no reads.
     ///   - listener: receives the origin's notifications. It is not retained.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,

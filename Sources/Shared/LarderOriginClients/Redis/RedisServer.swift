@@ -135,7 +135,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     var invalidationSequence: UInt64 { owner?.invalidationSequence ?? 0 }
 
-    /// Sends a task. The task fails at once if the server is overloaded, suspended or in back-off.
+    /// Sends a task. The task fails immediately if the server is overloaded, suspended or in back-off.
     func submit(_ task: RedisTask) {
         usedAt = MonotonicClock.nanoseconds()
         tasksUnderWay += 1
@@ -303,7 +303,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Heartbeat
 
-    /// Whether heartbeats are always sent. If not, they are sent while the server is not trusted, and after a timeout.
+    /// Whether heartbeats are always sent. If false, only while the server is not trusted, and after a timeout.
     private var isAskedAlways: Bool { settings.setup.tracking != .none }
 
     private func sendNextBeat() {
@@ -346,8 +346,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     private func trust(since sentAt: Int64) {
-        // After a failure, a server of a cluster must pass two heartbeats. At the first one, it may not know yet that
-        // another server has replaced it.
+        // After a failure, a server of a cluster must pass two heartbeats. At the first heartbeat, the server may not
+        // know yet that another server has replaced it.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
         guard held == nil else {
             lastError = nil

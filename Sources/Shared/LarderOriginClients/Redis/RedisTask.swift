@@ -42,7 +42,7 @@ final class RedisTask: RedisExchange {
     private(set) var skippedBytes = 0
     /// The sequence number of the last invalidation when the value was received.
     private(set) var heard: UInt64 = 0
-    /// The receiver of the result, usually the server to which the task was sent. `sentEpoch` is its epoch then.
+    /// The receiver of the result, usually the server to which the task was sent, in the server's epoch `sentEpoch`.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
     /// The epoch of the slot when the task was sent.

@@ -2,9 +2,9 @@ import LarderRESP
 
 /// A server with the authoritative data, some of which is cached. It may be slow or fail.
 ///
-/// All calls return at once, and may be made on any thread. Each completion is called exactly once, on a thread of the
-/// origin, at the latest after ``OriginLimits/call``. It must not block. Completions and the listener are called in the
-/// order of the server's messages: an invalidation that the server sent before a reply is delivered before that reply.
+/// All methods return immediately; any thread may call them. Each completion is called exactly once, on a thread of the
+/// origin, at the latest after ``OriginLimits/call``, and must not block. Completions and the listener are called in
+/// the order of the server's messages: an invalidation sent before a reply is delivered before that reply.
 public protocol Origin: AnyObject, Sendable {
     /// The name of the origin in messages: its address without secrets.
     var name: String { get }
@@ -52,7 +52,7 @@ public protocol Origin: AnyObject, Sendable {
     /// Waits until the listener has received all invalidations that the server has sent so far. Call it after a script,
     /// because a script may change keys that it does not declare.
     /// - Parameters:
-    ///   - key: selects the server in a cluster, where nil completes at once. Ignored for a single server.
+    ///   - key: selects the server in a cluster, where nil completes immediately. Ignored for a single server.
     ///   - completion: called once, at the latest after ``OriginLimits/heartbeatLimit``.
     func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void)
 
@@ -68,8 +68,8 @@ public protocol Origin: AnyObject, Sendable {
     /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as for a lost connection.
     func hold(_ reason: String?)
 
-    /// Whether an entry that was read with this stamp is still current at the origin, unless the listener has received
-    /// an invalidation of the entry. Takes a few nanoseconds, without a lock.
+    /// Whether an entry that was read with this stamp is still current at the origin. Does not consider invalidations,
+    /// which the listener receives. Takes a few nanoseconds, without a lock.
     /// - Parameter now: the current time of the monotonic clock, in nanoseconds.
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool
 
@@ -99,7 +99,7 @@ extension Origin {
     /// The default for an origin that reads from no other origin, and so is never suspended: does nothing.
     public func hold(_ reason: String?) {}
 
-    /// The default for an origin that reports changes before it acknowledges a command: completes at once.
+    /// The default for an origin that reports changes before it acknowledges a command: completes immediately.
     public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) { completion() }
 
     /// The default for an origin without replicas: never calls `meanwhile`.
@@ -229,9 +229,9 @@ public struct OriginLimits: Hashable, Sendable {
     public var heartbeatLimit = 500
     /// The maximum length of a value, in bytes.
     public var valueBytes = 64 << 20
-    /// The maximum number of pending requests at each server. Further ones fail at once.
+    /// The maximum number of pending requests at each server. Further requests fail immediately.
     public var callsWaiting = 100_000
-    /// After ``failuresBeforeRest`` consecutive failures of a server, requests to it fail at once for ``rest``
+    /// After ``failuresBeforeRest`` consecutive failures of a server, requests to it fail immediately for ``rest``
     /// milliseconds. Then one request is tried.
     public var failuresBeforeRest = 5
     public var rest = 1_000

@@ -19,7 +19,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         public let description: String
     }
 
-    /// The servers in the address. There is exactly one unless it is a cluster.
+    /// The servers in the address. There is exactly one unless the origin is a cluster.
     public private(set) var endpoints: [OriginEndpoint] = []
     public private(set) var isCluster = false
     public private(set) var usesTLS = false

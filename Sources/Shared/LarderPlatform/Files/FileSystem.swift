@@ -21,7 +21,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
 /// Operations on files, with errors that name the operation and the path.
 package enum FileSystem {
-    /// Calls open(2), again if a signal interrupts the call.
+    /// Calls open(2), and repeats the call if a signal interrupts it.
     /// - Returns: the descriptor; negative after an error, with `errno` set.
     package static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
         while true {

@@ -6,7 +6,7 @@
 /// For one thread at a time. At most one replacement of a file may exist at a time.
 package final class Replacement {
     private let path: String
-    /// The directory's descriptor, for the sync. Opened first, so that nothing was changed if no descriptor is free.
+    /// The directory's descriptor, for the sync. Opened first: if no descriptor is free, nothing has been changed yet.
     private let directory: Int32
     private let keepsSpare: Bool
 
