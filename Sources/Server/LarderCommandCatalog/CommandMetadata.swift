@@ -176,8 +176,8 @@ extension CommandMetadata {
     /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The limits of SWAPDB, which writes all exchanged entries in one step: the maximum number of entries, and of
-    /// bytes of values, in both databases together.
+    /// The maximum number of entries that SWAPDB exchanges, in both databases together. `exchangedBytesMax` limits the
+    /// size of their values, in bytes. SWAPDB writes all these entries in one step.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

@@ -69,7 +69,7 @@ extension EntryOperation {
         return inSeconds ? (left + 500) / 1000 : left
     }
 
-    /// The replies to TTL and similar commands for an entry that never expires, and for a key without an entry.
+    /// The reply to TTL and similar commands for an entry that never expires. `noEntry` is the reply without an entry.
     static let noDeadline: Int64 = -1
     static let noEntry: Int64 = -2
 

@@ -38,7 +38,7 @@ struct SetOptions {
     private let rare: Rare?
 
     var codec: Codec { rare?.codec ?? .raw }
-    /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's.
+    /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's period.
     var grace: Int64? { rare?.grace }
     /// The maximum random reduction of a lifetime, in percent. If nil, the database's jitter applies, but only to
     /// lifetimes from the database's policy.

@@ -53,7 +53,7 @@ struct CommandRunner {
                 }
                 let before = session.pendingOutput
                 if before > outputBytesMax { return .outputFull }
-                // Measure the rest of each long run: its commands may be faster than those of a short run.
+                // Measure the duration of the rest of a long run. Its commands may be faster than those of a short run.
                 if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
                 }

@@ -51,10 +51,10 @@ final class Connection: MonitorReader {
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
-    /// The number of the loop's turn in which the connection last read, and the number of reads in that turn.
+    /// The loop's turn in which the connection last read. `readsInTurn` is the number of its reads in that turn.
     private var readTurn = 0
     private var readsInTurn = 0
-    /// Messages for the client that arrived while another thread owned the session, and their size.
+    /// Messages for the client that arrived while another thread owned the session. `waitingPushBytes` is their size.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
     /// The bytes of the messages that were added to the output since the output was last empty.

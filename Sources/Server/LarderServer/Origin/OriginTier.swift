@@ -513,8 +513,8 @@ final class OriginCounts: Sendable {
     let failed = Atomic<Int>(0)
     /// Stale entries served because the origin was not available.
     let stale = Atomic<Int>(0)
-    /// `replicas`: replies of replicas that came before the primary's. `replicasServed`: how many of these replies were
-    /// sent to clients.
+    /// `replicas`: replies of replicas that came before the primary's reply. `replicasServed`: how many of these
+    /// replies were sent to clients.
     let replicas = Atomic<Int>(0)
     let replicasServed = Atomic<Int>(0)
     /// Write commands that the origin has executed, or that were queued in the outbox.

@@ -39,10 +39,10 @@ final class OutboxDelivery: @unchecked Sendable {
     private var rollbacks: UInt64
     private var lines: [String: LineRate] = [:]
 
-    /// The maximum number of keys, and of bytes of values, that one round delivers.
+    /// The maximum number of keys that one round delivers. `bytesMax` is the maximum size of their values, in bytes.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
-    /// The least interval between equal log lines, in milliseconds.
+    /// The minimum interval between equal log lines, in milliseconds.
     private static let quietMilliseconds: Int64 = 10_000
 
     init(_ tier: OriginTier, _ outbox: Outbox, _ engine: Engine, _ log: Log) {

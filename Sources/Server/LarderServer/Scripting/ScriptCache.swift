@@ -10,7 +10,7 @@ import Synchronization
 final class ScriptCache: @unchecked Sendable {
     private static let idleMax = 8
 
-    /// The maximum number of scripts that EVAL adds to the cache, and of bytes of all scripts.
+    /// The maximum number of scripts of EVAL in the cache. `bytesMax` is the maximum size of all scripts, in bytes.
     private let evaluatedMax: Int
     private let bytesMax: Int
     /// The maximum amount of memory that one interpreter may use, in bytes.

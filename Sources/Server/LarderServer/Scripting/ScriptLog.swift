@@ -7,7 +7,7 @@ struct ScriptLog {
     private let writer: String
     private var count = 0
 
-    /// The maximum number of lines that one run may log, and of bytes of each line.
+    /// The maximum number of lines that one run may log. `bytesMax` is the maximum length of a line, in bytes.
     private static let linesMax = 100
     private static let bytesMax = 1024
 

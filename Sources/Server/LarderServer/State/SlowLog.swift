@@ -15,7 +15,7 @@ final class SlowLog: @unchecked Sendable {
         let name: String
     }
 
-    /// As in Redis, only the first words of a command are stored, and only the first bytes of each word.
+    /// The maximum number of stored words of a command, as in Redis. `wordBytesMax` limits the length of each word.
     private static let wordsMax = 32
     private static let wordBytesMax = 128
 

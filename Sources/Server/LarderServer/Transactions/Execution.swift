@@ -51,7 +51,7 @@ final class Execution {
             begin: script.begin)
     }
 
-    /// The maximum number of words that the description contains, and of bytes of each.
+    /// The maximum number of words in the description. `shownBytesMax` is the maximum length of a word, in bytes.
     private static let shownWordsMax = 32
     private static let shownBytesMax = 128
 

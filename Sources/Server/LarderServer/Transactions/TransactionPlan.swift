@@ -40,7 +40,7 @@ struct TransactionPlan {
     /// One part for each database, in the order in which the transaction first uses them.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases that commands name, by name; the error for a name that no database can have.
+    /// The databases that commands name, by name. For an invalid name, the error.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:

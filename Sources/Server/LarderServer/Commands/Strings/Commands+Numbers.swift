@@ -58,7 +58,7 @@ struct LongDouble {
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
 
-    /// The longest text that is parsed as a number, in bytes.
+    /// The maximum length of a text that is parsed as a number, in bytes.
     private static let textBytesMax = 5 * 1024 - 1
 
     /// Parses a number as C does. Returns nil if the text begins with white space, is not a number, or is NaN.
