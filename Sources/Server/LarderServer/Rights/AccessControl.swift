@@ -32,7 +32,7 @@ final class AccessControl: @unchecked Sendable {
     /// Increases with each change of the rules; 0 if there were never any rules. Each session stores the number with
     /// which its rights were determined. If the numbers differ, the session's rights are out of date.
     let generation: Atomic<Int>
-    /// In this order: how many commands (or databases) were refused, channels were refused, and passwords were wrong.
+    /// The counts of refused commands (or databases), refused channels, and wrong passwords, in this order.
     let commandsDenied = Atomic<Int>(0)
     let channelsDenied = Atomic<Int>(0)
     let passwordsDenied = Atomic<Int>(0)
