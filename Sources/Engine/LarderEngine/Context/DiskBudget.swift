@@ -125,8 +125,8 @@ package final class DiskBudget: @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// The prefix of the names of images in the larder's directory, which ``measure()`` skips. The tables of an image
-    /// are hard links to the larder's tables, some of which LevelDB may have removed since.
+    /// The prefix of the names of images in the larder's directory; ``measure()`` skips images. An image's tables are
+    /// hard links to tables of the larder. LevelDB may have removed some of the larder's tables since.
     static let imagePrefix = ".image-"
 
     /// Measures, records and returns the size of all files in bytes. Takes some milliseconds for thousands of files.
@@ -142,8 +142,8 @@ package final class DiskBudget: @unchecked Sendable {
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
     }
 
-    /// Whether readers should release tables that LevelDB has merged, so that these can be removed. True if usage is at
-    /// least half of the larder's limit, or if any database has its own limit. Some atomic loads.
+    /// Whether readers should release tables that LevelDB has merged, so that the tables can be removed. True if usage
+    /// is at least half of the larder's limit, or if any database has its own limit. Some atomic loads.
     var isTight: Bool {
         if smallest.load(ordering: .relaxed) != .max { return true }
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
@@ -176,7 +176,7 @@ package final class DiskBudget: @unchecked Sendable {
     /// An eviction frees no space if other programs take it immediately, or if backups have links to the files.
     private static let reserveShareMax = 4
 
-    /// The size of all files in bytes, as last measured.
+    /// The last measured size of all files, in bytes.
     package var lastMeasured: Int { measured.load(ordering: .relaxed) }
 
     /// Returns the default limit of a daemon in bytes: a tenth of the file system, at most 8 GiB; nil if its size is

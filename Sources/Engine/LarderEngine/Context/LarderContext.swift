@@ -39,10 +39,10 @@ final class LarderContext: Sendable {
     }
 
     /// Returns a new number for an epoch (a LevelDB). Numbers are never reused. So a LevelDB that is still being closed
-    /// never writes into its successor's directory, and the journal's operations never apply to another epoch.
+    /// never writes into its successor's directory. Operations in the journal never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// Records a number that was found on the disk (of an epoch, or in a file's name), so that it is not reused.
+    /// Records a number of an epoch or file that was found on the disk, so that the number is not reused.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
     /// Returns the options for opening or creating a LevelDB.

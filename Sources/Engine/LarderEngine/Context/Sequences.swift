@@ -4,8 +4,8 @@ import Synchronization
 /// The numbers that a larder never reuses: the sequences of its commit units, the numbers of its epochs (LevelDBs), and
 /// numbers in the names of other files. They are not derived from the clock, which may be set back.
 ///
-/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So taking a number needs no system call, and
-/// if a process is killed, the next one knows an upper bound of the used numbers.
+/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So taking a number needs no system call. If a
+/// process is killed, the next process knows an upper bound of the used numbers.
 ///
 /// The file also has the names of the existing databases, so that the removal of a directory is detected at the next
 /// start.
@@ -125,7 +125,7 @@ final class Sequences: @unchecked Sendable {
     /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
     func found(_ names: Set<String>) { writing.withLock { databases = names } }
 
-    /// Records durably whether a database exists. Does two fsyncs, unless the file says so already.
+    /// Records durably whether a database exists. Does two fsyncs, unless the file has this state already.
     /// - Throws: if the file could not be written. The next write of the file then includes the change.
     func note(_ name: String, exists: Bool) throws(FileError) {
         try writing.withLock { () throws(FileError) in

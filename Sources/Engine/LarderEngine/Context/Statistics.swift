@@ -46,7 +46,7 @@ package final class Statistics: Sendable {
     /// Detected losses of facts (tag purges, functions, origins) in the ledger or in files of earlier versions.
     package let factLosses = Atomic<Int>(0)
 
-    /// Full resyncs of followers that did not request one, because the changes after their position are unknown.
+    /// Full resyncs that followers did not request, but need: the changes after the follower's position are unknown.
     package let feedFallbacks = Atomic<Int>(0)
 
     init() {}

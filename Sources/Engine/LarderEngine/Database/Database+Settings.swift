@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The settings of a database: its policy, and its disk limit.
 extension Database {
-    /// Changes the policy and waits until the change is on the disk. The policy applies at once to the entries that
-    /// have no rule of their own; entries that had expired under the old policy stay expired. Creates the database if
+    /// Changes the policy and waits until the change is on the disk. The policy applies immediately to the entries that
+    /// have no rule of their own. Entries that had expired under the old policy stay expired. Creates the database if
     /// it does not exist. If this function throws, the policy is unchanged. May block.
     /// - Parameters:
     ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.

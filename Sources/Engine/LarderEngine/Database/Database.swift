@@ -230,7 +230,7 @@ extension Database {
     /// The result of the last salvage since the larder was opened; nil if there was none.
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
-    /// Logs a message about the database, which must not contain a value of an entry.
+    /// Logs a message about the database. The message must not contain values of entries.
     package func report(_ level: EngineEvent.Level, _ message: String) {
         context.report(level, "database '\(name)': \(message)")
     }

@@ -52,7 +52,7 @@ struct DatabaseOpening {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            // The directory could not be read at the start. Now it can be read, but it is not that of a database.
+            // The directory could not be read at the start. Now it can be read, but it contains no database.
             if database.durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
                     .io, "\(files.directory) is not a database of this larder; the journal keeps the database's writes",
@@ -129,9 +129,9 @@ struct DatabaseOpening {
         return store
     }
 
-    /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
-    /// minute ahead, the engine's time continues from that date. Otherwise the date is changed to now: the record of
-    /// time was lost, or an older version wrote the file while the clock was ahead.
+    /// Corrects the date of a policy change in the future: such a date would expire new entries immediately. If the
+    /// date is less than a minute ahead, the engine's time continues from that date. Otherwise the date is changed to
+    /// now: the record of time was lost, or an older version wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = database.now()
         if pointer.rules.deadBefore < now { return pointer }

@@ -1,5 +1,5 @@
-/// The state that changes for a whole database at once: its files, the rules of freshness, and the epochs (LevelDBs)
-/// whose operations in the journal are valid. Not thread-safe: its database guards it.
+/// The state that changes for a whole database in one step: its files, the rules of freshness, and the epochs
+/// (LevelDBs) whose operations in the journal are valid. Not thread-safe: its database guards it.
 struct DatabaseState {
     /// Whether there are files, and whether they are open.
     ///
@@ -29,8 +29,8 @@ struct DatabaseState {
     var epoch: UInt64 = 0
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``.
     var journalFrom: UInt64 = 0
-    /// Whether there are files but POINTER, which names the epoch, cannot be read. As long as this is so, the database
-    /// keeps its operations in the journal.
+    /// Whether there are files, but POINTER (which names the epoch) cannot be read. Until POINTER can be read, the
+    /// database keeps its operations in the journal.
     var isEpochUnknown = false
     /// Whether the epoch's directory may be absent according to POINTER.
     var isUnmade = false

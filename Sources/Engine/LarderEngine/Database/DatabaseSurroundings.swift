@@ -9,7 +9,7 @@ protocol DatabaseRoster: AnyObject, Sendable {
     var creation: Lock { get }
     /// All databases, in the order in which their locks must be taken.
     var all: [Database] { get }
-    /// Removes a database, unless its name belongs to another one by now.
+    /// Removes a database, unless another database has the name by now.
     func remove(_ database: Database)
 }
 

@@ -61,7 +61,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     /// Closes the table: no more databases can be added.
     func close() { lock.withLock { isClosed = true } }
 
-    /// Releases all databases, which refer to the table.
+    /// Releases all databases, because they refer to the table.
     func removeAll() {
         // Release the databases outside the lock, because this may deallocate them.
         let all = lock.withLock {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
 /// The purges of a database's tags. A purge stores only the tag and the purge's own sequence. All records with the tag
-/// that were stored before the purge, whatever their number, then count as removed or, after a soft purge, as stale.
-/// The sweep reclaims their space later.
+/// that were stored before the purge then count as removed; after a soft purge, as stale. The sweep reclaims their
+/// space later.
 struct DatabaseTagPurges {
     fileprivate let database: Database
 
@@ -101,8 +101,8 @@ struct DatabaseTagPurges {
         if purges.last > pipeline.everythingApplied.sequence { pipeline.resume(behind: purges.last) }
     }
 
-    /// Returns the purges of tags that must be known before the files count as open: those in the ledger, and those
-    /// that an earlier version of Larder kept in a file. Moves the latter to the ledger. Called with `openLock` held.
+    /// Returns the purges of tags, which must be known before the files count as open: those in the ledger and in a
+    /// file of an earlier version. Moves the file's purges to the ledger. Called with `openLock` held.
     /// - Parameter areExpected: whether tags were purged, according to POINTER.
     func complete(areExpected: Bool) throws(LarderError) -> TagPurges? {
         let known = database.rules.purges

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension Journal {
-    /// Replaces each segment whose fsync failed by a synced copy, which is read from the page cache. Call it before
+    /// Replaces each segment whose fsync failed by a synced copy. The copy is read from the page cache. Call it before
     /// anything relies on the durability of these frames or of later ones.
     ///
     /// After a failed fsync, the system treats the pages as written, although they are perhaps not on the disk. So

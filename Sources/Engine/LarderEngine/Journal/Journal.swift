@@ -190,8 +190,8 @@ final class Journal: @unchecked Sendable {
 
     /// Syncs the directory if the name of the oldest segment is not synced yet. Called before another segment gets a
     /// name, and before an older segment is removed. A machine failure may lose unsynced names. The header of the next
-    /// segment reveals a missing segment. But the loss of the oldest segment would not be detected, because it looks
-    /// like a removal.
+    /// segment reveals a missing segment. But the loss of the oldest segment would not be detected, because the loss
+    /// looks like a removal.
     /// - Parameter number: segments up to this number are ignored.
     func syncNameOfOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {
@@ -255,8 +255,8 @@ final class Journal: @unchecked Sendable {
 
     /// Syncs all segments, including those of earlier processes. Returns when every earlier append is on the disk.
     ///
-    /// After a failure, every call fails until the segments that could not be synced are removed or copied, because
-    /// later commits rely on them.
+    /// After a failure, every call fails until the unsynced segments are removed or copied, because later commits rely
+    /// on these segments.
     /// - Parameter number: segments up to this number are not synced, because the caller will save their entries in
     ///   LevelDB.
     func sync(above number: UInt64 = 0) throws(FileError) {

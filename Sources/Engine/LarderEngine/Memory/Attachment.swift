@@ -131,8 +131,8 @@ struct AttachmentList {
     }
 }
 
-/// Attachments that entries have dropped, and that a thread without locks will release. The releasing thread must hold
-/// no lock, because the deinitializer of an attached value is code of the engine's user, and may call the engine.
+/// Attachments that entries have dropped, until a thread releases them. The releasing thread must hold no lock: the
+/// deinitializers of attached values are code of the engine's user, and may call the engine.
 ///
 /// Thread-safe. A linked list that uses the attachments' own links. Adding an attachment takes one atomic exchange, and
 /// so does taking the whole list.

@@ -14,7 +14,7 @@ struct EntryHead {
         case active, written
     }
 
-    /// The bit that is set in the version of an entry that was read from LevelDB, and not in that of a written entry.
+    /// The bit of ``version`` that is set if the entry was read from LevelDB, and clear if it was written.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int

@@ -1,10 +1,10 @@
-/// Remembers which keys were recently evicted because of a disk limit, to count the cache misses that this causes.
-/// Stores a part of each key's hash, and the time until which the entry would have been fresh.
+/// Remembers which keys were recently evicted because of a disk limit, to count the cache misses that the evictions
+/// cause. Stores a part of each key's hash, and the time until which the entry would have been fresh.
 ///
 /// Uses 32 KiB for a shard with evictions: 4096 slots of 8 bytes. A key is forgotten when another key uses its slot,
 /// and when the key is written or removed. All keys are forgotten at a purge or policy change that may have ended the
-/// freshness of entries. So the counts are a lower bound. The probability of mistaking a key for another one is about
-/// one in some billions. A value; the shard's lock guards it.
+/// freshness of entries. So the counts are a lower bound. The probability of mistaking a key for another is about one
+/// in several billion. A value; the shard's lock guards it.
 struct EvictedKeys {
     private struct Mark {
         /// 0 if the slot is free.

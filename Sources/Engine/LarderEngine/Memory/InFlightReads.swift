@@ -1,9 +1,9 @@
 /// Placeholders in a shard that record whether keys are changed during an operation: a read of LevelDB without the
 /// shard's lock, or a watch (the WATCH command). A value; the shard's lock guards it.
 ///
-/// There are two kinds. A read of one key stores the key's hash in a list, which is at most as long as the number of
-/// reading threads, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary. In
-/// a list, each write would have to search perhaps a million keys.
+/// There are two kinds. A read of one key stores the key's hash in a list. The list has at most one element per reading
+/// thread, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary. In a list,
+/// each write would have to search perhaps a million keys.
 struct InFlightReads {
     private struct Place {
         var hash = 0

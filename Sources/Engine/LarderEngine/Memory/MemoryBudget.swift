@@ -15,9 +15,9 @@ final class MemoryBudget: @unchecked Sendable {
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
-    /// The registered shards. Unmanaged, because strong references would keep the entries of closed databases in
-    /// memory, and weak ones would slow down all reference counting of shards. The database that registers shards keeps
-    /// them alive until it unregisters them.
+    /// The registered shards. Unmanaged: strong references would keep the entries of closed databases in memory; weak
+    /// references would slow down all reference counting of shards. The database that registers shards keeps them alive
+    /// until it unregisters them.
     private var shards: [Unmanaged<Shard>] = []
     private var next = 0
 
@@ -171,7 +171,7 @@ final class MemoryBudget: @unchecked Sendable {
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
             let before = candidate.table.byteCount
-            // Evict several entries at once, because finding the shard took some time.
+            // Evict several entries, because finding the shard took some time.
             while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
                 candidate.table.evict()
             {}
@@ -180,8 +180,8 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` with a few other shards whose locks are free, one after another and with the lock held, until
-    /// `body` returns true.
+    /// Calls `body` with other shards, one after another, until `body` returns true. The shard's lock is held during
+    /// the call. Tries only a few shards, and skips those whose lock is not free.
     /// - Returns: whether `body` returned true.
     private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
         for _ in 0..<8 {

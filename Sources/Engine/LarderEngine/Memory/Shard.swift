@@ -9,7 +9,7 @@ package final class Shard: @unchecked Sendable {
     let table: EntryTable
     private let budget: MemoryBudget
     private let disk: DiskBudget?
-    /// The keys that were changed since an exchange of two databases began to record them; nil while none is running.
+    /// The keys that were changed since an exchange of two databases began; nil while no exchange is running.
     var recordedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()

@@ -176,7 +176,7 @@ extension Database {
     /// - Parameters:
     ///   - key: a key of at most ``Key/bytesMax`` bytes.
     ///   - hash: the hash of the key.
-    ///   - durability: the durability of this write; nil for that of the larder.
+    ///   - durability: the durability of this write; nil for the larder's durability.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the files are not open.
     func put(
         _ key: UnsafeRawBufferPointer, hash: Int, payload: UnsafeRawBufferPointer,

@@ -29,8 +29,8 @@ extension Database {
     /// - Parameters:
     ///   - now: the time of the read; nil for the engine's present time.
     ///   - access: whether the read may use the disk. No shard's lock is held while the disk is read.
-    ///   - bytesMax: without access to the disk, an entry whose record has this many bytes or more is not read, because
-    ///     copying it would take an event loop too long.
+    ///   - bytesMax: without access to the disk, records of this many bytes or more are not read, because copying them
+    ///     would block an event loop for too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
     ///   - body: called once on a hit, with the header, the record, and the entry's version for attaching an object.

@@ -10,12 +10,12 @@ extension Database {
     ///     kept in memory, however many and large they are.
     ///   - access: whether the command may read the disk and open files.
     ///   - now: the command's time.
-    ///   - durability: the durability of the writes; nil for that of the larder.
+    ///   - durability: the durability of the writes; nil for the larder's durability.
     ///   - fillCache: whether blocks that are read from the disk stay in LevelDB's block cache.
     ///   - needsFiles: whether `body` runs only if the database's files are open.
     ///   - version: the version of the change, if `body` applies a change from another larder. Later commits get later
-    ///     versions than this one. If changes have listeners, the command first waits, a limited number of times, until
-    ///     earlier changes of the keys are committed: only then are their versions known.
+    ///     versions than this version. If changes have listeners, the command first waits, a limited number of times,
+    ///     until earlier changes of the keys are committed: only then are their versions known.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if `access` forbids using the

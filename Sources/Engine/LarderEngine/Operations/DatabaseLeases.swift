@@ -1,4 +1,4 @@
-/// The leases of a database's keys. Each shard has those of its keys.
+/// The leases of a database's keys. Each shard has the leases of its own keys.
 package struct DatabaseLeases {
     fileprivate let database: Database
 

@@ -23,8 +23,8 @@ enum Executor {
     /// Finds the entries of updates, all at one instant, and then calls `body`.
     /// - Parameters:
     ///   - updates: prepared updates, in the order of their databases' numbers, which is the order of locking. All
-    ///     their locks are held at the same time. Not retained here, because counting references costs more than a
-    ///     lookup.
+    ///     their locks are held at the same time. The updates are not retained here, because counting references costs
+    ///     more than a lookup.
     ///   - drains: whether each attempt after the first waits until all earlier changes are committed.
     ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the
     ///     attempt, from 0. Called with the locks held. Returns nil for another attempt.

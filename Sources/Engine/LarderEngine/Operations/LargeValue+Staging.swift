@@ -27,8 +27,8 @@ extension Database {
     /// The payload size in bytes from which staging a value is faster than storing it with an ordinary update: 4 MiB.
     package static let largeValueBytesMin = 4 << 20
 
-    /// If too many bytes wait to be written to LevelDB, waits for a checkpoint, which can free their memory and their
-    /// space in the journal. Call it before building a long value in memory. May block.
+    /// Waits for a checkpoint if too many bytes wait to be written to LevelDB. The checkpoint can free their memory and
+    /// their space in the journal. Call it before building a long value in memory. May block.
     /// - Returns: whether it waited.
     package func waitForRoom(for write: PendingWrite) -> Bool {
         guard checkpointer.isFull(for: write) else { return false }

@@ -20,7 +20,7 @@ extension Update {
     /// during each of these reads, it is read with the locks held.
     private static let coldAttempts = 2
 
-    /// Absent keys are recorded in the shards only by updates of at most this many keys, which limits the memory used.
+    /// The maximum number of keys of an update that records absent keys in the shards. Limits the memory used.
     private static let absencesMax = 64
 
     // MARK: Locks

@@ -96,7 +96,7 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) package private(set) var rules = FreshnessRules(policy: .never)
     @exclusivity(unchecked) private(set) var generation: UInt32 = 0
     @exclusivity(unchecked) var slots = TrivialList<Slot>(capacity: keptMax)
-    /// The keys that were added as ``Key``, which own the bytes of the slots' keys; empty if only bytes were added.
+    /// The keys that were added as ``Key``. They own the bytes of the slots' keys. Empty if only bytes were added.
     @exclusivity(unchecked) private(set) var keys: [Key] = []
     /// The slot of each key of the running command; nil if each key's slot has the index of the key.
     @exclusivity(unchecked) var positions: [Int]?
@@ -126,7 +126,7 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) package var origin = WriteOrigin()
     /// The place of the following operations in a transaction.
     @exclusivity(unchecked) var step = 0
-    /// Whether the update waited until earlier changes of its keys were committed: see
+    /// Whether the update first waited for the commit of earlier changes of its keys: see
     /// ``Database/perform(_:_:_:now:durability:fillCache:needsFiles:observing:_:)``.
     @exclusivity(unchecked) var observes = false
     /// Whether the update runs tentatively, without locks. Its changes are never applied.
@@ -247,7 +247,7 @@ extension Update {
         for key in keys { slots.append(Slot(key: key.unsafeBytes, hash: key.hash)) }
     }
 
-    /// Adds keys with the shard locks held. ``findLate(from:_:)`` must follow, which finds their entries.
+    /// Adds keys with the shard locks held. The caller must then call ``findLate(from:_:)`` to find their entries.
     func addLate(_ late: [Key]) {
         // Remove the late keys of an earlier attempt.
         slots.removeLast(slots.count - loadedCount)

@@ -29,7 +29,7 @@ final class EpochStore: @unchecked Sendable {
     /// Whether ``failure`` is the removal or replacement of the directory.
     private var isGone = false
     private var damage: LarderError?
-    /// The disk limit of the database in bytes, as last passed to ``reopenForLimits(databaseLimit:)``; `.max` for none.
+    /// The disk limit of the database in bytes, from the last ``reopenForLimits(databaseLimit:)``; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
     /// The table and memory sizes with which LevelDB was last opened.
     private var sizes: LevelDBSizes?
@@ -162,8 +162,8 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Runs `body`, which must call only LevelDB. The store can be neither closed nor reopened meanwhile. Creates the
-    /// files first if there are none.
+    /// Runs `body`, which must call only LevelDB. The store cannot be closed or reopened meanwhile. Creates the files
+    /// first if there are none.
     func access<Result>(
         _ operation: String, key: @autoclosure () -> Key? = nil,
         _ body: (LarderLevelDB.Database) throws(LevelDBError) -> Result
@@ -387,9 +387,9 @@ final class EpochStore: @unchecked Sendable {
         return true
     }
 
-    /// Reopens the LevelDB with other sizes of tables and memory, if changed disk limits require that a size is halved
-    /// or doubled. Does nothing while there are snapshots or cursors, which reopening would invalidate. Readers and
-    /// writers wait meanwhile.
+    /// Reopens the LevelDB with other table and memory sizes, if changed disk limits halve or double one of the sizes.
+    /// Does nothing while there are snapshots or cursors, which reopening would invalidate. Readers and writers wait
+    /// meanwhile.
     /// - Parameter databaseLimit: the disk limit of the database; 0 for none.
     /// - Returns: whether the LevelDB was reopened.
     @discardableResult
@@ -473,9 +473,9 @@ final class EpochStore: @unchecked Sendable {
     /// after a checkpoint has written entries, before it marks them clean and removes them from the journal. Does
     /// nothing if nothing was written since the last call.
     /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record its files even if
-    ///   nothing was written. Reopening is part of this call, under the same lock, for two reasons. It creates a new
-    ///   manifest, which must not happen while another thread records the old one. And after a failed write, no other
-    ///   thread may record the log, because the log might end within that write.
+    ///   nothing was written. Reopening is part of this call, under the same lock, for two reasons. Reopening creates a
+    ///   new manifest, which must not happen while another thread records the old manifest. And after a failed write,
+    ///   no other thread may record the log, because the log might end within that write.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {

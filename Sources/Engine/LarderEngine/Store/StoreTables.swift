@@ -10,7 +10,7 @@ final class StoreTables: @unchecked Sendable {
     struct Sizes {
         /// The disk space of all tables in bytes.
         var bytes = 0
-        /// The maximum number of bytes that LevelDB could merge at once.
+        /// The maximum number of bytes that LevelDB could merge in one step.
         var largestMerge = 0
     }
 
@@ -83,8 +83,8 @@ final class StoreTables: @unchecked Sendable {
     private static func largestMerge(
         _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
     ) -> Int {
-        // Tables of level 0 overlap, so LevelDB may merge all of them at once. In other levels it merges one table, or
-        // a few adjacent small ones. A pair of adjacent tables is used as the upper bound for these.
+        // Tables of level 0 overlap, so LevelDB may merge all of them in one step. In other levels it merges one table,
+        // or a few adjacent small ones. A pair of adjacent tables is used as the upper bound for these.
         if isZero { return sum(tables) + sum(below) }
         var most = 0
         var first = 0

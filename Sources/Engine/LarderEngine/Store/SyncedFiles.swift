@@ -31,8 +31,8 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// LevelDB's next file number: files with this number or a higher one were created later. 0 if neither this number
-    /// nor the tables were recorded.
+    /// LevelDB's next file number: files with this number or a higher one were created later. 0 if the number and the
+    /// tables were not recorded.
     var nextFileNumber: UInt64 = 0
     /// The content of every log with a lower number is in tables, except for the log `previousLogNumber`.
     var logNumber: UInt64 = 0

@@ -56,7 +56,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Replaces POINTER at once. Called while no other thread can replace it.
+    /// Replaces POINTER directly, without the commit pipeline. Called while no other thread can replace it.
     /// - Returns: nil, or the reason why a machine failure may restore the old POINTER.
     func replacePointer(by pointer: PointerFile) throws(FileError) -> FileError? {
         try FileSystem.replace(pointerPath, with: Array(pointer.text.utf8))
@@ -110,8 +110,8 @@ struct DatabaseFiles: Sendable {
     func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
         try renewCurrent(path)
-        // In a directory without CURRENT, LevelDB would start an empty database if `create_if_missing` were set. It is
-        // never set here, and such a directory counts as damaged.
+        // In a directory without CURRENT, LevelDB would start an empty database if `create_if_missing` were set. The
+        // option is never set here, and such a directory counts as damaged.
         switch LarderLevelDB.Database.containsDatabaseFiles(path: path) {
         case .database: break
         case .absentOrEmpty:

@@ -11,8 +11,8 @@
 /// crc32c 0a1b2c3d
 /// ```
 /// Higher versions have more lines, and are written only if they are needed:
-/// - Version 2 adds two lines, for an epoch that has taken over another epoch's operations in the journal, or may have
-///   no files yet.
+/// - Version 2 adds two lines: one for an epoch that has taken over another epoch's operations in the journal, and one
+///   for an epoch that may have no files yet.
 /// - Version 3 adds two lines, for a grace or a jitter.
 /// - Version 4 adds one line, for purges of tags.
 /// - Version 5 adds one line, for a disk limit.
