@@ -61,8 +61,8 @@ package final class DiskBudget: @unchecked Sendable {
     /// while a lock of a store, a shard or the journal is held.
     /// - Parameters:
     ///   - bytes: the size in bytes of the write that needs space.
-    ///   - takesReserve: whether the write may use the reserve. True for writes that free space later, and for writes
-    ///     that these depend on.
+    ///   - takesReserve: whether the write may use the reserve. True for writes that free space later, and for their
+    ///     prerequisites.
     /// - Returns: whether there is more space than before; false if there was enough already, or there is nothing to
     ///   evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }

@@ -9,9 +9,9 @@ import LarderLevelDB
 ///                  │      └ background eviction starts
 ///                  └ background eviction stops
 /// ```
-/// The thresholds apply to all files except the journal and the tables that LevelDB is writing in a merge. The journal
-/// takes at most twice ``checkpointBytes`` plus one value, because writers block at that size. The tables of a merge
-/// take at most ``mergeBytes``. So all files together take at most ``peakBytes``.
+/// The thresholds apply to all files except the journal and the tables that LevelDB is writing in a merge. Writers
+/// block when the journal reaches twice ``checkpointBytes``, so it takes at most that plus one value. The tables of a
+/// merge take at most ``mergeBytes``. So all files together take at most ``peakBytes``.
 package struct DiskThresholds: Hashable, Sendable {
     /// The size of the journal at which a checkpoint starts.
     package let checkpointBytes: Int

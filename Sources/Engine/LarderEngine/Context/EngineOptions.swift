@@ -58,7 +58,7 @@ package struct EngineOptions: Sendable {
     /// journal reaches ``checkpointBytes``.
     package var memoryBytes = 16 << 20
     /// The size limit of a record or attachment that is kept in memory, as a fraction of ``memoryBytes``: 32 means a
-    /// 32nd. A longer one would evict too many others.
+    /// 32nd. Larger records would evict too many other entries.
     package var largestMemoryPart = 32
     /// The size in bytes from which a record is pinned in memory while it is copied: 1 MiB. Its shard is then not
     /// locked during the copy.

@@ -5,8 +5,8 @@ import LarderPlatform
 extension Database {
     /// Opens the files, or reopens them after a failed write. If there are none and `forWriting` is true, creates them.
     /// May block on the disk. Does nothing if the database is ready.
-    /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
-    ///   larder's default.
+    /// - Parameter policy: for a database that is created. nil means the policy that the database had before it lost
+    ///   its files, or else the larder's default.
     package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
         try ForkGuard.check("open")
         try life.openLock.withLock { () throws(LarderError) in

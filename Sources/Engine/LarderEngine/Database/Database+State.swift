@@ -11,8 +11,8 @@ extension Database {
     /// held, so there is one such change at a time.
     /// - Parameters:
     ///   - operation: the operation's name for errors.
-    ///   - change: changes the state. Called twice: with a copy of the state, and then, with all shard locks held, with
-    ///     the applied state.
+    ///   - change: changes the state. Called twice: first with a copy of the state, then with the applied state and all
+    ///     shard locks held.
     ///   - applying: called with all shard locks held, after the state has changed.
     ///   - committed: called when the change is durable.
     func replacePointer(
@@ -113,8 +113,8 @@ extension Database {
     ///
     /// - Parameters:
     ///   - store: the new store. If the call throws, the store is not in use, and is closed and removed later.
-    ///   - rules: the policy; and a time: entries stored up to then have expired if they follow the policy.
-    ///   - ending: why the old store is no longer used, which determines the error for its readers.
+    ///   - rules: the policy, and the time ``FreshnessRules/deadBefore``.
+    ///   - ending: why the old store is no longer used. Determines the error for readers of the old store.
     ///   - applying: called with all shard locks held, once the new store is the applied one. With
     ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.
     /// - Returns: the old store, still open, for its owner to dispose of; nil if none was open.

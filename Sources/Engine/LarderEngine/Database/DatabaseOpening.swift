@@ -129,9 +129,9 @@ struct DatabaseOpening {
         return store
     }
 
-    /// Corrects the date of a policy change in the future: such a date would expire new entries immediately. If the
-    /// date is less than a minute ahead, the engine's time continues from that date. Otherwise the date is changed to
-    /// now: the record of time was lost, or an older version wrote the file while the clock was ahead.
+    /// Corrects a policy change that has a date in the future and would expire new entries immediately. If the date is
+    /// less than a minute ahead, the engine's time continues from that date. Otherwise the date is changed to now: the
+    /// record of time was lost, or an older version wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = database.now()
         if pointer.rules.deadBefore < now { return pointer }

@@ -147,8 +147,8 @@ package struct Ledger: Sendable {
 
     // MARK: The start
 
-    /// Finds the ledger's directory, and creates an empty one in place of one that was removed. A removed ledger counts
-    /// as damaged: its operations in the journal are kept, and the loss is recorded.
+    /// Finds the ledger's directory. If it was removed, creates an empty directory. A removed ledger counts as damaged:
+    /// the ledger's operations in the journal are kept, and the loss is recorded.
     /// - Returns: whether there is a ledger.
     /// - Throws: if something else is in its place.
     static func findOrRemakeDirectory(_ context: EngineContext) throws(LarderError) -> Bool {

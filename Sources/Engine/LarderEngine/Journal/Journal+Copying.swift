@@ -1,8 +1,8 @@
 import LarderPlatform
 
 extension Journal {
-    /// Replaces each segment whose fsync failed by a synced copy. The copy is read from the page cache. Call it before
-    /// anything relies on the durability of these frames or of later ones.
+    /// Replaces each segment whose fsync failed by a synced copy. The copy is read from the page cache. Call this
+    /// before anything relies on the durability of frames in these segments or later ones.
     ///
     /// After a failed fsync, the system treats the pages as written, although they are perhaps not on the disk. So
     /// another fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May

@@ -6,13 +6,13 @@ import LarderPlatform
 /// commit units that were written together. The *sequence* is the number of a commit unit. A group is valid as a whole
 /// or not at all, and the valid groups are always those appended first. docs/StorageFormat.md describes the bytes.
 ///
-/// - A process never appends to a segment of an earlier process. It begins a new one, whose header contains the valid
-///   length of the previous one. So an invalid end of a segment need not be cut off, and reading changes nothing.
+/// - A process never appends to a segment of an earlier process. It begins a new segment. The new header contains the
+///   valid length of the previous segment. So reading changes nothing: an invalid end need not be cut off.
 /// - A failed write is rolled back by ftruncate. If that fails, the frame's header is overwritten. If that fails too,
 ///   the next segment begins, and its header excludes the frame.
 /// - After a failed fsync, the content of the disk is unknown. Nothing more is appended to the segment.
-///   ``sync(above:)`` fails until the caller has saved the segment's entries in LevelDB and removed it, or has called
-///   ``copyUnsynced()``.
+///   ``sync(above:)`` fails until the caller has saved the segment's entries in LevelDB and removed the segment, or has
+///   called ``copyUnsynced()``.
 ///
 /// Threads: ``append(_:)``, ``rotate()``, ``replay(known:_:)``, ``setAside(_:to:)`` and ``close()`` are called by one
 /// thread at a time: the one that currently writes commits. ``sync(above:)``, ``removeSegments(upTo:if:)`` and the
@@ -331,7 +331,7 @@ final class Journal: @unchecked Sendable {
     /// Removes the complete segments up to `number`. Their entries must be in LevelDB.
     ///
     /// Removes the oldest segment first and syncs the directory after each removal. So a machine failure never restores
-    /// a segment without the ones that follow it. Stops at the first error; a later call removes the remaining ones.
+    /// a segment without all later segments. Stops at the first error; a later call removes the rest.
     /// - Parameter condition: called while no other thread reads segments. No thread can begin to read segments until
     ///   the removal ends.
     /// - Returns: false, without removing any segment, if the condition returns false.

@@ -54,8 +54,8 @@ final class JournalBatch: @unchecked Sendable {
     var memoryByteCount: Int { capacity }
 
     /// Sets the database and its epoch (the version of its files) for the following operations.
-    /// - Parameter number: identifies the combination of database and epoch. If it is the same as in the last call,
-    ///   nothing is added.
+    /// - Parameter number: identifies the combination of database and epoch. If the number is the same as in the last
+    ///   call, nothing is added.
     func select(database: String, number: Int, epoch: UInt64) {
         if selectedNumber == number { return }
         var database = database

@@ -5,7 +5,7 @@ import LarderPlatform
 ///
 /// A mark never records more than the journal contains: it is written after the fsync that it records. Marks are not
 /// synced: if a machine failure loses a mark, an earlier mark is valid and records less. The exception is a removal of
-/// segments. It is recorded before it happens, at both offsets and with an fsync: otherwise the segments would seem
+/// segments: it is recorded before it happens, at both offsets and with an fsync. Otherwise the segments would seem
 /// lost.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.

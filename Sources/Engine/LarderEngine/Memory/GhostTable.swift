@@ -1,7 +1,7 @@
 /// Remembers entries that were recently evicted from the small queue (see `EntryTable+Eviction`). Stores a part of each
 /// hash, in a table that grows with the main queue. A lookup reads one group of adjacent slots.
 ///
-/// Uses 8 bytes per entry. An entry is forgotten early if another one uses its slot. It is mistaken for another one
+/// Uses 8 bytes per entry. An entry is forgotten early if another entry uses its slot. An entry is mistaken for another
 /// with a probability of about one in a billion. Both slightly lower the hit ratio, but never cause a wrong result.
 struct GhostTable {
     private struct Mark {

@@ -3,7 +3,7 @@
 ///
 /// There are two kinds. A read of one key stores the key's hash in a list. The list has at most one element per reading
 /// thread, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary. In a list,
-/// each write would have to search perhaps a million keys.
+/// each write might have to search a million keys.
 struct InFlightReads {
     private struct Place {
         var hash = 0

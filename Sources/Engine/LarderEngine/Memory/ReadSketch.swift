@@ -2,9 +2,9 @@
 /// regularly (Einziger, Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on
 /// Storage, 2017).
 ///
-/// The count of a key may be too high, because the key shares counters with others. Up to ``countMax``, it is never
-/// lower than the number of reads since the counters were last halved. They are halved after a number of reads, so that
-/// earlier reads count less and less.
+/// The count of a key may be too high, because the key shares counters with others. Up to ``countMax``, the count is
+/// never lower than the number of reads since the counters were last halved. The counters are halved after a number of
+/// reads, so that earlier reads count less and less.
 ///
 /// A value; the lock of its shard guards it. No memory is allocated before the first read.
 struct ReadSketch {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// One of the parts into which a database's keys are divided by their hashes, with the lock for all operations on them.
+/// A part of a database's keys, selected by the hashes of the keys, with the lock for all operations on these keys.
 ///
 /// `@unchecked Sendable`: `lock` guards everything else.
 package final class Shard: @unchecked Sendable {

@@ -72,7 +72,7 @@ extension Database {
 
     /// Passes the fresh entry of a key to `body`, if it is in memory.
     /// - Parameters:
-    ///   - usesAttachment: whether `body` uses the attachment of the entry, and is not called if there is none.
+    ///   - usesAttachment: whether `body` requires an attachment, and uses it.
     ///   - ticket: raised to cover the commits that the reply has to wait for, if `body` returns true.
     ///   - body: called at most once, with a shard's lock held: copy the data that you need, and do not call the
     ///     engine. Returns whether it used the entry. A used entry counts as a hit.

@@ -1,8 +1,8 @@
 extension Database {
     /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Looks in memory first, with the shard locks held. Reads the entries that are not in memory without the locks,
-    /// and then locks the shards again. Repeats the reads of keys that were changed in the meantime.
+    /// Looks in memory first, with the shard locks held. If entries are not in memory, unlocks the shards, reads these
+    /// entries from the disk, and locks the shards again. Repeats the reads of keys that were changed in the meantime.
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
@@ -47,7 +47,7 @@ extension Database {
     /// The maximum number of times to wait for earlier changes of the keys.
     private static let settlingAttempts = 4
 
-    /// Lets `body` read entries at one instant, and change them, if they are in memory. Allocates nothing for a few
+    /// If entries are in memory, lets `body` read them at one instant, and change them. Allocates nothing for a few
     /// keys.
     /// - Parameters:
     ///   - update: an update to which ``Update/add(_:)`` or ``Update/addUnchecked(_:)`` has added the keys.

@@ -27,7 +27,7 @@ enum Executor {
     ///     more than a lookup.
     ///   - drains: whether each attempt after the first waits until all earlier changes are committed.
     ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the
-    ///     attempt, from 0. Called with the locks held. Returns nil for another attempt.
+    ///     attempt, from 0. Called with the locks held. Returns nil to request another attempt.
     /// - Returns: nil if `access` is `memoryOnly`, and the disk or another attempt is needed.
     @inline(__always)
     static func run<Result>(

@@ -2,7 +2,7 @@ extension LargeValue {
     /// Writes a long value to the disk before the update that stores it. If the journal has no space for the value,
     /// first waits until a checkpoint has written earlier changes to LevelDB. Does not delay writers of other values.
     /// - Parameters:
-    ///   - rule: of the same kind as in the update: it determines, together with `grace`, the length of the header.
+    ///   - rule: of the same kind as in the update: the kind and `grace` determine the length of the header.
     ///   - durability: the same as in the update that stores the value.
     /// - Throws: `commitFailed` if the value cannot be written to the disk. Nothing has changed then.
     package convenience init(

@@ -86,8 +86,8 @@ extension Update {
     }
 
     /// Stores a payload under the key at `index`, with this update's time as its storage time.
-    /// - Parameter long: if the payload is long, the same payload as staged on the disk. In that case this must be the
-    ///   update's only operation, and the entry must not be read afterwards.
+    /// - Parameter long: if the payload is long, the staged payload on the disk. This must then be the update's only
+    ///   operation, and the entry must not be read afterwards.
     package func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue? = nil, rule: DeadlineRule = .governed,
         grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil

@@ -38,8 +38,7 @@ extension EpochStore {
     /// running.
     func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
 
-    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none was
-    /// recorded.
+    /// The last commit unit that the journal must contain, if it was recorded since the store was frozen; otherwise 0.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
     /// Records the last commit unit that the journal must contain, like ``note(journalNeeded:)``, but in memory:

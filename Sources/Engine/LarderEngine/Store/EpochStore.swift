@@ -49,7 +49,7 @@ final class EpochStore: @unchecked Sendable {
     private var noted: UInt64?
     /// The manifest that was last recorded in SYNCED. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
-    /// The last commit unit that the journal must contain, as recorded by this process; `.max` if it recorded none.
+    /// The last commit unit that the journal must contain, if this process has recorded one; otherwise `.max`.
     let journalNeeded = Atomic<UInt64>(.max)
     /// Whether a caller has requested that the tables be merged in the background.
     let wantsCompaction = Atomic<Bool>(false)
@@ -295,8 +295,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The maximum number of bytes that LevelDB writes when it opens its files, without the tables that it makes from
-    /// its logs.
+    /// The maximum number of bytes that LevelDB writes when it opens its files, excluding tables that it makes from
+    /// logs.
     static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.

@@ -6,8 +6,8 @@ import LarderPlatform
 enum DatabaseDirectory {
     /// Nothing, or an empty directory.
     case absent
-    /// A database, intact or damaged: a ``PointerFile`` or the spare file for replacing it, or a directory named as an
-    /// epoch with LevelDB's files.
+    /// A database, intact or damaged: a ``PointerFile`` or the spare file for replacing it, or a directory that has an
+    /// epoch's name and LevelDB's files.
     case database
     /// Not a database. Everything in the directory could be read.
     case foreign
@@ -46,7 +46,7 @@ enum DatabaseDirectory {
                     return
                 }
             } catch {
-                // A plain file is not Larder's. An unreadable directory may be.
+                // A plain file is not Larder's. An unreadable directory may be Larder's.
                 if FileSystem.isDirectory(path + "/" + name) {
                     unseen = FileError(operation: "list", path: path + "/" + name, number: EIO)
                 }
