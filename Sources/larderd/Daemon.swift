@@ -110,7 +110,7 @@ enum ExitCode {
     static let wrong: Int32 = 8
     /// All problems that a check has found were repaired.
     static let repaired: Int32 = 9
-    /// A check could not examine the larder or a part of it.
+    /// A check could not examine the larder, or a part of the larder.
     static let blind: Int32 = 10
 
     static func of(_ failure: Server.Failure) -> Int32 {

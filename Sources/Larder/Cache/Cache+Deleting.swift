@@ -9,7 +9,7 @@ extension Cache {
     /// database was never written to.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
-            // If the database was deleted and created again in the meantime, keep the new one.
+            // If the database was deleted and created again in the meantime, keep the new database.
             guard try source.hasFiles(), try engine.database(name) === source.database else { return }
             _ = try engine.deleteDatabase(name)
         }
@@ -92,7 +92,7 @@ extension Cache {
     /// state: if only an older state is readable, the entry is dropped. The call first reads the whole database to find
     /// the damage, and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots
     /// and enumerations from before the call can no longer be read.
-    /// - Returns: a report of the entries that were kept, and of those that may be lost.
+    /// - Returns: a report of the kept entries, and of entries that may be lost.
     /// - Throws: ``LarderError/Code/invalidArgument`` if no damage is found, ``LarderError/Code/noSuchDatabase`` if
     ///   there is no such database, ``LarderError/Code/io`` if the disk fails or is full. Nothing is changed in these
     ///   cases.

@@ -11,8 +11,8 @@ extension Cache {
     /// ```swift
     /// let weather = try await cache.value(Weather.self, forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
-    /// Concurrent callers in the process share one fetch of a key: one runs its closure, and the others wait for the
-    /// value. If the entry has expired but is within its grace, callers get the stale value instead of waiting: see
+    /// Concurrent callers in the process share one fetch of a key: one caller runs its closure, and the other callers
+    /// wait. If the entry has expired but is within its grace, callers get the stale value instead of waiting: see
     /// ``FetchOptions/softTimeout``. The closure runs in a task of its own. A cancelled caller throws
     /// `CancellationError` without affecting the others; the task is cancelled when no caller is left. If the key is
     /// written, removed or purged during the fetch, the callers get the fetched value, but it is not stored.
@@ -77,8 +77,8 @@ extension Cache {
         return (model, sequence)
     }
 
-    /// Returns a sequence of up to two values: first the cached value of a key, fresh or stale, and then the fetched
-    /// value, which is also stored.
+    /// Returns a sequence of up to two values of a key: first the cached value, fresh or stale, and then the fetched
+    /// value. The fetched value is also stored.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
@@ -123,7 +123,7 @@ extension Cache {
     /// are stored. Keys without a result are missing from the dictionary, and their absence is remembered for the
     /// duration ``FetchOptions/absent``.
     ///
-    /// If every key has a value but some values are stale, the call returns these values, and the closure runs in the
+    /// If every key has a value but some values are stale, the call returns all values, and the closure runs in the
     /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
     /// other callers' fetches of the same keys. Cancelling the caller also cancels the closure, unlike in the call for
     /// a single key. Other callers that wait for keys of the cancelled closure then fetch these keys themselves.

@@ -13,7 +13,7 @@ extension Cache {
     /// try cache.set(reader, forKey: "reader")
     /// ```
     /// On Linux the files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. They are removed
-    /// when the last cache, snapshot and enumeration of this larder is closed or released, or when the process exits.
+    /// when all caches, snapshots and enumerations of this larder are closed or released, or when the process exits.
     /// The next call removes files of a killed process. Use ``directory`` to open other databases of the same larder.
     /// - Parameters:
     ///   - name: the name of the database, as for `init(named:directory:options:)`.

@@ -92,8 +92,8 @@ extension Cache {
         }
     }
 
-    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns a removed entry; the space of these entries is reclaimed in the
+    /// Removes all entries with a tag, at a cost that does not depend on their number. When the call returns, the
+    /// removal is durable, and no later read returns a removed entry. The space of these entries is reclaimed in the
     /// background. If a fetch of a key with the tag is running, its result is not stored.
     /// - Parameters:
     ///   - tag: the tag, as for `set(_:forKey:policy:tags:durability:)`. The removal is recorded even if no entry has

@@ -61,7 +61,7 @@ public final class Cache: CacheReading {
     ///   - grace: how long entries are kept after their deadline, for calls that fetch: 0 to 9,000,000,000 seconds,
     ///     rounded to milliseconds. An entry may have a grace of its own instead. Nil keeps the database's grace; a new
     ///     database has none.
-    ///   - percent: the jitter, 0 to 100: when an entry that follows the policy is stored, its lifetime is shortened at
+    ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.

@@ -7,11 +7,11 @@ import LarderEngine
 /// - *Hits and misses*: each key that one of the following calls requests counts once: `value`, `values`, `bytes`,
 ///   `contains`, `info`, `timeToLive`, `value(forKey:renewing:)`, `removeValue`, and `update` for each run of its
 ///   closure. Enumerations, counts and snapshots do not count, because they do not request keys of the current
-///   database; nor do the internal lookups of calls that store under a condition, add, touch or remove.
+///   database. Lookups of calls that store under a condition, add, touch or remove do not count either.
 /// - *Writes*: each entry that is stored, by any call. A change of the lifetime does not count.
 /// - *Removals*: each fresh entry that a call removes. Removing a missing key does not count, nor does the sweep of
-///   expired entries. Each call of `removeAll` counts as one of the *purges*; the entries that it removes count as
-///   removals only if it was called with `counting: true`.
+///   expired entries. Each call of `removeAll` counts as one of the *purges*. The removed entries count as removals
+///   only if the call has `counting: true`.
 ///
 /// Entries that are replayed from the journal after a crash count as writes. If another caller changes an entry while a
 /// batch removes it, the batch may count the state before that change. Otherwise each number is exact, but the numbers

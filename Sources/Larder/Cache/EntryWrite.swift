@@ -3,8 +3,8 @@ import LarderEngine
 /// A requested change of an entry: an encoded value with a validated key, policy and tags, or a removal.
 ///
 /// A value type, so that asynchronous callers can pass it to another thread, and batches can collect it. An ``Update``
-/// turns it into a record during the commit, because the record depends on the time of the commit, on the database's
-/// policy and possibly on the previous entry.
+/// turns it into a record during the commit. The record depends on the time of the commit, on the database's policy and
+/// possibly on the previous entry.
 struct EntryWrite: Sendable {
     /// The condition of the change, checked when it is applied.
     enum Condition: Sendable {

@@ -19,9 +19,9 @@ import LarderEngine
 /// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files nevertheless. The run then continues
 /// with the current entries, and still returns each key at most once. Runs of a snapshot never see newer entries.
 ///
-/// Starting a run reads every entry of the database that is not in LevelDB yet, usually at most the contents of 64 MiB
-/// of journal. Entries with the prefix are copied. Removed entries that LevelDB has not compacted yet slow down the
-/// search for the first entry.
+/// Starting a run reads all entries of the database that are not in LevelDB yet: usually at most 64 MiB of journal.
+/// Entries with the prefix are copied. Removed entries that LevelDB has not compacted yet slow down the search for the
+/// first entry.
 ///
 /// It is not a `Sequence`, because a `Sequence`'s iterator cannot throw: a failing disk would look like the end of the
 /// data. It is an `AsyncSequence`: Larder's own threads read up to 128 entries ahead, and the calling task decodes the

@@ -144,8 +144,8 @@ public struct OriginAcknowledgement: Sendable {
     /// Whether the origin will report a change of the entry, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
     /// The moment at which the origin confirmed that it has stored the value; nil if it does not confirm writes.
-    /// Changes that were reported before this moment, including the write itself, are ignored. If the moment is nil and
-    /// a change of the key is reported during the write, the value is not cached, because it may be outdated.
+    /// Changes that were reported before this moment, including the write itself, are ignored. With nil, the value is
+    /// not cached when a change of the key is reported during the write, because the value may be outdated.
     public var confirmedAt: OriginMoment?
 
     /// Creates the reply to a successful write.

@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// An *epoch* is an uninterrupted period of change notifications. A reply may be stored if it was received in the
 /// current epoch and its key was not invalidated since the request was sent. When the epoch ends, all entries of the
-/// origin become stale: a soft purge of their common tag costs the same for any number of entries. Invalidated keys are
-/// *due* until their entries have been made stale.
+/// origin become stale, by a soft purge of their common tag. The purge costs the same for any number of entries.
+/// Invalidated keys are *due* until their entries have been made stale.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class InvalidationEpoch: @unchecked Sendable {
@@ -287,8 +287,8 @@ public struct OriginMoment: Hashable, Sendable {
 
     private static let last = Atomic<UInt64>(0)
 
-    /// Returns the moment after all notifications so far. Call it when a confirmation of a write arrives, in the code
-    /// that also receives the notifications, so that the order of their arrival is kept.
+    /// Returns the moment after all notifications so far. Call it when the confirmation of a write arrives, in the code
+    /// that also receives the notifications, so that their order is kept.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
     /// Returns a new moment, after all earlier ones.

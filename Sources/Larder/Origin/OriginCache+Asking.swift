@@ -124,7 +124,7 @@ extension OriginCache {
     // MARK: Storing
 
     /// Whether a reply may be cached: no change of the key was reported since the request was sent. If the origin
-    /// reports changes, it must also have promised to report those of this entry.
+    /// reports changes, it must also have promised to report changes of this entry.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
         return (answered.answer.isWatched || !trust.isNotified) && trust.isValid(answered.ticket, key)

@@ -95,8 +95,8 @@ extension OriginCache {
         let source = cache.source
         try await BlockingWork.run { () throws(LarderError) in
             try source.whileOpen("invalidate") { (_) throws(LarderError) in
-                // End the leases of all keys with the prefix, even of keys without an entry: replies to requests from
-                // before the call are then not stored.
+                // End the leases of all keys with the prefix, even of keys without an entry, so that replies to earlier
+                // requests are not stored.
                 source.database.leases.end(prefix: prefix)
                 var options = EntryOptions(prefix: prefix, limit: Self.keysPerCursor)
                 while true {

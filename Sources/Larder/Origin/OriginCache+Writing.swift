@@ -5,8 +5,8 @@ import LarderEngine
 extension OriginCache {
     /// Stores a model at the origin, and caches it as ``writing`` specifies. Returns after the origin has stored it.
     ///
-    /// The model is cached only if no other caller wrote the key in the meantime and the origin reported no other
-    /// change of it. Otherwise the next read asks the origin.
+    /// The model is not cached if, in the meantime, another caller wrote the key or the origin reported another change
+    /// of the key. In these cases the next read asks the origin.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.

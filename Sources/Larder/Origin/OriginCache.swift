@@ -46,8 +46,8 @@ public final class OriginCache: Sendable {
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
 
-    /// The default ``FetchOptions``: calls wait for the origin for at most ten seconds, and a key whose read failed is
-    /// not requested again for a second. ``OriginCacheLimits/call`` limits writes.
+    /// The default ``FetchOptions``: calls wait for the origin for at most ten seconds. After a failed read of a key,
+    /// the key is not requested again for a second. ``OriginCacheLimits/call`` limits writes.
     public static var standardOptions: FetchOptions {
         var options = FetchOptions()
         options.softTimeout = nil

@@ -89,8 +89,8 @@ struct OriginLifetime {
         milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
     }
 
-    /// Returns a policy under which the entry expires with its lifetime at the origin or with the policy `own`,
-    /// whichever is earlier; nil if the lifetime is over.
+    /// Returns a policy that expires the entry by its lifetime at the origin or by the policy `own`, whichever is
+    /// earlier; nil if the lifetime at the origin is over.
     func policy(_ own: EntryPolicy, _ database: Database) -> EntryPolicy? {
         guard let milliseconds else { return own }
         let left = milliseconds - (database.leases.time - since)

@@ -25,8 +25,8 @@ import LarderPlatform
 ///   a row the whole outbox backs off in the same way, and then tries one write.
 ///
 /// Pending writes are stored in the companion database, `NAME.outbox`, from which nothing is evicted. Only one outbox
-/// of a database can be open: other processes cannot open the larder, and a second outbox in the same process is
-/// refused. Writes directly to the cache are not delivered.
+/// of a database can be open. Other processes cannot open the larder, and opening a second outbox in the same process
+/// throws. Writes directly to the cache are not delivered.
 ///
 /// Thread-safe.
 public final class Outbox<Value: Codable & Sendable>: Sendable {
@@ -290,7 +290,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
             let count = outbox.index.waiting
             try outbox.discard()
-            // Load the writes that were saved while the others were dropped.
+            // Load the writes that were saved while the earlier writes were dropped.
             try outbox.load()
             return count
         }

@@ -40,15 +40,15 @@ extension CacheReading {
     ///     is read once.
     /// - Throws: ``LarderError/Code/decoding``, with key and type, if the value is of another type, unless
     ///   ``CacheOptions/onDecodingFailure`` specifies otherwise. Entries stored as raw bytes can be read as `[UInt8]`,
-    ///   `Data` or, if they are UTF-8, `String`; for other types they are decoded as JSON, which other programs store.
+    ///   `Data` or, if they are UTF-8, `String`; for other types they are decoded as JSON, the form of other programs.
     @inlinable public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
         try source.ownModel(type, key, fillCache: fillCache)
     }
 
-    /// Like ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, for `Sendable` models, which several callers may share: the
-    /// decoded model of an entry in memory is kept and returned again, so that the next read costs a lookup.
+    /// Like ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, for `Sendable` models, which several callers may share. The
+    /// decoded model of an entry in memory is kept, and later reads return it after a lookup.
     @inlinable public func value<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
@@ -156,7 +156,7 @@ extension CacheReading {
         }
     }
 
-    /// Returns the entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is used,
+    /// Returns the entries in the order of their keys' bytes, read lazily: nothing is read before the sequence is used,
     /// and values are read and decoded on request. For the costs see ``EntrySequence``.
     ///
     /// ```swift

@@ -76,7 +76,7 @@ public final class CacheSource: @unchecked Sendable {
         feedSignals.close()
         snapshot?.close()
         leaseHolder.end()
-        // Release the lease outside the lock, because the last release shuts the larder down, which takes time.
+        // Release the lease outside the lock: the last release shuts the larder down, and that takes time.
         var last = lock.withLock {
             defer { lease = nil }
             return lease
@@ -297,8 +297,8 @@ extension Payload {
     }
 }
 
-/// Keeps an engine open. Retaining this object is faster than retaining the engine: the process's list of engines has
-/// weak references to the engine, which slow down its reference counting.
+/// Keeps an engine open. Retaining this object is faster than retaining the engine: the weak references in the
+/// process's list of engines slow down the engine's reference counting.
 final class EngineLease: Sendable {
     let engine: Engine
 

@@ -4,8 +4,8 @@ import LarderEngine
 // decoding. Only the overloads for Sendable models use this, because several readers share the model.
 
 extension CacheSource {
-    /// Returns the fresh model of a key. Uses the decoded model of an entry in memory if there is one; otherwise
-    /// decodes the entry, and keeps the model if the entry is in memory.
+    /// Returns the fresh model of a key: the decoded model in memory if there is one. Otherwise decodes the entry, and
+    /// keeps the model if the entry is in memory.
     ///
     /// Inlinable, so that a caller with concrete types copies the model as its own type and accesses the key's bytes
     /// directly. This halves the cost of a read from memory.

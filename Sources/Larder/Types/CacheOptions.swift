@@ -5,7 +5,7 @@ import LarderEngine
 /// The first group applies to each cache. The second group, starting with ``blockCacheBytes``, applies to the larder,
 /// that is, to the directory: it takes effect when the process opens the larder. While the larder is open, opening
 /// another cache throws ``LarderError/Code/invalidArgument`` if one of these options is set to another value. Use the
-/// same options for all caches of a larder, or set those of the second group for the first cache only.
+/// same options for all caches of a larder, or set the options of the second group for the first cache only.
 public struct CacheOptions: Sendable {
     /// The failures that acknowledged writes survive, unless a write specifies its own durability. Nil, the default,
     /// means the durability with which the larder was opened, by default ``Durability/everysecond``.
@@ -25,16 +25,16 @@ public struct CacheOptions: Sendable {
 
     /// The reaction to a stored value that is not a model of the requested type. The default is an error.
     /// `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update` always treat such a value as a
-    /// miss, because their closures can make a new one. With the default they also report the failure to ``onEvent``.
+    /// miss, because their closures can make a new value. With the default they also report the failure to ``onEvent``.
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether decoded models of entries in memory are kept with the entries, within ``memoryBytes``. Reading a model
     /// again then costs only a lookup. The default is true; set it to false if every read must decode.
     ///
-    /// A model is kept if it and its stored value each take at most a quarter of ``memoryBytes``, 4 MiB by default;
-    /// larger ones are decoded at each read. A model is dropped when its entry is written in this process, expires or
-    /// is evicted. Objects and closures that a model's own initializer creates or refers to are not counted. Two kinds
-    /// of models are decoded at each read: instances of classes, so that no two readers share an object, and models of
-    /// types that conform to ``DecodedEachTime``.
+    /// A model is kept if the model and its stored value each take at most a quarter of ``memoryBytes``, by default 4
+    /// MiB. Larger models are decoded at each read. A model is dropped when its entry is written in this process,
+    /// expires or is evicted. Objects and closures that a model's own initializer creates or refers to are not counted.
+    /// Two kinds of models are decoded at each read: instances of classes, so that no two readers share an object, and
+    /// models of types that conform to ``DecodedEachTime``.
     public var decodedModels = true
 
     /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The

@@ -83,7 +83,7 @@ extension RemoteCache {
     }
 
     /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another client has
-    /// changed the value in the meantime, `body` runs again with the new one. Takes two round trips for each run.
+    /// changed the value in the meantime, `body` runs again with the new value. Takes two round trips for each run.
     ///
     /// ```swift
     /// try await baskets.update(forKey: "ana") { basket in

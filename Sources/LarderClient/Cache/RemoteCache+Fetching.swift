@@ -11,9 +11,9 @@ extension RemoteCache {
     /// let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
     /// Concurrent callers in all processes of the machine share one fetch of a key. One caller runs its closure, and
-    /// the others wait for the value without blocking the connection. If the entry is stale but within its grace, all
-    /// callers get the stale value without waiting. If the fetching process exits, another process takes over
-    /// immediately. The closure runs in a task of its own. A cancelled caller throws without affecting the other
+    /// the other callers wait for the value without blocking the connection. If the entry is stale but within its
+    /// grace, all callers get the stale value without waiting. If the fetching process exits, another process takes
+    /// over immediately. The closure runs in a task of its own. A cancelled caller throws without affecting the other
     /// callers in the process; when no caller is left, the task is cancelled. If the key is written, removed or purged
     /// during the fetch, the callers get the fetched value, but it is not stored.
     ///
@@ -146,7 +146,7 @@ extension RemoteCache {
     /// results are stored. If `fetch` returns no model for a key, the dictionary lacks that key, and the absence is
     /// remembered for the duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, the call returns these values, and the closure runs in the background,
+    /// If every key has at least a stale value, the call returns these values. The closure then runs in the background,
     /// as for a single key: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure,
     /// and for other callers' running fetches of the same keys. Cancelling the caller also cancels the closure, unlike
     /// in the call for a single key. Other callers that wait for the closure's keys then fetch these keys themselves.

@@ -52,8 +52,8 @@ extension RemoteCache {
         return models
     }
 
-    /// Returns one model for each key, in the order of the keys; `notFound` for a key without a fresh entry. Reads them
-    /// as ``values(forKeys:)`` does.
+    /// Returns one model for each key, in the order of the keys; `notFound` for a key without a fresh entry. Reads the
+    /// models as ``values(forKeys:)`` does.
     public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
     {

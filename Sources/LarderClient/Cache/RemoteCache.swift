@@ -11,7 +11,7 @@ import LarderRESP
 ///
 /// - Models are stored as JSON, which other programs can read, or with another ``ModelCodec``. The library has the same
 ///   codecs, and writes the same bytes. Reads use the codec that is stored with the entry. To read entries of a custom
-///   codec, pass that codec again; it is then tried first for all entries.
+///   codec, pass that codec again; reads then try that codec first for all entries.
 /// - Entries that have expired are never returned.
 /// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` return models from the memory of
 ///   this process if they can, without round trip and decoding. Such a model is never older than the last change that

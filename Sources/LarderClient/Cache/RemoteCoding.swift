@@ -11,8 +11,8 @@ import LarderRESP
 /// - Other types are decoded as JSON, or as a property list if the bytes begin like one. This suits raw entries too, so
 ///   the codec is not requested.
 /// - A cache with a custom codec tries that codec first.
-/// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a
-///   value is assumed to have the codec that the cache itself would use, or to be raw.
+/// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs. A value in
+///   Redis is assumed to have the cache's own codec, or to be raw.
 enum RemoteCoding {
     /// Checks the size of a value.
     /// - Throws: `invalidArgument` for a value that the daemon would not accept.

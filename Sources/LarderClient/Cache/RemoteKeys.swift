@@ -1,6 +1,6 @@
 // Enumeration of the keys of a database.
 
-/// The keys of a database's fresh entries, read lazily: a few hundred in each round trip, so that listing a database of
+/// The keys of a database's fresh entries, read lazily: a few hundred keys in each round trip. So listing a database of
 /// any size needs little memory.
 ///
 /// ```swift
@@ -40,7 +40,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
     }
 }
 
-/// The keys of a database's fresh entries as bytes, read like ``RemoteKeys`` and including those that are not UTF-8.
+/// The keys of a database's fresh entries as bytes, read like ``RemoteKeys``, including keys that are not UTF-8.
 ///
 /// Thread-safe: a value type with a reference to the client. An iterator belongs to one task.
 public struct RemoteKeyBytes: AsyncSequence, Sendable {

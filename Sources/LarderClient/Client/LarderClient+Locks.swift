@@ -19,8 +19,8 @@ extension LarderClient {
     /// pass the fencing token, ``HeldLock/token``, with each write.
     ///
     /// Waiters do not poll; they are woken when the lock is released. The tasks of one process get the lock in the
-    /// order of their calls. Waiting processes get it in the order in which they began to wait, unless a lock is held
-    /// for more than 30 seconds: the longest waiting processes may then get it in any order.
+    /// order of their calls. Waiting processes get the lock in the order in which they began to wait. But if a lock is
+    /// held for more than 30 seconds, the longest waiting processes may get it in any order.
     ///
     /// `body` runs in a task of its own, with the priority and the task-local values of the caller. It must not take
     /// the same lock with this client: that throws `recursion`.

@@ -20,9 +20,9 @@ extension LarderClient {
     ///
     /// Costs one round trip, because only the SHA-1 of the text is sent (EVALSHA). There are two exceptions with one
     /// more round trip each. The first call of the process sends the text to obtain its SHA-1 (SCRIPT LOAD). If the
-    /// server no longer has the script, the call sends the text again (EVAL). If the reply is lost with the connection,
-    /// the call throws `closed`, and it is unknown whether the script has run; with `readOnly`, the client sends the
-    /// script again instead.
+    /// server no longer has the script, the call sends the text again (EVAL). If the connection is lost before the
+    /// reply, the call throws `closed`, and it is unknown whether the script has run. With `readOnly`, the client sends
+    /// the script again instead.
     /// - Parameters:
     ///   - script: see ``Script``.
     ///   - keys: the keys that the script reads and writes, `KEYS` in Lua. The near cache drops them.

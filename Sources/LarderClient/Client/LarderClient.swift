@@ -51,8 +51,8 @@ public final class LarderClient: Sendable {
     public var socketPath: String { core.socketPath }
 
     /// Closes all connections, including those of ``withConnection(_:)`` and transactions: waiting calls and all later
-    /// ones throw `closed`, and subscriptions end. Idempotent. A client closes itself when it, its caches and its
-    /// subscriptions have no references left.
+    /// calls throw `closed`, and subscriptions end. Idempotent. A client is closed automatically when the client, its
+    /// caches and its subscriptions have no references left.
     public func close() { core.close() }
 
     /// Returns a cache for models of one type in a database of the larder. Sends nothing: the daemon creates the
@@ -102,8 +102,8 @@ public final class LarderClient: Sendable {
     }
 
     /// Executes several commands in one step (MULTI, EXEC), and returns their replies. No command of another client
-    /// runs in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its reply
-    /// is the error, as a value.
+    /// runs in between. If a command fails when it runs, such as INCR of a text, the other commands still run, and the
+    /// reply of the failed command is the error, as a value.
     ///
     /// For models use ``RemoteCache/batch(_:)``, and for transactions that depend on their reads
     /// ``RemoteCache/transaction(watching:attempts:_:)``.

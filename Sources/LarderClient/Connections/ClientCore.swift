@@ -55,7 +55,7 @@ final class ClientCore: @unchecked Sendable {
     }
 
     /// The hub for changes of entries. It has a separate connection, so that these changes do not delay other messages.
-    /// If that connection is lost, calls do not wait for a new one, because the listeners are notified of the gap.
+    /// If that connection is lost, calls do not wait for a new one: the listeners are notified of the gap.
     var changesHub: SubscriptionHub {
         lock.withLock {
             if let changes { return changes }
@@ -136,8 +136,8 @@ final class DatabaseStore: LinkEvents {
         ownConnections.close()
         lockQueues.close()
         waitingLinks.close()
-        // Empty the near cache now, before the loop notices the end of the connection: later calls must throw, and must
-        // not return values from the near cache.
+        // Empty the near cache now, before the loop notices the end of the connection, because later calls must throw
+        // instead of returning values from the near cache.
         near?.setLive(false)
     }
 

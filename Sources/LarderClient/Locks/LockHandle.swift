@@ -89,8 +89,8 @@ public struct HeldLock: Sendable {
     init(_ lockHandle: LockHandle) { self.lockHandle = lockHandle }
 
     /// The fencing token: greater than the tokens of all previous holders. Pass it to the protected resource, which
-    /// should refuse tokens smaller than the last one seen. Then a holder that lost the lock while it was suspended,
-    /// and has not noticed the loss yet, can do no harm.
+    /// should refuse tokens smaller than the last token that it has received. Then a holder that lost the lock while it
+    /// was suspended, and has not noticed the loss yet, can do no harm.
     ///
     /// A token is never reused, even after restarts, purges and power failures, unless the machine's clock is set back
     /// by more than a week. Tokens are less than 2^53.

@@ -80,8 +80,8 @@ struct LockQueue: Sendable {
     }
 
     /// Returns whether an error means that the daemon is not running, or exited before it answered. The request can
-    /// then be repeated, even if the daemon has executed it: the lock's entry then has this caller's value, so the
-    /// caller gets the lock again.
+    /// then be repeated. If the daemon has already executed it, the lock's entry has this caller's value, so the caller
+    /// gets the lock again.
     private func isDaemonUnavailable(_ error: LarderClientError) -> Bool {
         error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }

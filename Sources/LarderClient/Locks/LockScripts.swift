@@ -12,9 +12,9 @@ enum LockScripts {
     /// Returns the token and 0; or, if another holder has the lock, nil and the remaining time in milliseconds, -1
     /// without a deadline.
     ///
-    /// The token is the time of the daemon's clock in microseconds; if that is not greater than the last token, it is
-    /// the last token plus 1. Because of the clock, tokens increase even if the last one was purged, or lost in a power
-    /// failure. A holder that runs the script again gets a new token.
+    /// The token is the time of the daemon's clock in microseconds, or the last token plus 1 if that is greater.
+    /// Because of the clock, tokens increase even if the last token was purged, or lost in a power failure. A holder
+    /// that runs the script again gets a new token.
     static let acquire = Script(
         """
         local held = redis.call('get', KEYS[1])

@@ -12,9 +12,9 @@ import LarderVocabulary
 ///
 /// Each entry keeps its storage time, its deadline rule, its grace, its codec and its tags. The follower stores its
 /// position in the target, in the database `_replication`, after it has applied the changes. After any interruption,
-/// including restarts of either larder, this or another follower resumes from that position. If the source no longer
-/// has the changes since the position, or the source was replaced, the follower starts with a full pass over all
-/// entries. The target then loses entries that the source no longer has.
+/// including restarts of either larder, this or another follower resumes from that position. If the source was
+/// replaced, or no longer has the changes since the position, the follower starts with a full pass over all entries.
+/// The target then loses entries that the source no longer has.
 ///
 /// All calls block. Use a follower from one thread at a time, and use its clients for nothing else. After an error call
 /// ``step(waitMilliseconds:)`` again, or create another follower.

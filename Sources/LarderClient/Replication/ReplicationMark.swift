@@ -38,7 +38,7 @@ struct ReplicationMark: Codable, Equatable {
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
-        // Throw also if the user has no permission to read the mark, because it is then unknown whether there is one.
+        // Throw also if the user has no permission to read the mark, because a mark may exist.
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
         guard let bytes = replies.first?.bytes else { return nil }
         return try client.decoded(ReplicationMark.self, bytes, key)

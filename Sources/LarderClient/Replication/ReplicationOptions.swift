@@ -18,9 +18,9 @@ public struct ReplicationOptions: Sendable {
     /// The name of the target under which the source stores its own position, if the source follows the target too.
     /// With nil, the path of the target's directory is used.
     public var targetName: String?
-    /// Whether the target may have entries of its own when it begins to follow the source. The entries of both are then
-    /// merged: the later entry wins, and existing entries stay until the source changes them. If false, such a target
-    /// is refused, because it would lose its own entries. Later followers need not set this option.
+    /// Whether the target may have entries of its own when it begins to follow the source. The entries of both larders
+    /// are then merged: the later entry wins, and existing entries stay until the source changes them. If false, such a
+    /// target is refused, because it would lose its own entries. Later followers need not set this option.
     public var joins = false
     /// The number of changes applied at a time, 1 to 10,000.
     public var batchCount = 500

@@ -35,8 +35,8 @@ public struct ClientOptions: Sendable {
     /// bytes. The default is nil.
     public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
-    /// Called, on any thread, with the error when a fetch or an update treats an entry as missing because its value is
-    /// not a model of the cache's type. The key is printable, and cut to 64 bytes. The default is nil.
+    /// Called, on any thread, with the error when an entry's value is not a model of the cache's type, so that a fetch
+    /// or an update treats the entry as missing. The key is printable, and cut to 64 bytes. The default is nil.
     public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
     /// Creates options. Each parameter is described at the property of its name; set the other properties afterwards.

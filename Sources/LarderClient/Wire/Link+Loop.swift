@@ -27,7 +27,7 @@ struct Resolved {
 }
 
 extension Link {
-    /// The maximum number of bytes to read from one link before the loop serves the others.
+    /// The maximum number of bytes to read from one link before the loop serves the other links.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
     /// The parser's buffer is released after it has received more bytes than this.
@@ -271,8 +271,8 @@ extension Link {
         handshakeReplies = []
     }
 
-    /// Handles a lost connection or a failed attempt. Exchanges that the server cannot have seen, and those that may be
-    /// repeated, wait for the next connection; the others fail.
+    /// Handles a lost connection or a failed attempt. Exchanges that the server cannot have received or that may be
+    /// repeated wait for the next connection; all others fail.
     /// - Returns: whether the connection had been ready.
     @discardableResult
     private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {

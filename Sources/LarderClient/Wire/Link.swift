@@ -338,7 +338,7 @@ final class Link: GatedConnection, @unchecked Sendable {
                 failure = error
             }
             lock.lock()
-            // The connection was replaced in the meantime, and the new one must not be touched.
+            // The connection was replaced in the meantime, and the new connection must not be touched.
             guard number == connectionNumber, self.socket === socket else { return false }
             handedOver -= chunk.count - start - sent
             if let failure {

@@ -6,7 +6,7 @@ import LarderVocabulary
     import Foundation
 #endif
 
-/// The errors of calls that fetch, in addition to those of the cache and of the origin's closure.
+/// The errors of calls that fetch, in addition to the errors of the cache and of the origin's closure.
 public struct FetchError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -29,8 +29,8 @@ public struct FetchOptions: Hashable, Sendable {
     /// the value gets the lifetime and the grace of the entry that it replaces, even if that entry is stale. The
     /// lifetime starts again. If ``tags`` is empty, the value also gets that entry's tags.
     public var policy = EntryPolicy.database
-    /// The tags with which a fetched value is stored. The default is no tags. If one of them is purged while the value
-    /// is being fetched, the value is not stored.
+    /// The tags with which a fetched value is stored. The default is no tags. If one of these tags is purged while the
+    /// value is being fetched, the value is not stored.
     public var tags: [String] = []
     /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)

@@ -27,7 +27,7 @@ package final class FlightTable: @unchecked Sendable {
         let found: FoundValue<Value>?
     }
 
-    /// Returns the value of a key: the cached one, or the one that `load` returns, which is then stored.
+    /// Returns the cached value of a key. Without one, calls `load`, and stores and returns its value.
     /// - Parameter began: when the call began, in monotonic milliseconds: the start of its hard timeout.
     /// - Returns: nil if the origin has no value.
     /// - Throws: ``FetchError``, `CancellationError`, the errors of the backend, and those of `load`.

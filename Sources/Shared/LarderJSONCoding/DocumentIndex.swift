@@ -9,9 +9,9 @@
 ///       next 1  next 8   n. 3  next 6  next 5   next 6     n. 7  next 8
 /// ```
 ///
-/// Node 0 is a null, used for absent values. Node 1 is the whole document. An object's node is followed by those of its
-/// first key, that key's value, the second key, and so on. `next` is the number of the first node after a value and its
-/// content; for an object's field, this is the next key.
+/// Node 0 is a null, used for absent values. Node 1 is the whole document. An object's node is followed by the nodes of
+/// its first key, that key's value, the second key, and so on. `next` is the number of the first node after a value and
+/// its content; for an object's field, this is the next key.
 ///
 /// ``build(_:)`` accepts only UTF-8 and JSON as in RFC 8259, up to 512 levels and 1 GiB. So code that reads the nodes
 /// can rely on well-formed strings and numbers.

@@ -62,8 +62,8 @@ package struct JSONCoder: Sendable {
     }
 
     /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
-    /// - Parameter madeBytes: is set to an upper bound, in bytes, of the memory that the decoder has allocated for the
-    ///   value, without its inline value; nil if Foundation decoded it.
+    /// - Parameter madeBytes: is set to an upper bound, in bytes, of the memory allocated for the decoded value in
+    ///   addition to its inline value; nil if Foundation decoded the value.
     package func decode<Value: Decodable>(
         _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
     ) throws -> Value {

@@ -22,7 +22,7 @@ package enum JSONOutline {
     package static func isValue(_ text: UnsafeRawBufferPointer) -> Bool {
         guard let base = text.baseAddress, text.count > 0 else { return false }
         var scanner = JSONScanner(base.assumingMemoryBound(to: UInt8.self), text.count)
-        // White space is rejected: `skipValue` fails for it at the start, and `isAtEnd` is false before it.
+        // This rejects white space: `skipValue` fails at the start, and `isAtEnd` is false before white space.
         return skipValue(&scanner) && scanner.isAtEnd
     }
 

@@ -10,8 +10,8 @@ import LarderPlatform
 /// an upper bound if possible, or nil.
 ///
 /// Larder's JSON decoder counts the memory that it allocates. But a model's initializer may allocate more. Therefore
-/// some models of each type are also traversed with reflection; if one uses much more than counted, all later models of
-/// its type are traversed. Models of other decoders are always traversed, unless that takes too long.
+/// some models of each type are also traversed with reflection. If a model uses much more than counted, all later
+/// models of its type are traversed. Models of other decoders are always traversed, unless that takes too long.
 package struct ModelSize {
     /// The number of bytes; nil if it is larger than ``most`` or cannot be determined.
     package private(set) var bytes: Int?

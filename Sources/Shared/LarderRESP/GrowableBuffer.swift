@@ -5,7 +5,7 @@
 //
 // - 0 <= head <= tail <= capacity.
 // - The users of the buffer store positions relative to `head`, so they stay valid when the live bytes move.
-// - Moving the live bytes costs amortized O(1) for each appended byte. `n` live bytes are moved only after at least `n`
+// - Moving the live bytes costs amortized O(1) for each appended byte. `n` live bytes are moved only if at least `n`
 //   bytes were consumed since the last move, or into new memory with at least `n` free bytes.
 
 /// A queue of bytes: they are appended at the tail and consumed at the head. For one thread at a time.

@@ -78,8 +78,8 @@ struct IncomingBytes: ~Copyable {
         buffer.shrink()
     }
 
-    /// Parses the line at the cursor, and moves the cursor past it, if the line has the usual form: one type byte, up
-    /// to 18 digits without leading zeros, CR LF.
+    /// Parses the line at the cursor if it has the usual form: one type byte, up to 18 digits without leading zeros, CR
+    /// LF. Then moves the cursor past the line.
     ///
     /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also nil if
     /// ``crlfLine(limit:)`` has already searched the line: a line in many pieces must not be read again for each one.

@@ -8,8 +8,8 @@ package enum RESPVersion: Int, Sendable {
 
 /// Encodes replies and collects the bytes to send, in order.
 ///
-/// RESP2 lacks some types. For RESP2 clients they are written as by Redis: a map as an array of alternating keys and
-/// values, a double or a big number as a bulk string, a boolean as 1 or 0.
+/// RESP2 lacks some types. RESP2 clients get the same forms as from Redis: for a map an array of alternating keys and
+/// values, for a double or a big number a bulk string, for a boolean 1 or 0.
 ///
 /// For one thread at a time. `@unchecked Sendable`: it cannot be copied, and pointers to its memory are not kept.
 package struct ReplyBuffer: ~Copyable, @unchecked Sendable {

@@ -10,8 +10,8 @@
 /// ```
 ///
 /// Keys are equal if their bytes are equal. Two strings that Swift considers equal ("é" as one scalar or as two) may
-/// have different bytes. They are then different keys, as in all other programs that read the larder. A key has at most
-/// 65,536 bytes; the empty key is allowed.
+/// have different bytes. Such strings are different keys, as in all other programs that read the larder. A key has at
+/// most 65,536 bytes; the empty key is allowed.
 public protocol CacheKey {
     /// Calls `body` once with the key's bytes. They are valid only during the call.
     func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result

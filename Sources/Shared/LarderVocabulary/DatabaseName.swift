@@ -1,7 +1,7 @@
 /// The rule for database names: `[a-z0-9_][a-z0-9._-]{0,63}`. If a name has only digits, it must be `0` to `15`.
 ///
 /// Capital letters are not allowed, because some file systems ignore case. Larder's own files have names that begin
-/// with a capital letter or a dot, so they never conflict with those of databases.
+/// with a capital letter or a dot, so these names never conflict with names of databases.
 package enum DatabaseName {
     /// The name of the default database.
     package static let standard = "0"

@@ -24,7 +24,7 @@ public struct EntryPolicy: Hashable, Sendable {
     /// The entry follows the database's current policy. The default.
     public static let database = EntryPolicy(.governed)
     /// The new entry gets the rule of the fresh entry that it replaces: the database's policy, or that entry's own
-    /// deadline. If there is no fresh entry, the new one follows the database's policy.
+    /// deadline. If there is no fresh entry, the new entry follows the database's policy.
     public static let keep = EntryPolicy(.keep)
 
     /// The entry expires after 10 seconds.
@@ -69,8 +69,8 @@ public struct EntryPolicy: Hashable, Sendable {
 
     /// Returns the same lifetime with its own grace in place of the database's: `.hours(1).grace(.seconds(600))`.
     ///
-    /// After its deadline and until its grace is over, the entry is *stale*: only calls that fetch may return it, while
-    /// the new value is being fetched. For all other calls it has expired. The grace is rounded to whole milliseconds.
+    /// From its deadline to the end of its grace, the entry is *stale*. Calls that fetch may return the stale entry
+    /// while they fetch the new value. For all other calls it has expired. The grace is rounded to whole milliseconds.
     /// Zero means no grace. The call that stores the entry throws `invalidArgument` if the grace is negative or more
     /// than 9,000,000,000 seconds. Redis has no grace: a client of Redis stores the entry without one.
     public func grace(_ duration: Duration) -> EntryPolicy {
@@ -125,7 +125,7 @@ extension EntryPolicy {
         }
 
         package let lifetime: Lifetime
-        /// The grace in milliseconds. Nil for the database's grace, or with `keep` for that of the replaced entry.
+        /// The grace in milliseconds. Nil for the database's grace, or with `keep` for the grace of the replaced entry.
         package let grace: Int64?
         /// The jitter in percent. Nil for the database's jitter, if the database's policy sets the lifetime; else none.
         package let jitter: Int?

@@ -12,9 +12,9 @@ package enum Suggestion {
 
     /// Returns the most similar of `names`, ignoring case; nil if none is similar enough.
     ///
-    /// In a word of two to five letters, one letter may be wrong; in a longer word, a third of the letters, but at most
-    /// three. The first letter must be right if more than one letter is wrong, or if the word has two letters: `nosuch`
-    /// does not match `touch`. Words of one letter and words with a space match nothing.
+    /// In a word of two to five letters, one letter may be wrong. In a longer word, a third of the letters may be
+    /// wrong, but at most three. The first letter must be right if more than one letter is wrong, or if the word has
+    /// two letters: `nosuch` does not match `touch`. Words of one letter and words with a space match nothing.
     package static func nearest(to word: String, among names: [String]) -> String? {
         let typed = letters(word)
         guard typed.count > 1, typed.count <= lengthMax, !typed.contains(UInt8(ascii: " ")) else { return nil }

@@ -40,7 +40,7 @@ public struct UpdatePolicy: Hashable, Sendable {
     }
 
     /// Returns a policy with an interval of `count` seconds: `.seconds(90)`. For numbers that are not constants use
-    /// ``every(_:)``, which returns nil for invalid ones instead of trapping.
+    /// ``every(_:)``, which returns nil for invalid numbers instead of trapping.
     /// - Precondition: the interval is at least 1 ms and at most 9,000,000,000 seconds (about 285 years).
     public static func seconds(_ count: Double) -> UpdatePolicy {
         guard let policy = every(count) else { preconditionFailure("invalid interval of \(count) seconds") }

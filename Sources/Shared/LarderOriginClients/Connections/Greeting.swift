@@ -34,7 +34,7 @@ struct RedisSetup: Sendable {
     }
 }
 
-/// The first commands on a connection: HELLO, and those that apply the ``RedisSetup``. Used on the loop's thread only.
+/// The first commands on a connection: HELLO, then commands for the ``RedisSetup``. Used on the loop's thread only.
 final class Greeting: RedisExchange {
     private let setup: RedisSetup
     /// Called once, with nil if all commands succeeded.
@@ -70,8 +70,8 @@ final class Greeting: RedisExchange {
         switch setup.tracking {
         case .none: break
         case .read:
-            // Do not use NOLOOP. With NOLOOP, while Redis runs a command of this connection, it reports neither the
-            // keys that it evicts nor those that it stops tracking.
+            // Do not use NOLOOP. With NOLOOP, while Redis runs a command of this connection, it does not report keys
+            // that it evicts or stops tracking.
             add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }

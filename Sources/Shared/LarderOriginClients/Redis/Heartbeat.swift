@@ -36,8 +36,8 @@ final class Heartbeat: RedisExchange {
             RequestEncoder.encode([Words.ping], into: &output)
             return 1
         }
-        // Read a key. A reply to PING would not be enough: a server sends it even if it is no longer part of the
-        // cluster, or no longer owns the slot.
+        // Read a key. PING would not be enough: a server replies to PING even if the server has left the cluster or no
+        // longer owns the slot.
         RequestEncoder.encode([Words.pttl, key], into: &output)
         guard asksForReport else { return 1 }
         RequestEncoder.encode(["CLUSTER", "NODES"], into: &output)

@@ -16,7 +16,7 @@ struct InvalidationMemory {
         sequence += 1
         for key in keys { newer[key] = sequence }
         guard newer.count > Self.keysMax else { return }
-        // All invalidations in `older`, which are forgotten now, are older than all those that are kept.
+        // All invalidations in `older`, which are forgotten now, are older than all kept invalidations.
         forgottenBefore = older.values.max() ?? forgottenBefore
         older = newer
         newer = [:]

@@ -122,7 +122,7 @@ extension RedisClient {
         return servers.values.contains { !$0.isTrusted }
     }
 
-    /// Returns a server for a request that any server can answer: the trusted ones in turn, or else the connected ones.
+    /// Returns a server for a request that any server can answer: trusted servers in turn, or else connected servers.
     private func serverToAsk() -> RedisServer? {
         guard let cluster else { return nil }
         let sorted = servers.values.filter(\.isUp).sorted { $0.part < $1.part }

@@ -77,7 +77,7 @@ extension RedisClient: RedisServerOwner {
         finishRead(task, call, index, nil, nil)
     }
 
-    /// Completes a failed task with an error. If the task is a read, sends it to a replica instead, if there is one.
+    /// Completes a failed task with an error, or sends it to a replica if it is a read and there is a replica.
     private func giveUp(_ task: RedisTask, _ error: OriginError) {
         guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
             return task.answer(error)

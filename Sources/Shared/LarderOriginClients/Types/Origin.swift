@@ -176,7 +176,7 @@ public struct OriginWrite: Sendable {
     public var value: [UInt8]
     /// The time to live at the origin.
     public var lifetime: Lifetime
-    /// Whether the caller wants to cache the value. If not, the write is not confirmed by reading the value again.
+    /// Whether the caller wants to cache the value. If false, the value is not read again to confirm the write.
     public var isKept: Bool
 
     public enum Lifetime: Hashable, Sendable {
@@ -205,7 +205,7 @@ public struct OriginAcknowledgement: Sendable {
     /// The stamp to check whether the written value is current; nil if the origin does not report changes of it. The
     /// value must then be read again before it is used.
     public var stamp: OriginStamp?
-    /// Whether a read after the write has returned the written value. If not, value and time to live are unknown.
+    /// Whether a read after the write has returned the written value. If false, value and time to live are unknown.
     public var isConfirmed: Bool
 
     public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?, isConfirmed: Bool = true) {
@@ -238,7 +238,7 @@ public struct OriginLimits: Hashable, Sendable {
 
     public init() {}
 
-    /// The staleness limit, in milliseconds. For at most this long after the origin has acknowledged a write to any
-    /// client, a read of a verified entry may return the previous value.
+    /// The staleness limit, in milliseconds. After the origin has acknowledged a write of any client, reads of a
+    /// verified entry may return the previous value for at most this time.
     public var staleness: Int { heartbeat + heartbeatLimit }
 }

@@ -39,7 +39,7 @@ final class OriginParts: @unchecked Sendable {
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
         guard stamp.part < UInt32(Self.most), Int(stamp.slot) < Self.slotCount else { return false }
         let part = parts + Int(stamp.part)
-        // Load the time before the epochs. When a part is trusted again, its time is stored after the new epoch, so a
+        // Load the time before the epochs. When a part is trusted again, its time is stored after the new epoch. So a
         // thread that sees the new time also sees the new epoch.
         guard now < part.pointee.trustedUntil.load(ordering: .acquiring) else { return false }
         return part.pointee.epoch.load(ordering: .acquiring) == stamp.epoch

@@ -1,5 +1,5 @@
 /// Starts another program with posix_spawn(3). In the new process, no signal is blocked and SIGPIPE has its default
-/// action. It gets the descriptors listed here and those that are not closed on exec.
+/// action. It gets the descriptors listed here, and all descriptors that are not closed on exec.
 package struct ProcessStart {
     /// The program (a path, or a name that is searched for in `PATH`), followed by its arguments.
     package var words: [[UInt8]]
