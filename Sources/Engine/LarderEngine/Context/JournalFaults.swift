@@ -24,7 +24,7 @@ enum JournalFault: Hashable, Sendable {
 }
 
 /// For tests: makes system calls of the journal fail. Before each call, `answer` is called with the path of the call's
-/// file. It returns the fault, or nil to let the call proceed. Every thread that uses the journal calls it.
+/// file. `answer` returns the fault, or nil to let the call proceed. It runs on every thread that uses the journal.
 struct JournalFaults: Sendable {
     let answer: @Sendable (_ call: JournalCall, _ path: String) -> JournalFault?
 }

@@ -12,8 +12,8 @@ final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
-    /// The longest downtime that is added to the time, in milliseconds: 7 days. If the clock shows a longer downtime,
-    /// it may have shown 1970 before, and was then corrected.
+    /// The longest downtime that is added to the time, in milliseconds: 7 days. A longer downtime is implausible: the
+    /// clock may have shown 1970 at first, and was then corrected.
     static let restMilliseconds: Int64 = 7 * 86_400_000
     /// The smallest change of the clock that is reported as a warning, in milliseconds.
     static let reportedStepMilliseconds: Int64 = 1000

@@ -185,7 +185,7 @@ extension Database {
         unresolved = UnresolvedOperations()
     }
 
-    /// Commits the operations in ``unresolved`` again, so that the journal's segments with them can be removed.
+    /// Commits the operations in ``unresolved`` again, so that the journal's older segments can be removed.
     /// - Returns: the last of the new commit units; 0 if ``unresolved`` is empty.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0

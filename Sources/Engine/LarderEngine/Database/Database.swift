@@ -116,7 +116,7 @@ extension Database {
         applied = durable
     }
 
-    /// Whether memory has everything that LevelDB does not have. False while a change of the whole database has dropped
+    /// Whether memory has every entry that LevelDB lacks. False while a change of the whole database has dropped
     /// entries, but is not durable yet. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if applied.isShut { return true }

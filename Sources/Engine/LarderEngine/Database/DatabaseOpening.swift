@@ -18,8 +18,8 @@ struct DatabaseOpening {
         do throws(LarderError) {
             try prepareOnce(forWriting: forWriting, policy)
         } catch {
-            // The file system may be full: free space and try again. But not for a caller that holds the turn, because
-            // the caller may be the eviction itself, which frees space.
+            // The file system may be full: free space and try again. A caller that holds the turn gets the error
+            // instead: it may be the eviction itself, which frees space.
             guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
             let logs = database.appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
             guard context.larder.disk.relieve(logs + EpochStore.openingBytes, takesReserve: true) else { throw error }
@@ -204,8 +204,8 @@ struct DatabaseOpening {
     }
 
     private func adoptCreated(_ pointer: PointerFile) {
-        // A failure is reported, and the write is retried later. Facts of the ledger are not stored before it has
-        // succeeded.
+        // A failure is reported, and the write is retried later. Facts of the ledger are not stored before the write
+        // has succeeded.
         try? context.sequences.note(name, exists: true)
         database.set {
             $0.presence = .closed

@@ -4,8 +4,8 @@ import LarderPlatform
 
 /// The databases of a larder. Thread-safe.
 protocol DatabaseRoster: AnyObject, Sendable {
-    /// Held while a database's files are created, to keep the limit on their number. Taken after a database's
-    /// `openLock`, before any shard's lock.
+    /// Held while a database's files are created, to enforce the limit on the number of databases. Taken after a
+    /// database's `openLock`, before any shard's lock.
     var creation: Lock { get }
     /// All databases, in the order in which their locks must be taken.
     var all: [Database] { get }

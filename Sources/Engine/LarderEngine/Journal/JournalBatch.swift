@@ -100,7 +100,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(payload, to: place)
     }
 
-    /// Adds the operation that stores a record whose payload is in a staged file. It must be the batch's only
+    /// Adds the operation that stores a record whose payload is in a staged file. This must be the batch's only
     /// operation.
     func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
         let headerCount = header.byteCount

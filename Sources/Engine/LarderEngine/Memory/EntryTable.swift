@@ -258,8 +258,8 @@ final class EntryTable {
         }
     }
 
-    /// Replaces an entry by one with different memory, at the same place of the same list. The caller sets the version
-    /// and the record.
+    /// Replaces `old` by `new`, which has different memory, at the same place of the same list. The caller sets the
+    /// version and the record.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency

@@ -14,8 +14,8 @@ struct ReadSketch {
 
     /// The maximum size of one sketch in words: 128 KiB, 256 Ki counters. A database's sketches take at most 2 MiB.
     static let wordsMax = 16_384
-    /// The number of reads per word after which the counters are halved. After more reads, too many keys share each
-    /// counter, and the counts are meaningless according to measurements.
+    /// The number of reads per word after which the counters are halved. Measured: with a higher number, too many keys
+    /// share each counter, and the counts are meaningless.
     private static let additionsPerWord = 4
     private static let wordsMin = 1024
     static let countMax = 15

@@ -20,7 +20,7 @@ package final class Shard: @unchecked Sendable {
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
     /// The counts since the last ``takeCounters()``; see ``Statistics``. No atomics are needed, because the shard's
-    /// lock is held anyway. Accesses are too short to overlap, so Swift's run-time check for that is turned off.
+    /// lock is held anyway. Accesses are too short to overlap, so Swift's run-time check for overlaps is turned off.
     @exclusivity(unchecked) var counters = Counters()
     /// The sum of the counts that ``takeCounters()`` has returned.
     private(set) var previousCounters = Counters()
@@ -48,7 +48,7 @@ package final class Shard: @unchecked Sendable {
         package var purges = 0
 
         /// Counts a read without a fresh entry.
-        /// - Parameter header: the header of the entry that the read found, which is not fresh; nil if it found none.
+        /// - Parameter header: the header of the outdated entry that the read found; nil if the read found no entry.
         mutating func noteMiss(_ header: RecordHeader?) {
             misses += 1
             guard let header else { return }
@@ -91,7 +91,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Counts a read without a fresh entry.
-    /// - Parameter header: the header of the entry that the read found, which is not fresh; nil if it found none.
+    /// - Parameter header: the header of the outdated entry that the read found; nil if the read found no entry.
     func noteMiss(_ header: RecordHeader?, _ hash: Int, now: Int64) {
         counters.noteMiss(header)
         if header == nil, evictedKeys.has(hash, now: now) { counters.missesEvicted += 1 }
@@ -283,7 +283,7 @@ package final class Shard: @unchecked Sendable {
     /// ``endRead(_:_:_:keeping:)`` or ``endRead(_:)``.
     func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
 
-    /// Ends a read of LevelDB without the lock. Adds its result to memory, unless the key was changed since the
+    /// Ends a read of LevelDB without the lock. Adds the result to memory, unless the key was changed since the
     /// placeholder was added.
     func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
         if reads.end(number) { keep(key, hash, record) }

@@ -123,8 +123,8 @@ extension Database {
         }
     }
 
-    /// Reads a record without the lock. If the placeholder exists and the key was not changed since it was created,
-    /// keeps the record or its absence in memory.
+    /// Reads a record without the lock. If there is a placeholder, and the key was not changed in the meantime, keeps
+    /// the record or its absence in memory.
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,

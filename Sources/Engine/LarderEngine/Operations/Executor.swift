@@ -18,7 +18,7 @@ package enum Loading: Sendable {
 }
 
 /// Runs operations on several entries at one instant. Locks the shards of the keys, and looks up the entries in memory.
-/// If some are not there, unlocks the shards, reads these entries from LevelDB, and tries again.
+/// If entries are missing there, unlocks the shards, reads these entries from LevelDB, and tries again.
 enum Executor {
     /// Finds the entries of updates, all at one instant, and then calls `body`.
     /// - Parameters:

@@ -91,7 +91,7 @@ struct RemovalPass {
     }
 
     /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
-    /// removal, so that followers receive the purge before the entries that are stored while it runs.
+    /// removal, so that followers receive the purge before entries that are stored during the purge.
     private static func notifyFollowers(of database: Database, _ prefix: [UInt8]) {
         let log = database.context.changeLog
         guard database.context.changes.isOn, log.isFollowed(database) else { return }

@@ -61,7 +61,7 @@ extension Update {
         }
     }
 
-    /// Looks up a key that is about to be removed, in memory only. Called with the shard's lock held.
+    /// Looks up, in memory only, a key that is about to be removed. Called with the shard's lock held.
     /// - Returns: the previous state of the key, and whether its entry has expired.
     private func lookedUp(_ slot: Slot) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = slot.withShard({ $0.table.find(slot.key, hash: slot.hash) }) else { return (.unknown, false) }
@@ -110,7 +110,7 @@ extension Update {
 }
 
 extension Database {
-    /// Stores records, and removes the keys that have none, in one commit unit. Called with all shard locks held.
+    /// Stores records, and removes the keys without a record, in one commit unit. Called with all shard locks held.
     /// - Parameter enqueue: queues a commit unit, lets its argument fill the batch, and returns the unit's sequence.
     func apply(
         _ records: [(key: Key, record: Record?)], to store: EpochStore,

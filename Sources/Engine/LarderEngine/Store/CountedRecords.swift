@@ -132,8 +132,8 @@ struct Deadlines {
         return index < binCount ? index : nil
     }
 
-    /// The number of deadlines in the first `after` milliseconds after ``start``. Of the bin at the end, a proportional
-    /// part is counted.
+    /// The number of deadlines in the first `after` milliseconds after ``start``. Counts a proportional part of the bin
+    /// at the end.
     private func count(before after: Int64) -> Double {
         guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
         let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]

@@ -67,8 +67,8 @@ extension EpochStore {
     /// Waits until LevelDB has written its memory table to a file and finished the running merge. Ignores failures: the
     /// next write detects them.
     func flushMemtable() {
-        // LevelDB's compaction of a range first writes its memory table to a file. This range is after all keys, so it
-        // has no tables to merge.
+        // Before LevelDB compacts a range, it writes its memory table to a file. This range is after all keys, so there
+        // are no tables to merge.
         let end: [UInt8] = [0xFF, 0xFF]
         try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
     }

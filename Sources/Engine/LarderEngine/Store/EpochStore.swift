@@ -506,7 +506,7 @@ final class EpochStore: @unchecked Sendable {
         noted = generation
     }
 
-    /// Closes the LevelDB like ``close()``, and updates SYNCED if LevelDB has changed its tables since it was written.
+    /// Closes the LevelDB like ``close()``, and updates SYNCED if LevelDB has changed its tables since the last update.
     /// If the update fails, no data is lost: the next start updates it.
     func closeInOrder() {
         close()

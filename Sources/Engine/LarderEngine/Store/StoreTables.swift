@@ -84,7 +84,7 @@ final class StoreTables: @unchecked Sendable {
         _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
     ) -> Int {
         // Tables of level 0 overlap, so LevelDB may merge all of them in one step. In other levels it merges one table,
-        // or a few adjacent small ones. A pair of adjacent tables is used as the upper bound for these.
+        // or a few adjacent small ones. The upper bound for the other levels is a pair of adjacent tables.
         if isZero { return sum(tables) + sum(below) }
         var most = 0
         var first = 0

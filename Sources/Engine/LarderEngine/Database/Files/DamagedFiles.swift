@@ -137,8 +137,8 @@ enum DamagedFiles {
 
     private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
 
-    /// Removes the oldest directories while all of them together exceed the cap. Keeps the newest one, unless it takes
-    /// more than half of the larder's disk limit. Ignores directories without a number, which are not Larder's.
+    /// Removes the oldest directories while all of them together exceed the cap. Keeps the newest directory, unless it
+    /// takes more than half of the larder's disk limit. Ignores directories without a number, which are not Larder's.
     static func enforceCap(_ context: LarderContext) {
         let limit = context.disk.boundBytes ?? .max
         let most = min(context.options.damagedBytesMax, limit / 4)

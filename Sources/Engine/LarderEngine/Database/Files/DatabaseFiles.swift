@@ -157,8 +157,8 @@ struct DatabaseFiles: Sendable {
             onDamage: onDamage)
     }
 
-    /// Returns a store for an epoch that begins empty. The first checkpoint that writes entries to it creates its
-    /// files.
+    /// Returns a store for an epoch that begins empty. The first checkpoint that writes entries to the store creates
+    /// the files.
     func emptyStore(_ epoch: UInt64) -> EpochStore {
         EpochStore(
             unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context, onDamage: onDamage)
