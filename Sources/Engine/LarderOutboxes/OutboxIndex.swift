@@ -59,8 +59,8 @@ package final class OutboxIndex: @unchecked Sendable {
     private var front: [Place] = []
     /// The keys that the last call of ``take(_:now:)`` returned; empty after ``endTurns()``.
     private var taken: [Place] = []
-    /// The keys in a back-off (a delay after a failed attempt), with its end in milliseconds of the monotonic clock.
-    /// They are not in ``places`` or ``front``.
+    /// The keys in a back-off (a delay after a failed attempt), and the end of each back-off in milliseconds of the
+    /// monotonic clock. They are not in ``places`` or ``front``.
     private var rests: [[UInt8]: Int64] = [:]
     /// The keys by the end of their back-off, which is rounded up to a multiple of ``backoffStep`` so that there are
     /// few different times. A key may still be listed here after its back-off was cancelled.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The observers of a larder's commits. Each observer can be turned on and off.
 ///
-/// While all observers are off, the feed costs a write only one relaxed atomic load. An observer is notified of every
+/// While all observers are off, the only cost for a write is one relaxed atomic load. An observer is notified of every
 /// change that is applied after the observer was turned on, and possibly of changes in progress at that time.
 ///
 /// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.

@@ -30,7 +30,7 @@ final class ChangeList: CommitNotes {
 
     func clear() { if !changes.isEmpty { changes = [] } }
 
-    /// Sorts the changes of one unit by the time they were made. They were added database by database.
+    /// Puts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:
     ///   - first: the index of the unit's first change.
     ///   - steps: for each change, in the order of adding, its position in the unit. The sort is stable.

@@ -58,7 +58,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Starts the log of a database, unless it has one.
+    /// Starts the log of a database if it has none.
     /// - Parameter sequence: a commit sequence number; everything up to it is committed.
     /// - Returns: the ID of the log's feed, the place of the log's last change, and whether the log is new.
     func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (
@@ -301,7 +301,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.finishPurge(version) }
     }
 
-    /// Records a purge made in another larder, which is about to remove all entries up to its version here too.
+    /// Records a purge from another larder that is about to remove all entries up to its version from this larder.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         var records = ChangeRecordWriter()
         lock.withLock {

@@ -1,4 +1,4 @@
-/// Loads the ``ChangeLog`` of an earlier process. If one of its files is invalid, all are ignored.
+/// Loads the ``ChangeLog`` of an earlier process. If one of the log's files is invalid, all files are ignored.
 struct ChangeLogLoader {
     /// Why the files are ignored.
     struct Unusable: Error {

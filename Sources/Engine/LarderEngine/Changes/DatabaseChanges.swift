@@ -14,7 +14,7 @@ final class DatabaseChanges {
     /// When a follower last read the log.
     var readAt: Int64
     /// The random ID of the feed (the series of changes in this log). A place in another feed is valid in this feed
-    /// only if this feed continues the other one.
+    /// only if this feed continues the other feed.
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds of earlier processes that this feed continues, the oldest first.
     private(set) var previousFeeds: [PreviousFeed] = []
@@ -106,7 +106,7 @@ final class DatabaseChanges {
     /// The highest version of a purge of all entries, completed or still running; nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
-    /// Records a purge made in another larder, which is about to remove all entries up to its version from this larder.
+    /// Records a purge from another larder that is about to remove all entries up to its version from this larder.
     func noteForeignPurge(_ version: ChangeVersion) {
         purge = max(purge ?? version, version)
         latest = max(latest, version.time)

@@ -41,7 +41,7 @@ struct PreviousFeed: Hashable {
 /// The state of a database's feed without the changes.
 struct FeedState: Hashable {
     /// The random ID of the feed. A place in another feed is valid in this feed only if this feed continues the other
-    /// one.
+    /// feed.
     var feed: UInt64
     /// The place of the last change.
     var last: ChangePlace

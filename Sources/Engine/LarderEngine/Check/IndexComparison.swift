@@ -1,8 +1,8 @@
 /// Finds records that lack their key in the expiry index, in bounded memory. The caller must first add all records, and
 /// then all index keys, because LevelDB stores them in this order.
 ///
-/// It keeps the hashes of the keys. If there are too many, it continues with only a part of the keys, ``part``. The
-/// caller must then repeat the comparison for each of the other parts.
+/// It keeps the hashes of the keys. If there are too many keys, it continues with only one ``part`` of the keys. The
+/// caller must then repeat the comparison for each other part.
 struct IndexComparison {
     /// The part of the keys that is compared: those whose hash, divided by `divisor`, has this `remainder`.
     struct Part: Equatable {

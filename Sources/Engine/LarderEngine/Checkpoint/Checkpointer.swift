@@ -76,9 +76,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// Waits until no other checkpoint runs, and runs one if `isNeeded` then returns true. If the file system is full,
-    /// frees space and retries.
-    /// - Returns: false if it failed.
+    /// Waits until no other checkpoint runs. Then, if `isNeeded` returns true, runs a checkpoint. If the file system is
+    /// full, frees space and retries.
+    /// - Returns: false if the checkpoint failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         for number in 0... {
             do throws(LarderError) {
@@ -247,8 +247,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Removes the segments up to the cut. `passes` must have stored all entries of these segments that are still
-    /// needed, in LevelDB or in newer segments.
+    /// Removes the segments up to the cut. `passes` must have stored, in LevelDB or in newer segments, all entries of
+    /// these segments that are still needed.
     /// - Returns: false if the segments must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
@@ -283,9 +283,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records in each LevelDB that has all entries up to the cut that it no longer needs the journal. After the old
-    /// segments are removed, a power failure may lose the header of the next segment. Without this record, the journal
-    /// would then seem to have lost entries. Synced by ``noteSynced()``.
+    /// For each LevelDB that has all entries up to the cut, records there that it no longer needs the journal. After
+    /// the old segments are removed, a power failure may lose the header of the next segment. Without this record, the
+    /// journal would then seem to have lost entries. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {

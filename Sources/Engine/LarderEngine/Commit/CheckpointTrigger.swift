@@ -10,8 +10,8 @@ package enum PendingWrite: Sendable {
     case build
 }
 
-/// Decides when a checkpoint is due, and when writers must wait for it or fail with its error. (A checkpoint writes the
-/// journal's entries to LevelDB.) Owns the counters for these decisions, and the requests for a checkpoint.
+/// Decides when a checkpoint is due, and when writers must wait for the checkpoint or fail with its error. (A
+/// checkpoint writes the journal's entries to LevelDB.) Owns the counters for this, and the requests for a checkpoint.
 ///
 /// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the
 /// rest is constant or atomic. `lock` is never held together with another lock.

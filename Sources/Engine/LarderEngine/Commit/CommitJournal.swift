@@ -28,8 +28,8 @@ final class CommitJournal: @unchecked Sendable {
     /// The number of rollbacks of failed commits. If it has changed during a checkpoint, no segments are removed: a
     /// rollback may have removed entries that the checkpoint has read.
     private let rollbacks = Atomic<UInt64>(0)
-    /// Failed units up to this sequence were kept in memory, although the journal does not contain them; 0 if there are
-    /// none.
+    /// The sequence up to which failed units were kept in memory, although the journal does not contain them; 0 if
+    /// there are none.
     private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet. Memory then has entries of the failed commit, and may lack
     /// other entries.
@@ -73,8 +73,8 @@ final class CommitJournal: @unchecked Sendable {
             + "until they are back; to use a new larder, restart the process"
     }
 
-    /// Returns the error for writes if the journal's files are gone or if the journal is full; otherwise nil. Usually
-    /// two atomic loads.
+    /// Returns the error for writes if the journal's files are gone, or if the journal is full and checkpoints fail;
+    /// otherwise nil. Usually two atomic loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(
@@ -148,7 +148,7 @@ final class CommitJournal: @unchecked Sendable {
                 if level == .always {
                     do throws(FileError) {
                         // Sync all segments: a write must not be acknowledged while a machine failure may lose an
-                        // earlier one.
+                        // earlier write.
                         try segments.sync()
                     } catch {
                         doubt = Self.doubt(segments.rollBackLast(batch))
@@ -353,7 +353,7 @@ final class CommitJournal: @unchecked Sendable {
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
     /// Prepares for appending after the segments that were found.
-    /// - Parameter base: the commit unit to continue after if there are no segments; units up to it are durable
+    /// - Parameter base: the commit unit after which to continue if there are no segments. Units up to it are durable
     ///   elsewhere.
     func begin(behind base: UInt64) {
         segments.begin(behind: base)

@@ -25,8 +25,8 @@ package struct CommitTicket: Hashable, Comparable, Sendable {
 /// An observer that is notified when commits are decided. Its functions are called on the committing thread, must
 /// return quickly and must not block.
 package protocol CommitObserver: AnyObject, Sendable {
-    /// Called when units have been decided: those after the `sequence` of the previous call, up to this `sequence`.
-    /// They have been committed if `failure` is nil, otherwise they have failed.
+    /// Called when the units after the `sequence` of the previous call, up to this `sequence`, have been decided. They
+    /// are committed if `failure` is nil, and have failed otherwise.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
     /// Called when writers that wait because of ``CommitPipeline/isCongested`` may continue, or would now get an error.
     func congestionMayBeOver()
@@ -51,8 +51,8 @@ protocol CommitOwner: AnyObject, Sendable {
     func committed(_ notes: any CommitNotes)
 
     /// Rolls the applied state back to the durable one.
-    /// - Parameter failing: called once, while nothing can be applied. It records which units fail, and returns the
-    ///   last one.
+    /// - Parameter failing: called once, while nothing can be applied. Records which units fail, and returns the last
+    ///   one.
     func rollBack(_ failing: () -> UInt64)
 }
 
@@ -71,7 +71,7 @@ protocol CommitOwner: AnyObject, Sendable {
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
     private let journal: CommitJournal
-    // Copies, because reading them from the other objects would count references, for every write.
+    // Copies: reading these from the other objects would cost reference counting for every write.
     private let trigger: CheckpointTrigger
     private let pendingBytesMax: Int
     private let owner: any CommitOwner
@@ -264,7 +264,7 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Waits until all units that were applied before this call are committed.
-    /// - Throws: the error of the unit applied last, if that one failed.
+    /// - Throws: the error of the last applied unit, if that unit failed.
     package func waitForAllCommits() throws(LarderError) { try wait(for: everythingApplied) }
 
     /// Waits until all units applied before this call are decided, and syncs the committed ones, even if their
@@ -495,7 +495,7 @@ struct CommitFailures {
     static let rangesMax = 256
 
     private var ranges: [(range: ClosedRange<UInt64>, error: LarderError)] = []
-    /// Units up to here may have failed in a range that was dropped.
+    /// The last unit that may have failed in a range that was dropped.
     private var forgottenUpTo: UInt64 = 0
 
     mutating func add(_ range: ClosedRange<UInt64>, _ error: LarderError) {
@@ -505,8 +505,8 @@ struct CommitFailures {
     }
 
     /// Returns the error of a decided unit (committed or failed); nil if it was committed. If the unit's range may have
-    /// been dropped, returns an error even if the unit was committed. This is allowed, unlike acknowledging a lost
-    /// write.
+    /// been dropped, returns an error even if the unit was committed. Reporting a false failure is allowed;
+    /// acknowledging a lost write is not.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

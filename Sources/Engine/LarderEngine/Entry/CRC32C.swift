@@ -14,8 +14,8 @@ package enum CRC32C {
         "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
-    /// Returns the checksum of a sequence that ends with `bytes`. `checksum` is that of the part before `bytes`; 0 if
-    /// there is none.
+    /// Returns the checksum of a sequence that ends with `bytes`. `checksum` is the checksum of the part before
+    /// `bytes`; 0 if there is no such part.
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }

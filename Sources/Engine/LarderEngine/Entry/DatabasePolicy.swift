@@ -5,8 +5,8 @@ package struct DatabasePolicy: Hashable, Sendable {
     /// How long entries without their own grace are kept as stale after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.
     package var grace: Int64
-    /// The maximum random reduction of an entry's interval when the entry is stored, in percent: from 0 to 100. It
-    /// prevents entries that are stored together from expiring together.
+    /// The maximum random reduction of an entry's interval when the entry is stored, in percent: from 0 to 100. The
+    /// jitter prevents entries that are stored together from expiring together.
     package var jitter: Int
 
     package init(_ policy: UpdatePolicy, grace: Int64 = 0, jitter: Int = 0) {

@@ -1,10 +1,10 @@
 /// The index of expiry times. The sweep, a background task, finds in it the expired entries to remove.
 ///
-/// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time: the
-///   entry's own deadline, or `storedAt` if the policy governs the entry, plus the entry's own grace if it has one.
-///   This sum is rounded up to a multiple of about a 64th of the entry's lifetime (a power of two in milliseconds). So
-///   a frequently overwritten entry usually keeps its index key. To find out when an entry expires, the sweep adds the
-///   database's grace and, if the policy governs the entry, the policy's interval.
+/// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time. This is
+///   the entry's own deadline (or `storedAt` if the policy governs the entry), plus the entry's own grace if it has
+///   one. The sum is rounded up to a multiple of about a 64th of the entry's lifetime (a power of two in milliseconds).
+///   So a frequently overwritten entry usually keeps its index key. To find out when an entry expires, the sweep adds
+///   the database's grace and, if the policy governs the entry, the policy's interval.
 /// - Entries that live longer, or forever, have no index key, because writing it would cost as much as writing the
 ///   entry. A periodic scan of all entries finds them.
 /// - The index may have keys of entries that were overwritten or removed; the sweep deletes them. A checkpoint writes

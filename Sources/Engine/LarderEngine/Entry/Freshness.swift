@@ -113,8 +113,8 @@ extension FreshnessRules {
         return header
     }
 
-    /// Returns the header with which this database stores an entry from another larder, database or key. It prevents
-    /// the database's ``deadBefore`` from expiring the entry immediately.
+    /// Returns the header with which this database stores an entry from another larder, database or key. The header
+    /// prevents the database's ``deadBefore`` from expiring the entry immediately.
     ///
     /// A header with an own deadline, or with a storage time after ``deadBefore``, is returned unchanged. For any other
     /// header, the deadline by this policy becomes the entry's own deadline. If the policy has no interval, the storage

@@ -215,9 +215,9 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// Creates a record with a payload of `count` bytes, which begins with as much of `previous` as fits and continues
-    /// with zeros. `edit` then changes the payload in place. For changes of existing values, which may be long: the
-    /// value is copied only once.
+    /// Creates a record with a payload of `count` bytes: as much of `previous` as fits, and zeros after that. `edit`
+    /// then changes the payload in place. For changes of existing values, which may be long: the value is copied only
+    /// once.
     package init(
         _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: UnsafeRawBufferPointer?,
         _ edit: (UnsafeMutableRawBufferPointer) -> Void

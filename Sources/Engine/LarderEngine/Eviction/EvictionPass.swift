@@ -94,8 +94,7 @@ struct EvictionPass {
         let cheapBytes = cheap.reduce(0) { $0 + $1.bytes }
         let enough = leastShare * Double(found.seenBytes)
         guard Double(bytes + cheapBytes) >= enough else { return [] }
-        // A least share of 0 means that the previous round has evicted nothing. Then evict at least a quarter of the
-        // bytes.
+        // If `leastShare` is 0, the previous round has evicted nothing. Then evict at least a quarter of the bytes.
         let most = leastShare > 0 ? cheapBytes : max(cheapBytes, found.seenBytes / 4)
         for other in others where bytes < min(max(1, most), wantedBytes) {
             victims.append(other.victim)

@@ -37,7 +37,7 @@ struct EvictionRounds {
     /// The number of steps, and the time in milliseconds, after which a new sample is taken.
     private static let sampleSteps = 16
     private static let sampleMilliseconds: Int64 = 10_000
-    /// The least bytes of removed entries that are worth a merge.
+    /// The minimum number of bytes of removed entries that justifies a merge.
     private static let deadBytesMin = 1 << 20
 
     /// A step that is not urgent evicts nothing if the evictable stores together have less than a 64th of the excess.

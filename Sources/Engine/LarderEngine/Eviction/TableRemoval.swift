@@ -5,8 +5,8 @@ import LarderPlatform
 /// LevelDB's manifest.
 ///
 /// Tables of the lowest level are removed first: below them, there is no older version of an entry that could become
-/// visible. They are chosen at random, regardless of the worth of their entries. Tables of higher levels follow; in
-/// level 0, the oldest table comes first.
+/// visible. These tables are chosen at random, regardless of the worth of their entries. Tables of higher levels
+/// follow; in level 0, the oldest table comes first.
 ///
 /// Tables also have keys that do not belong to entries. Such keys are written again afterwards if they are still needed
 /// (``AuxiliaryKeys``).

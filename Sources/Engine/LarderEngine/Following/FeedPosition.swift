@@ -1,5 +1,5 @@
-/// A reader's position in a database's changes. As text it is one word. The reader passes it back unchanged in its next
-/// request.
+/// A reader's position in a database's changes. Its text form is one word, which the reader passes back unchanged in
+/// its next request.
 ///
 /// ```
 /// 0                      begin with a full pass

@@ -4,8 +4,8 @@ import LarderPlatform
 /// Copies the files of one LevelDB while it may be in use. Makes hard links to tables instead of copies, because tables
 /// never change.
 ///
-/// LevelDB may merge tables at any time, and records that in its manifest. If the manifest is the same before and after
-/// all other files were copied, the copies fit together. Otherwise another round copies the new files.
+/// LevelDB may merge tables at any time, and records each merge in its manifest. If the manifest is the same before and
+/// after all other files were copied, the copies fit together. Otherwise another round copies the new files.
 struct EpochImage {
     let source: String
     let place: String
@@ -56,7 +56,7 @@ struct EpochImage {
     }
 
     /// Adds the tables and logs that the manifest needs.
-    /// - Returns: their names; nil if LevelDB has removed one in the meantime.
+    /// - Returns: their names; nil if LevelDB has removed one of them in the meantime.
     private func addFiles(_ scan: ManifestScan) throws -> Set<String>? {
         var added: Set<String> = []
         for name in try FileSystem.list(source) {

@@ -195,7 +195,7 @@ extension Engine {
     }
 
     /// Opens the database with this name, and creates its files if they are missing.
-    /// - Parameter policy: the database's new policy; nil keeps its present one.
+    /// - Parameter policy: the database's new policy; nil to keep the current policy.
     package func openDatabase(
         _ name: String, policy: UpdatePolicy? = nil, grace: Int64? = nil, jitter: Int? = nil
     ) throws(LarderError) -> Database {

@@ -80,7 +80,7 @@ package final class LeaseContext: Sendable {
 
 /// A holder of leases: a connection, or a program's handle.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state. It is locked after the locks of shards.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state. Lock order: shard locks, `lock`.
 package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
     /// The leases that end with the holder.

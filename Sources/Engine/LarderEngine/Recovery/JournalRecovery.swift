@@ -75,9 +75,9 @@ final class JournalRecovery: CommitOwner {
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
-                // The ledger, an internal database, has the purges of tags. They must be known before other databases
-                // are opened. A purge is synced before it is acknowledged, so only damage can lose purges, not a power
-                // failure.
+                // The ledger, an internal database, has the purges of tags. These purges must be known before other
+                // databases are opened. A purge is synced before it is acknowledged, so only damage can lose purges,
+                // not a power failure.
                 try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
                 try openDatabasesThatNeedLostJournal(report)
             }

@@ -133,8 +133,8 @@ struct DatabaseSalvage {
             shouldStop: shouldStop)
         if self.epoch == database.life.epochAheadOfJournal {
             // LevelDB is readable, but its values do not match the rest of the journal, and it is unknown for which
-            // keys. A value may be newer than the journal's end. It may also be older, if a newer one was only in the
-            // lost part.
+            // keys. A value may be newer than the journal's end. It may also be older, if the newer value was only in
+            // the lost part.
             salvage.leaveOut("its LevelDB does not match the rest of the journal: only the journal's entries are kept")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: fresh, of: database)
@@ -260,7 +260,7 @@ struct DatabaseSalvage {
 
 extension Database {
     /// Salvages a database that has reported damage. Reads and rewrites the whole database, so it may take long.
-    /// Meanwhile, every use of an unopened database throws `damage`, unless the database is small: then its users wait.
+    /// Meanwhile, if the database is not open, every use throws `damage`. If it is small, its users wait instead.
     /// - Parameter store: the damaged LevelDB; nil if it cannot be opened.
     /// - Returns: nil if the database's files were opened or replaced in the meantime, or the database is already being
     ///   salvaged.

@@ -77,8 +77,8 @@ package final class EngineTime: Sendable {
 
     // MARK: Across restarts
 
-    /// Sets the function that writes a mark. It is called before a time is returned that exceeds the last mark by more
-    /// than ``unmarkedMilliseconds``, and must call ``noteMark(_:)``.
+    /// Sets the function that writes a mark and then calls ``noteMark(_:)``. The function is called before a time is
+    /// returned that exceeds the last mark by more than ``unmarkedMilliseconds``.
     func onUnmarked(_ body: @escaping @Sendable () -> Void) {
         mark.withLock { $0 = body }
         marked.store(reached, ordering: .relaxed)
@@ -113,7 +113,7 @@ package final class EngineTime: Sendable {
         return (max(reached, wall >= projected - 1 ? wall : projected), wall, lead)
     }
 
-    /// Raises a number to `value`, unless it is already higher.
+    /// Raises a number to `value` if the number is lower.
     /// - Returns: the new value.
     @discardableResult
     private static func raise(_ number: borrowing Atomic<Int64>, to value: Int64) -> Int64 {

@@ -54,7 +54,7 @@ extension EpochStore {
     /// Counts the records in LevelDB by state. Returns the last count if it is still valid.
     /// - Parameters:
     ///   - held: the snapshot to count; nil for the current state.
-    ///   - generation: ``writeGeneration`` when the snapshot was taken; nil for now.
+    ///   - generation: ``writeGeneration`` when the snapshot was taken; nil for the current one.
     func countedRecords(
         _ rules: FreshnessRules, now: Int64, _ held: StoreSnapshot? = nil, at generation: UInt64? = nil
     ) throws(LarderError) -> CountedRecords {

@@ -216,8 +216,8 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
-    /// The current entry's header and the length of its payload in bytes. If the header is invalid, it is nil, and the
-    /// length is that of the whole record.
+    /// The current entry's header and the length of its payload in bytes. For an invalid header, returns nil and the
+    /// length of the whole record.
     func headerAndLength() throws(LarderError) -> (RecordHeader?, Int) {
         let purges = database.rules.purges
         return try withStored { bytes in

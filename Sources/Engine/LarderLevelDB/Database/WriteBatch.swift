@@ -12,9 +12,9 @@ package final class WriteBatch {
     /// The number of puts and deletes.
     package private(set) var count = 0
 
-    /// The size in bytes of the batch in LevelDB's format, which is also that of its log record. Its header has 12
-    /// bytes. Each put or delete has a byte for its kind, then the key and, for a put, the value. The key and the value
-    /// are each preceded by their length, a varint of 1 to 5 bytes.
+    /// The size of the batch in LevelDB's format, and thus of its log record, in bytes. The header has 12 bytes. Each
+    /// put or delete has a byte for its kind, then the key and, for a put, the value. The key and the value are each
+    /// preceded by their length, a varint of 1 to 5 bytes.
     package private(set) var byteCount = WriteBatch.headerBytes
 
     /// The maximum total length of a key and its value in bytes: 1 GiB. LevelDB uses 32-bit lengths without checking

@@ -4,9 +4,9 @@ import LarderPlatform
 /// The length of the valid part of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same format).
 ///
 /// The format according to LevelDB's documentation: the file consists of blocks of 32 KiB, which contain records. Each
-/// record has a header of seven bytes (masked CRC-32C of kind and data, length, kind) and the data. If the rest of a
-/// block is shorter than a header, it is not used. A record that does not fit into a block is split into parts:
-/// *first*, any number of *middle*, *last*.
+/// record has a header of seven bytes (masked CRC-32C of kind and data, length, kind) and the data. A rest of a block
+/// that is shorter than a header is not used. A record that does not fit into a block is split into parts: *first*, any
+/// number of *middle*, *last*.
 package struct LogScan: Hashable, Sendable {
     /// The length in bytes up to which all records are complete and valid.
     package var goodBytes = 0
@@ -81,8 +81,8 @@ package struct LogScan: Hashable, Sendable {
         return count
     }
 
-    /// Checks the records and batches of a log. Each record is a batch. It begins with two little-endian numbers: the
-    /// sequence number of its first change (8 bytes), and the number of its changes (4 bytes). The sequence numbers
+    /// Checks the records and batches of a log. Each record is a batch. A batch begins with two little-endian numbers:
+    /// the sequence number of its first change (8 bytes), and the number of its changes (4 bytes). The sequence numbers
     /// must increase: LevelDB terminates the process if a number is repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0

@@ -39,9 +39,9 @@ package enum ManifestRemoval {
 }
 
 extension ManifestScan {
-    /// Selects tables that may be removed together. If a selected table has a key from `first` up to but not including
-    /// `end`, all lower tables that may have this key are selected too, so that no older version becomes visible. For
-    /// other keys, entries may be lost, or older versions may become visible.
+    /// Selects tables that may be removed together. Protects the keys from `first` up to but not including `end`: if a
+    /// selected table has such a key, all lower tables that may have this key are selected too. So no older version
+    /// becomes visible. For other keys, entries may be lost, or older versions may become visible.
     ///
     /// Begins with the lowest level. In level 0, whose tables overlap, begins with the oldest table. Does not select
     /// tables without keys in the range, or tables that overlap an older table that was not selected.

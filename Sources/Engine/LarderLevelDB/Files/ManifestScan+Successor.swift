@@ -8,7 +8,7 @@ extension ManifestScan {
     /// Returns the manifest that `CURRENT` should name but does not: the manifest with the highest number. All files
     /// that it names must exist, and `CURRENT` must be unusable. That is, `CURRENT` is missing or truncated, or it
     /// names an older manifest, some of whose files are missing.
-    /// - Returns: the name and content of the manifest; nil unless it is certain that `CURRENT` is wrong.
+    /// - Returns: the name and content of the manifest; nil if it is uncertain whether `CURRENT` is wrong.
     package static func successor(
         directory: String
     ) throws(LevelDBError) -> (name: String, scan: ManifestScan)? {
@@ -19,7 +19,7 @@ extension ManifestScan {
         else { return nil }
         if let named = try FileState.currentManifest(directory, operation) {
             guard let number = FileNames.manifestNumber(named), number < highest else { return nil }
-            // If all files of the manifest in CURRENT exist, it can be used: it has the same content as the newer one.
+            // If all files of CURRENT's manifest exist, it can be used: it has the same content as the newer manifest.
             if try scan(directory: directory, name: named)?.isComplete(among: names) ?? false { return nil }
         }
         guard let scan = try scan(directory: directory, name: name), scan.isComplete(among: names) else { return nil }

@@ -49,9 +49,9 @@ package struct Options: Sendable {
     /// worth changing.
     package var blockRestartInterval = 16
 
-    /// The number of files that this database may keep open. The default is 1000; the range is ``openFilesRange``; ten
-    /// of them are reserved for files other than tables. Lower it if many databases share the file descriptors of one
-    /// process. Reading a table that is not open costs an open(2) and two additional reads.
+    /// The number of files that this database may keep open. The default is 1000; the range is ``openFilesRange``. Ten
+    /// are reserved for files other than tables. Lower it if many databases share the file descriptors of one process.
+    /// Reading a table that is not open costs an open(2) and two additional reads.
     package var maxOpenFiles = 1000
 
     /// The size in bytes at which LevelDB ends a table and begins the next one. The default is 2 MiB; the range is
@@ -106,9 +106,9 @@ package struct Options: Sendable {
     }
 }
 
-/// A cache for uncompressed table blocks that evicts the least recently used block. It does not keep blocks that are
-/// longer than a sixteenth of the capacity, because LevelDB would exceed the capacity for them. Several databases may
-/// share a cache, which exists until all of them have been released.
+/// An LRU cache for uncompressed table blocks. It does not keep blocks that are longer than a sixteenth of the
+/// capacity, because LevelDB would exceed the capacity for them. Several databases may share a cache, which exists
+/// until all of them have been released.
 ///
 /// Thread-safe. `@unchecked Sendable`: the pointer never changes, and LevelDB's cache has its own lock.
 package final class BlockCache: @unchecked Sendable {

@@ -118,9 +118,9 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// Returns the first position in the tail at which a plausible series of entries begins: they are valid, follow
-    /// each other exactly to the end, and have ascending keys greater than `lower`. They must be fewer than the missing
-    /// entries. Searches from the end to the beginning, so that it checks each offset only once.
+    /// Returns the first position in the tail at which a plausible series of entries begins: valid entries that follow
+    /// each other exactly to the end, have ascending keys greater than `lower`, and are fewer than the missing entries.
+    /// Searches from the end to the beginning, so that it checks each offset only once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1

@@ -3,7 +3,7 @@ struct SalvagePlan {
     var tables: [TableReference] = []
     /// The numbers of the logs, oldest first.
     var logs: [UInt64] = []
-    /// The number of the log that must exist; nil if there need not be a log. 0 means that some log must exist, because
+    /// The number of the log that must exist; nil if no log is required. 0 means that a log is required, because
     /// LevelDB always has one, but its number is unknown.
     var requiredLog: UInt64?
     /// The gaps (key ranges with lost versions) that arise because the current tables are unknown.
@@ -153,7 +153,7 @@ struct SalvagePlan {
     /// Determines the current files if the manifest is lost or damaged: from the content that the caller has noted, or
     /// from the readable part of the manifest if that is newer.
     ///
-    /// - Tables with numbers below the next file number are not read if they are not in the noted content, because they
+    /// - Tables with numbers below the next file number are read only if they are in the noted content. Otherwise they
     ///   were obsolete.
     /// - Tables with higher numbers were created later. They are read in addition. At worst, they contain data that
     ///   other files have too.

@@ -123,7 +123,7 @@ final class TableRun: MergeSource {
 
     private func gap(_ range: KeyRange, lowerSequence: UInt64?) -> Gap {
         let table = tables[tableIndex]
-        // `lowerSequence` is that of the table's first key, so it applies only if the range still begins with this key.
+        // `lowerSequence` belongs to the table's first key, so it applies only if the range still begins with this key.
         let isLower = range.lower == table.range.lower
         return Gap(
             range: range, hidden: .table(number: table.number, level: table.level),

@@ -12,7 +12,7 @@ package struct SalvageOptions: Sendable {
     /// default is false.
     ///
     /// If true, an invalid part of a batch can only have contained keys between its readable neighbors, and only these
-    /// are lost. Otherwise the part may have contained any key.
+    /// keys are lost. Otherwise the part may have contained any key.
     package var batchesAreSorted = false
 
     /// The first bytes of keys to ignore: such keys are neither returned nor reported as lost. The default is none.
