@@ -39,7 +39,7 @@ public final class OriginCache: Sendable {
     public let origin: any CacheOrigin
     /// How values are written to the origin.
     public let writing: Writing
-    /// The fetch options of calls that specify none.
+    /// The default fetch options of calls.
     public let options: FetchOptions
     let trust: InvalidationEpoch
     let limiter: OriginLimiter
@@ -62,7 +62,7 @@ public final class OriginCache: Sendable {
     ///     its grace how long they are served while the origin cannot answer.
     ///   - origin: the origin from which missing values are read.
     ///   - writing: how values are written to the origin.
-    ///   - options: the fetch options of calls that specify none.
+    ///   - options: the default fetch options of calls.
     ///   - limits: the time limit of calls to the origin, and its circuit breaker.
     public init(
         _ cache: Cache, origin: some CacheOrigin, writing: Writing = .through,

@@ -8,8 +8,8 @@ public struct OriginCacheLimits: Hashable, Sendable {
     /// The time limit of one call, independent of ``FetchOptions/hardTimeout``. A call that takes longer fails with
     /// ``OriginFailure/timedOut(_:milliseconds:)``, and its task is cancelled. The default is ten seconds.
     public var call = Duration.seconds(10)
-    /// The number of failures and timeouts in a row that open the circuit breaker. Repeated failures of the same read
-    /// count once, unless they are timeouts. The default is 5; at least 1.
+    /// The circuit breaker opens after this number of failures and timeouts in a row. Repeated failures of the same
+    /// read count once, unless they are timeouts. The default is 5; at least 1.
     public var failuresBeforeRest = 5
     /// How long the circuit breaker stays open. Meanwhile calls immediately fail with
     /// ``OriginFailure/resting(_:reason:)``, and reads return stale entries within their grace. Afterwards one call at

@@ -309,7 +309,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }
 }
 
-/// The wait of one task for the delivery of a write. It may end earlier, for example when the task is cancelled.
+/// One task's wait for the delivery of a write. The wait may end earlier, for example when the task is cancelled.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
 final class DeliveryWait: @unchecked Sendable {

@@ -194,7 +194,7 @@ extension CacheSource {
         return try decodedAndAttached(type, found, key, version: version)
     }
 
-    /// Returns the model in the record of an entry in memory, and keeps it with the entry if that is allowed.
+    /// Returns the model in the record of an entry in memory. If allowed, keeps the model with the entry.
     func decodedAndAttached<Value: Decodable & Sendable>(
         _ type: Value.Type, _ record: Record, _ key: Key, version: UInt64
     ) throws(LarderError) -> Value? {

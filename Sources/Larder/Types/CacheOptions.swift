@@ -74,7 +74,7 @@ public struct CacheOptions: Sendable {
     /// must use copies of the same options, or leave the handler nil. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
 
-    /// The names of the options of the larder that the program has set.
+    /// The names of the larder's options that the program has set.
     private var chosen: Set<String> = []
     private var listener: EventListener?
 

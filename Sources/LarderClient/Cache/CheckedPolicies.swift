@@ -15,8 +15,8 @@ extension EntryPolicy {
 
 extension EntryPolicy.Checked {
     /// Returns the words for SET and MSETEX that set the lifetime. Redis has no policies, so it receives a time in
-    /// milliseconds, which the client has shortened by the random jitter. It receives no grace, because it keeps no
-    /// entry after the deadline.
+    /// milliseconds, which the client has shortened by the random jitter. Redis receives no grace, because Redis keeps
+    /// no entry after the deadline.
     func words(for server: ServerKind) -> [[UInt8]] {
         guard server.isLarder else { return redisWords }
         return lifetimeWords + (grace.map { wordList("GRACE", EntryPolicy.graceText($0)) } ?? [])

@@ -16,7 +16,7 @@ struct LifetimeChange: Sendable {
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
         case .policy(let interval):
-            // The reply to PERSIST does not distinguish a missing entry from one that does not expire, so EXISTS
+            // The reply to PERSIST is the same for a missing entry and for an entry that does not expire, so EXISTS
             // follows.
             requests =
                 interval.intervalMilliseconds.map {

@@ -28,7 +28,7 @@ extension RemoteCache {
     ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
     ///     ``FetchError/Code/recursion``.
     /// - Throws: ``LarderClientError``, including `cancelled`; ``FetchError``; the error of `fetch` if there is no
-    ///   value to return instead. All callers in the process that wait for this fetch get that error.
+    ///   value to return instead. All callers in the process that wait for this fetch get the error of `fetch`.
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value

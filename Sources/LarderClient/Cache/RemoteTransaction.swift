@@ -109,7 +109,7 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Uses a connection of its own. Transactions of this client that must run again do so one at a time, with short
+    /// Uses a connection of its own. After conflicts, this client repeats its transactions one at a time, with short
     /// pauses. A transaction without writes ends when `body` returns; its reads are not checked for consistency.
     /// - Parameters:
     ///   - keys: the keys to watch.

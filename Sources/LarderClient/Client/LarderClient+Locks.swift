@@ -22,15 +22,15 @@ extension LarderClient {
     /// order of their calls. Waiting processes get the lock in the order in which they began to wait. But if a lock is
     /// held for more than 30 seconds, the longest waiting processes may get it in any order.
     ///
-    /// `body` runs in a task of its own, with the priority and the task-local values of the caller. It must not take
-    /// the same lock with this client: that throws `recursion`.
+    /// `body` runs in a task of its own, with the priority and the task-local values of the caller. `body` must not
+    /// take the same lock with this client: that throws `recursion`.
     ///
     /// A lock is an entry under its name in the database, accompanied by `name:fence` and the queue `name:queue`. Do
     /// not use these keys for other purposes.
     ///
     /// Other clients, such as redis-py's `lock()` and Redlock on one server, store a lock as one entry with a deadline
-    /// and a random value. Such a lock with the same name in the same database excludes this one, and vice versa. Those
-    /// clients do not queue, and have no token.
+    /// and a random value. Such a lock excludes a lock of this client with the same name in the same database, and vice
+    /// versa. Those clients do not queue, and have no token.
     ///
     /// Takes two round trips to get a free lock, and one to release it. A client that waits in the daemon's queue uses
     /// one more connection while it waits.

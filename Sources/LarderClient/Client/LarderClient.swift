@@ -3,7 +3,7 @@ import LarderRESP
 
 @_exported import enum LarderRESP.RESPValue
 
-/// A client of a running `larderd`, for processes other than the one that holds the larder.
+/// A client of a running `larderd`, for processes other than the daemon that has the larder open.
 ///
 /// ```swift
 /// let client = try await LarderClient.connect()

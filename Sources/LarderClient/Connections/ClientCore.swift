@@ -100,8 +100,8 @@ final class DatabaseStore: LinkEvents {
     let waitingLinks: WaitingLinks
     /// The permit to repeat a transaction after a conflict: one transaction at a time.
     let retries = AsyncSemaphore(1)
-    /// The longest time in milliseconds that a transaction waits for ``retries``. It then continues anyway, because the
-    /// holder may be waiting for it.
+    /// The longest time in milliseconds that a transaction waits for ``retries``. The transaction then continues,
+    /// because the holder of the permit may be waiting for it.
     let turnMilliseconds: Int
     private let turn = Atomic(0)
     /// Whether the server is known to support MULTI.

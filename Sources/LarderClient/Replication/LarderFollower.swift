@@ -36,7 +36,7 @@ public final class LarderFollower {
 
     /// Creates a follower. Checks both larders, and changes nothing.
     /// - Parameters:
-    ///   - source: a client of the larder to follow. Its time limit must be longer than the waits of
+    ///   - source: a client of the larder to follow. The client's time limit must be longer than the waits of
     ///     ``step(waitMilliseconds:)``.
     ///   - target: a client of the larder that receives the changes and stores the position.
     ///   - options: the changes to replicate.

@@ -85,7 +85,7 @@ struct ScriptCall: Sendable {
     }
 }
 
-/// The SHA-1 digests by which servers identify scripts, as returned by a server. They are the same for all servers.
+/// The SHA-1 digests by which servers identify scripts, as returned by a server. All servers use the same digests.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ScriptDigests: @unchecked Sendable {

@@ -1,5 +1,5 @@
 /// The messages of some channels, in the order of arrival. The sequence ends when it is cancelled or the client is
-/// closed. Cancelling a task that waits for the next message returns nil to that task.
+/// closed. If a task is cancelled while it waits for the next message, it gets nil.
 ///
 /// Several tasks may consume one subscription: each message goes to one of them. A subscription is cancelled when its
 /// last reference is released.

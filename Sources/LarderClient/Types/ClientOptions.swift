@@ -27,7 +27,7 @@ public struct ClientOptions: Sendable {
     ///
     /// Daemons of root and of this process's own user are always trusted. The daemon of another user is also trusted if
     /// that user owns the socket, or a directory above it such as `/run/larder`. The directories further up must then
-    /// be writable only by root and this process's own user. Nothing is sent to any other daemon, for example to one
+    /// be writable only by root and this process's own user. Nothing is sent to any other daemon, for example a daemon
     /// that another user has started at the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 

@@ -28,7 +28,7 @@ public struct DatabaseInfo: Hashable, Sendable {
     package let damage: String?
 
     /// The numbers of fresh entries that expire within a minute, an hour and a day, and of entries that never expire.
-    /// The number for an hour includes that for a minute, and the number for a day includes both.
+    /// The number for an hour includes the number for a minute, and the number for a day includes both.
     package struct Ends: Hashable, Sendable {
         package let minute: Int64
         package let hour: Int64

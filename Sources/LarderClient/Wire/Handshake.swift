@@ -25,7 +25,7 @@ struct Handshake {
     ) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
-        // Needed for servers that do not support HELLO; redundant for others.
+        // Needed for servers that do not support HELLO; redundant for other servers.
         if let password { add(.authentication, ["AUTH", password]) }
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }

@@ -298,7 +298,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if case .ready = state { connectionNumber == number } else { false }
     }
 
-    /// Moves the next check to `deadline` if that is earlier.
+    /// Moves the next check to `deadline` if `deadline` is earlier.
     /// - Returns: whether the loop must be woken, because it would otherwise wait too long.
     func lower(_ deadline: Int64) -> Bool {
         guard deadline < nextCheck else { return false }

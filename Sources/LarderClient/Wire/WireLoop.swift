@@ -5,9 +5,9 @@ import Synchronization
 
 /// The thread that waits for events of the links, and lets the links handle them.
 ///
-/// The process has only one. It starts with the first client, runs until the process exits, and blocks only while it
-/// waits for events. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, and `readEnd` is used before the
-/// thread starts, then only by the thread; the rest is constant or atomic.
+/// The process has only one such thread. It starts with the first client, runs until the process exits, and blocks only
+/// while it waits for events. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, and `readEnd` is used
+/// before the thread starts, then only by the thread; the rest is constant or atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 

@@ -237,7 +237,7 @@ struct EncodingCore {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // The model has encoded nothing, so the document would be empty. That is an error: let Foundation throw it.
+            // The model has encoded nothing, so the document would be empty. Let Foundation throw the error for that.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }
@@ -270,8 +270,8 @@ struct EncodingCore {
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
-    /// Removes the text after `mark`, which belongs to a field, an element or a single value whose encoding has failed.
-    /// This is needed because the model may catch the error and continue.
+    /// Removes the text after `mark`: a field, an element or a single value whose encoding has failed. This is needed
+    /// because the model may catch the error and continue.
     mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }

@@ -1,5 +1,5 @@
-// The only file of this module that imports Foundation. It needs Foundation's types that have a special JSON form, and
-// Foundation's coders for rare cases.
+// The only file of this module that imports Foundation. Foundation is needed for its types with a special JSON form,
+// and for its coders in rare cases.
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials
@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// Encodes with Foundation a model that is too deep for ``EncodingState``, or that does not write its text in order.
+/// Uses Foundation to encode a model that is too deep for ``EncodingState``, or that does not write its text in order.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -181,7 +181,7 @@ func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type,
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Decodes with Foundation a text that ``DocumentIndex`` rejects: Foundation accepts some texts that are not UTF-8 or
+/// Uses Foundation to decode a text that ``DocumentIndex`` rejects: Foundation accepts some texts that are not UTF-8 or
 /// not strict JSON. A text that nests too deeply is rejected here, because Foundation may trap (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]

@@ -5,10 +5,10 @@
 /// `Decimal` that is not a number throws, while Foundation writes a text that it cannot decode. Accepts the same texts
 /// as Foundation's `JSONDecoder`, with the same values.
 ///
-/// Foundation's coders are used in rare cases. They encode models that nest deeper than about 500 levels, that write a
-/// key twice, or that write into a nested container after continuing with its parent. In these cases `encode(to:)` is
-/// called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259, because Foundation accepts some of
-/// these.
+/// Foundation's coders are used in rare cases. Its encoder is used for models that nest deeper than about 500 levels,
+/// write a key twice, or write into a nested container after continuing with its parent. `encode(to:)` is then called
+/// twice. Its decoder is used for texts that are not UTF-8 or not JSON as in RFC 8259, because Foundation accepts some
+/// such texts.
 ///
 /// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Larder writes their descriptions,
 /// which never contain values of the text.

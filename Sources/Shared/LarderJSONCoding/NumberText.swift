@@ -1,4 +1,4 @@
-/// Parses numbers in a text that ``DocumentIndex`` has accepted, so they are well-formed.
+/// Parses numbers in a text that ``DocumentIndex`` has accepted, so the numbers are well-formed.
 enum NumberText {
     /// Parses a number that consists of digits and an optional sign; nil if it does not fit into the type.
     @inline(__always) static func integer<Value: FixedWidthInteger>(

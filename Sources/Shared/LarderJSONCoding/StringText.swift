@@ -1,4 +1,4 @@
-/// Decodes strings in a text that ``DocumentIndex`` has accepted, so they are well-formed.
+/// Decodes strings in a text that ``DocumentIndex`` has accepted, so the strings are well-formed.
 enum StringText {
     /// Decodes a string without escapes.
     static func plain(_ bytes: UnsafeBufferPointer<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -20,7 +20,7 @@ package struct ModelSize {
 
     package init(most: Int) { self.most = most }
 
-    /// Sets the size to the bytes that the decoder has counted, or to a larger size if a traversal shows one.
+    /// Sets the size to the decoder's count, or to the size that a traversal has found if that is larger.
     mutating func note<Model>(counted: Int, of model: Model) {
         bytes = counted <= most ? counted : nil
         let traversal = UndercountedTypes.shared.traversal(for: Model.self)

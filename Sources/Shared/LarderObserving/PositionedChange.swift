@@ -1,4 +1,4 @@
-/// A change, with the position from which to continue after it: see ``PositionedChanges``. Thread-safe: a value.
+/// A change, and the position from which to continue after the change: see ``PositionedChanges``. Thread-safe: a value.
 public struct PositionedChange<Value: Sendable>: Sendable {
     /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {

@@ -79,7 +79,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUTF8 { line(UInt8(ascii: "-"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// Like ``error(_:)-(String)``, for texts that quote bytes of a request, which may not be UTF-8.
+    /// Like ``error(_:)-(String)``, for texts that quote bytes of a request: such bytes may not be UTF-8.
     package mutating func error(_ text: [UInt8]) {
         text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
     }

@@ -145,7 +145,7 @@ extension ReplyParser {
         }
     }
 
-    /// Adds a value to the innermost incomplete aggregate. This may complete the aggregate and those that contain it.
+    /// Adds a value to the innermost incomplete aggregate. This may complete this and the surrounding aggregates.
     /// - Returns: the whole reply if it is complete, else nil.
     private mutating func deliver(_ value: RESPValue) -> RESPValue? {
         var value = value

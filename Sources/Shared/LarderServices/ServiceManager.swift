@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Reports this process's state to the service manager that started it: systemd, or another that supports sd_notify(3)
-/// and sd_watchdog_enabled(3).
+/// Reports this process's state to the service manager that started it: systemd, or another manager that supports
+/// sd_notify(3) and sd_watchdog_enabled(3).
 ///
 /// Messages are datagrams to the socket that `NOTIFY_SOCKET` names, sent without blocking. If the manager's queue is
 /// full, state changes are sent again by ``tick(now:isAlive:)``; status texts and watchdog messages are dropped.

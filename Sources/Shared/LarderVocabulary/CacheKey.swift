@@ -2,7 +2,7 @@
 ///
 /// `String`, `Substring` and `[UInt8]` are keys. An integer is stored as its decimal digits: `42` and `"42"` are the
 /// same key, also in other programs. `UInt8` is not a key, because it means a byte. A `UUID` is stored as its
-/// `uuidString`. A type with a raw value that is a key becomes a key by declaring the conformance:
+/// `uuidString`. A type whose raw value is a key becomes a key by declaring the conformance:
 ///
 /// ```swift
 /// enum Setting: String, CacheKey { case theme, language }

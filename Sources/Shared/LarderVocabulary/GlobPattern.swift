@@ -1,7 +1,7 @@
 /// A glob pattern as in Redis: `*` is any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` a byte of a set, `\x` byte x.
 ///
-/// After a mismatch, only the last `*` is extended by a byte. So the worst-case time is proportional to the length of
-/// the pattern times that of the text, and never exponential.
+/// After a mismatch, only the last `*` is extended by a byte. So the worst-case time is proportional to the product of
+/// the two lengths, and never exponential.
 package struct GlobPattern: Sendable {
     private enum Element: Sendable {
         case byte(UInt8)

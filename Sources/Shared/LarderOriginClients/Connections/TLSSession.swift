@@ -51,7 +51,7 @@ final class TLSContext {
         return session(host: host)
     }
 
-    /// Creates a session for a connection. It verifies that the server's certificate is valid for the host.
+    /// Creates a session, which verifies that the server's certificate is valid for the host.
     func session(host: String) -> TLSSession? {
         guard let session = SSL_new(context) else { return nil }
         // Certificates contain names and IP addresses in separate fields, so OpenSSL must know which kind the host is.

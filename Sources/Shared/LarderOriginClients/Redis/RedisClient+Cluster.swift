@@ -9,7 +9,7 @@ final class ClusterState {
     var isKnown = false
     /// The tasks that wait for the first slot map.
     var unrouted: [RedisTask] = []
-    /// The request for a slot map that is waiting for its reply; nil if there is none.
+    /// The pending request for a slot map; nil if there is none.
     var query: MapQuery?
     /// Whether a request for a slot map is scheduled to be sent soon.
     var isWanted = false

@@ -14,8 +14,8 @@ public protocol Origin: AnyObject, Sendable {
     ///   a success without a value.
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
-    /// Like ``read(_:completion:)``, but also reports replies of replicas that arrive before the primary's. Values from
-    /// replicas may be arbitrarily old. The completion gets the primary's replies.
+    /// Like ``read(_:completion:)``, but also reports replies of replicas that arrive before the primary's reply.
+    /// Values from replicas may be arbitrarily old. The completion gets the primary's replies.
     /// - Parameter meanwhile: receives a replica's reply and the index of its key in `keys`. Called at most once for
     ///   each key, and before the completion.
     func read(

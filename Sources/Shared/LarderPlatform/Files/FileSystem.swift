@@ -293,7 +293,7 @@ package enum FileSystem {
 
     /// Like ``space(_:)``, but reports each file and can skip some.
     /// - Parameters:
-    ///   - prefix: skips the files and directories directly in `path` whose names begin with this.
+    ///   - prefix: skips files and directories directly in `path` if their names begin with this.
     ///   - found: called with the path and the disk space of each file, only once for a file with several hard links.
     package static func space(
         _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
