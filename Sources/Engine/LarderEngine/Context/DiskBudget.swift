@@ -78,7 +78,7 @@ package final class DiskBudget: @unchecked Sendable {
     /// Calls the callback for a changed limit.
     func changed() { lock.withLock { onChange }() }
 
-    /// Sets the smallest of the databases' own limits; nil if none has one.
+    /// Sets the smallest of the databases' own limits; nil if no database has a limit.
     func note(smallestDatabaseLimit bytes: Int?) {
         guard smallest.exchange(bytes ?? .max, ordering: .relaxed) != bytes ?? .max else { return }
         update()

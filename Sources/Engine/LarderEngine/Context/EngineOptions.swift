@@ -19,7 +19,7 @@ package struct EngineOptions: Sendable {
     package var defaultPolicy: UpdatePolicy = .lowest
     /// The maximum number of databases in one larder. Databases without files do not count.
     package var databasesMax = 64
-    /// Writers block while more bytes than this wait to be committed: 64 MiB.
+    /// The number of uncommitted bytes above which writers block: 64 MiB.
     package var pendingBytesMax = 64 << 20
     /// The size of the journal at which a checkpoint is due: 64 MiB. At twice this size, writers wait.
     package var checkpointBytes = 64 << 20
@@ -112,7 +112,7 @@ public enum Durability: String, Sendable, CaseIterable {
     /// The fsync has returned before the write is acknowledged; concurrent writes share an fsync.
     case always
 
-    /// The strictness: a level with a higher rank gives all guarantees of those with lower ranks.
+    /// The strictness: a level has all guarantees of the levels with lower ranks.
     var rank: Int {
         switch self {
         case .os: 0

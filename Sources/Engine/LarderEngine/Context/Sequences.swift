@@ -158,7 +158,7 @@ final class Sequences: @unchecked Sendable {
         reserve(units: last + Self.unitsStep)
     }
 
-    /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
+    /// Reserves sequences after `sequence`, which was found on the disk and is higher than all known sequences.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
     /// Whether it is certain that the end of the journal is lost. The journal ends with the sequence `end`, but a

@@ -119,7 +119,7 @@ final class TimeKeeper: @unchecked Sendable {
 
     // MARK: Marks
 
-    /// Reads the clocks, and writes a mark if the time was used since the last one. One write(2), no sync.
+    /// Reads the clocks, and writes a mark if the time was used since the last mark. One write(2), no sync.
     func note() {
         // Report without the lock, because the receiver of the report may read the time.
         for (level, text) in lock.withLock({ noteLocked() }) { report(level, text) }
@@ -153,7 +153,7 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// Syncs the last mark. Does an fsync if there is a new one.
+    /// Syncs the last mark. Does an fsync only if the mark is new.
     func sync() {
         // Sync without holding the lock, because an fsync takes long.
         let descriptor = lock.withLock { () -> Int32 in

@@ -113,7 +113,7 @@ extension Database {
                     .noSuchDatabase, "there is no database '\(name)'", operation: "limit", database: name)
             }
             if !isReady(forWriting: false) { try prepare(forWriting: false) }
-            // Works even while writes are refused, because the limit may be the reason for that.
+            // Works even while writes are refused, because the limit may be the reason for the refusal.
             let isDone = try changeIfOpen("limit", needsWrites: false) { (state) throws(LarderError) in
                 if state.diskLimit != bytes { try replacePointer("limit") { $0.diskLimit = bytes } }
             }

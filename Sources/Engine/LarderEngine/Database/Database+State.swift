@@ -155,7 +155,7 @@ extension Database {
         return old
     }
 
-    /// Records in POINTER that the epoch's files exist, once they do. Otherwise their loss would not be detected.
+    /// Records in POINTER that the epoch's files exist, once they do, so that a loss of the files is detected.
     func recordFilesInPointer() throws(LarderError) {
         let state = durableState
         guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }

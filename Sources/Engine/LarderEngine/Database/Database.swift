@@ -27,7 +27,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let shards: DatabaseShards
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false
-    /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
+    /// The database's operations in the journal, while the epoch is unknown. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
 
     // Read by every command, so Swift does not check these accesses for overlaps. The shard locks prevent overlaps.
@@ -57,7 +57,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     deinit {
-        // Unregister the shards, so that the memory budget does not use them any more: they are about to be released.
+        // The shards are about to be released, so the memory budget must not use them any more.
         context.memory.unregister(shards.all)
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }

@@ -2,7 +2,7 @@ extension DatabaseName {
     /// The suffix of the names of outboxes, such as `0.outbox`.
     package static let outboxEnding = CompanionName.ending
 
-    /// The larder's internal database of its own facts. Users cannot use this name.
+    /// The internal database in which a larder stores its own facts. Users cannot use this name.
     package static let ledger = "LEDGER"
 
     /// Whether the entries of a database are never evicted, because they exist nowhere else.

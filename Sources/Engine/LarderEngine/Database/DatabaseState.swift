@@ -38,7 +38,7 @@ struct DatabaseState {
     var hasTagPurges = false
     /// The limit for the files in bytes; 0 if they have no limit of their own. Kept when the files are set aside.
     var diskLimit = 0
-    /// The commit unit of the last change of the whole database; 0 if that is durable.
+    /// The commit unit of the last change of the whole database; 0 if the change is durable.
     var sequence: UInt64 = 0
 
     // MARK: Changes

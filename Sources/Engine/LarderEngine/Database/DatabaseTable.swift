@@ -7,7 +7,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
-    /// The number of databases at which unused ones are dropped.
+    /// The number of databases at which unused databases are dropped.
     private var pruneAt = DatabaseTable.unusedMax
     private static let unusedMax = 128
     private var isClosed = false

@@ -112,7 +112,7 @@ package struct Ledger: Sendable {
     struct Loss: Equatable {
         static let key = Array("lost".utf8)
 
-        /// A commit sequence number higher than those of all records that were stored before the loss was detected.
+        /// A sequence number higher than the numbers of all records that were stored before the loss was detected.
         let sequence: UInt64
         /// When the loss was detected, in milliseconds since 1970.
         let time: Int64

@@ -37,7 +37,7 @@ final class JournalBatch: @unchecked Sendable {
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
-    /// The payload of the last record, if it is in a file already. No operation can follow it.
+    /// The payload of the last record, if the payload is already in a file. No operation can follow this record.
     private(set) var staged: StagedFrame?
 
     deinit { free(memory) }

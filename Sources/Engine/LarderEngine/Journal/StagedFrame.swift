@@ -32,7 +32,7 @@ final class StagedFrame: @unchecked Sendable {
         remove(path)
     }
 
-    /// Returns the file, open for writing, to be closed by the caller; -1 if it was taken before.
+    /// Returns the file, open for writing; -1 if the file was taken before. The caller must close it.
     func takeFile() -> Int32 {
         defer { file = -1 }
         return file

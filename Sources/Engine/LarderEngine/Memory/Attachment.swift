@@ -7,7 +7,7 @@ import Synchronization
 /// Immutable for its creator. The `var` properties belong to the table or the queue that contains the attachment. They
 /// are accessed only with the lock of the table's shard held, or by the thread that took the attachment from the queue.
 package class Attachment {
-    /// The approximate size in bytes, as the creator has specified it. Counts towards the memory budget.
+    /// The approximate size in bytes, specified by the creator. Counts towards the memory budget.
     package let byteCount: Int
     private let type: ObjectIdentifier
     /// The object that identifies how the value was made. Retained, so that no other object can get the same address.

@@ -91,7 +91,7 @@ extension Database {
         }
     }
 
-    /// Returns the store for writes. Throws if it does not accept writes now.
+    /// Returns the store for writes. Throws if the store does not accept writes now.
     func writableStore(
         _ presence: DatabaseState.Presence, _ operation: String
     ) throws(LarderError) -> EpochStore {

@@ -24,7 +24,7 @@ package struct FreshEntry {
         }
     }
 
-    /// Whether a ``FetchRequest`` made now is answered with this entry, and grants no lease.
+    /// Whether a ``FetchRequest`` made now is answered with this entry, without a lease.
     package func answersFetch(maxAge: Int64?) -> Bool {
         FetchRequest.isYoung(header.storedAt, maxAge, now) && !endsSoon
     }

@@ -33,7 +33,7 @@ extension Database {
     package func waitForRoom(for write: PendingWrite) -> Bool {
         guard checkpointer.isFull(for: write) else { return false }
         pipeline.drain()
-        // A checkpoint that begins now includes every earlier long value. The caller checks for its failure.
+        // A checkpoint that begins now includes every earlier long value. The caller checks the outcome.
         _ = checkpointer.assist(for: write)
         return true
     }

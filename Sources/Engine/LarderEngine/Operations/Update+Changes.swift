@@ -155,7 +155,7 @@ extension Update {
         put(index, Record(header, tags: tags(of: record), payload: record.payload))
     }
 
-    /// Sets the deadline rule of the fresh entry at `index`, if there is one. Keeps its value and its storage time.
+    /// Sets the deadline rule of the fresh entry at `index`, if any. Keeps the entry's value and storage time.
     package func set(_ index: Int, _ rule: DeadlineRule) { set(index, rule, changeNote(index)) }
 
     /// Like ``set(_:_:)``, but not counted as a write in Larder's own statistics.

@@ -1,4 +1,4 @@
-/// Finds the entries of an update: in memory with the shard locks held, and in LevelDB if possible without these locks.
+/// Finds the entries of an update: in memory with the shard locks held, in LevelDB without them if possible.
 extension Update {
     /// The entry of a slot as it was read from LevelDB.
     struct ColdRead {

@@ -235,7 +235,7 @@ extension Update {
         return true
     }
 
-    /// Like ``add(_:)``, without checks: the key must not be too long. It may be repeated if the update only reads.
+    /// Like ``add(_:)``, without checks: the key must not be too long. Keys may be repeated if the update only reads.
     package func addUnchecked(_ key: UnsafeRawBufferPointer) { slots.append(Slot(key: key, hash: Key.hash(key))) }
 
     /// Adds keys before the update begins.

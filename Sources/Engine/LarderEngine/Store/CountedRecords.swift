@@ -67,7 +67,7 @@ struct CountedRecords {
         self.rules = rules
     }
 
-    /// The time until which ``numbers(now:)`` can return the numbers. After it, the records must be counted again.
+    /// The time until which ``numbers(now:)`` can return the numbers. Later, the records must be counted again.
     var knownUntil: Int64 { min(fresh.knownUntil, kept.knownUntil) }
 
     mutating func add(_ record: UnsafeRawBufferPointer, now: Int64) {

@@ -7,7 +7,7 @@ extension EpochStore {
     /// The prefix of directories in which the files of an epoch are created.
     static let makingPrefix = ".making-"
 
-    /// Creates the files in another directory, and renames it into place.
+    /// Creates the files in a temporary directory, and renames that directory into place.
     func makeFiles(in temporary: String) throws {
         try FileSystem.removeTree(temporary)
         do {

@@ -107,7 +107,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Creates an empty epoch without files. The first write creates them.
+    /// Creates an empty epoch without files. The first write creates the files.
     init(
         unmadeAt path: String, epoch: UInt64, databaseName: String, context: LarderContext,
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
@@ -551,7 +551,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Registers a child like ``adopt(_:_:)``, but one without a LevelDB object, because the epoch has no files yet.
+    /// Like ``adopt(_:_:)``, for a child without a LevelDB object, because the epoch has no files yet.
     func adopt(empty child: some StoreChild) { children.add(child) }
 
     /// Makes a child release its LevelDB object. Called from any thread that is not within ``access(_:key:_:)``.
@@ -590,7 +590,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Errors
 
-    /// Returns a LarderError as it is, and wraps any other error in one with the code `io`.
+    /// Returns a LarderError as it is, and wraps any other error in a LarderError with the code `io`.
     private func larderError(_ error: any Error, _ operation: String, _ prefix: String = "") -> LarderError {
         (error as? LarderError)
             ?? LarderError(.io, "\(prefix)\(error)", operation: operation, database: databaseName, underlying: error)

@@ -10,7 +10,7 @@ final class LongKeys: Sendable {
     private let hashes = Mutex<[Int]>([])
     private let isEmpty = Atomic<Bool>(true)
 
-    /// Adds the hash of a key, and removes the oldest if there are too many.
+    /// Adds the hash of a key, and removes the oldest hash if there are too many.
     func add(_ hash: Int) {
         hashes.withLock { hashes in
             if hashes.count == Self.countMax { hashes.removeFirst() }
