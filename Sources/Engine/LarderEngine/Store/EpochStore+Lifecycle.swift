@@ -90,8 +90,8 @@ extension EpochStore {
             expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
     }
 
-    /// Runs `body`. If `body` fails while the store ends or after its end, throws an error with the reason of the end
-    /// instead, because the files may have been moved.
+    /// Runs `body`. If `body` throws `damaged` or `io` while the store ends or after its end, throws the reason of the
+    /// end instead, because the files may have been moved.
     func whileItLasts<Result>(
         _ operation: String, _ body: () throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
