@@ -14,7 +14,7 @@ extension Cache {
     /// Concurrent callers in the process share one fetch of a key: one caller runs its closure, and the other callers
     /// wait. If the entry has expired but is within its grace, callers get the stale value instead of waiting: see
     /// ``FetchOptions/softTimeout``. The closure runs in a task of its own. A cancelled caller throws
-    /// `CancellationError` without affecting the others; the task is cancelled when no caller is left. If the key is
+    /// `CancellationError` without affecting other callers; the task is cancelled when no caller is left. If the key is
     /// written, removed or purged during the fetch, the callers get the fetched value, but it is not stored.
     ///
     /// A cache hit costs as much as `value(_:forKey:)`, and runs on the caller's thread. An entry of another type, such

@@ -99,7 +99,7 @@ extension Cache {
     ///   - tag: the tag, as for `set(_:forKey:policy:tags:durability:)`. The removal is recorded even if no entry has
     ///     the tag.
     ///   - soft: whether to make the entries stale instead of removing them. Calls with a fetch closure may then return
-    ///     the stale value, within its grace, while they fetch the new one. Entries without a grace are removed.
+    ///     the stale value, within its grace, while they fetch the new value. Entries without a grace are removed.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid tag, or for more than 1024 tags; nothing is
     ///   removed in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderError) {

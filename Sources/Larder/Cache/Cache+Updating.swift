@@ -22,8 +22,8 @@ extension Cache {
     ///     deadline of its own stays the same. If the entry follows the database's policy, its lifetime starts again.
     ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. If there are none, the entry keeps its tags.
     ///   - attempts: the maximum number of runs of `body`; `invalidArgument` is thrown for less than 1. With nil, the
-    ///     default, the call throws `conflict` after at least 64 runs and 5 seconds. Between two runs it pauses for a
-    ///     random time, which grows up to half a second, so that many callers can change one key.
+    ///     default, the call throws `conflict` after at least 64 runs and 5 seconds. Between two runs the call pauses
+    ///     for a random time, which grows up to half a second, so that many callers can change one key.
     ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: receives the model; nil if there is no fresh entry, or if its value is of another type, which
     ///     ``CacheOptions/onEvent`` reports. The model that `body` leaves in its argument is stored; if it leaves nil,

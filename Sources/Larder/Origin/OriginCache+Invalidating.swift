@@ -27,9 +27,9 @@ extension OriginCache {
         try await makeStale(prefix: prefix)
     }
 
-    /// Invalidates all entries, like `invalidate(_:)` with a single key. The cost does not depend on their number if
-    /// the origin reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws
-    /// the same errors as `invalidate(prefix:)`.
+    /// Invalidates all entries, like `invalidate(_:)` with a single key. If the origin reports changes
+    /// (``CacheOrigin/tellsChanges``), the cost does not depend on the number of entries. Otherwise the cost is a read
+    /// and a write per entry. Throws the same errors as `invalidate(prefix:)`.
     public func invalidateAll() async throws {
         trust.changedMany()
         guard trust.isNotified else { return try await makeStale(prefix: []) }

@@ -131,8 +131,8 @@ public final class OriginCache: Sendable {
     /// - Returns: nil if the origin has no value.
     /// - Throws: errors of the origin, or ``OriginFailure`` if its circuit breaker is open or the call took too long.
     ///   These errors are thrown only if there is no stale value to return. Also the errors of ``Cache`` for calls with
-    ///   a fetch closure. ``LarderError/Code/decoding`` if the origin's value is not a model of this type; it is then
-    ///   not cached.
+    ///   a fetch closure. ``LarderError/Code/decoding`` if the origin's value is not a model of this type; such a value
+    ///   is not cached.
     public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions? = nil
     ) async throws -> Value? {

@@ -20,7 +20,7 @@ import LarderPlatform
 /// - Each write is delivered *at least once*. It is delivered again, with the same ``OutboxDelivery/token``, after a
 ///   crash, or if the handler throws although it has done its work.
 /// - A write that cannot be decoded, because the model has changed, blocks no other writes: see the initializer.
-/// - If the handler throws ``DeliveryRefusal``, the write is dropped. After any other error it is retried with
+/// - If the handler throws ``DeliveryRefusal``, the write is dropped. After any other error the write is retried with
 ///   exponential back-off and jitter, from 100 ms up to 30 s, while other writes are delivered. After eight failures in
 ///   a row the whole outbox backs off in the same way, and then tries one write.
 ///
@@ -45,9 +45,9 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   - keysMax: the maximum number of keys with pending writes; writes of further keys throw
     ///     ``LarderError/Code/writesSuspended``.
     ///   - undecodable: receives writes that cannot be decoded as `Value`, for example because the model has changed
-    ///     since. Like `handler`, it delivers a write or throws. Without it, such writes are kept for a version of the
-    ///     program that can read them: they block no other writes, ``OutboxProgress/undecodable`` counts them, and
-    ///     ``OutboxProgress/lastFailure`` has the reason.
+    ///     since. Like `handler`, it delivers a write or throws. Without this function, such writes are kept for a
+    ///     version of the program that can read them: they block no other writes, ``OutboxProgress/undecodable`` counts
+    ///     them, and ``OutboxProgress/lastFailure`` has the reason.
     ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is
     ///     cancelled when the outbox is closed, and the write stays pending. A handler that never returns blocks
     ///     further deliveries.

@@ -5,7 +5,7 @@ import LarderEngine
 /// - Expired entries are never returned: the results are nil after the deadline. An enumeration checks each entry once,
 ///   when it reaches the entry; the value can be read until the next step.
 /// - Reads see every earlier write, by any thread, and wait until that write has the promised durability.
-/// - Each call that may read from the disk has two forms with one name. The synchronous one blocks its thread. In
+/// - Each call that may read from the disk has two forms with one name. The synchronous form blocks its thread. In
 ///   asynchronous code Swift picks the asynchronous form. That form answers from memory on the caller's thread;
 ///   Larder's own threads do the rest, so that Swift's cooperative thread pool is never blocked.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after `Cache.close()`, ``LarderError/Code/deleted``

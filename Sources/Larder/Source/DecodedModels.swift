@@ -1,7 +1,7 @@
 import LarderEngine
 
-// Decoded models are kept with the bytes of entries in memory, so that reading one again costs a lookup and no
-// decoding. Only the overloads for Sendable models use this, because several readers share the model.
+// Decoded models are kept with the bytes of entries in memory, so that a repeated read costs a lookup and no decoding.
+// Only the overloads for Sendable models use this, because several readers share the model.
 
 extension CacheSource {
     /// Returns the fresh model of a key: the decoded model in memory if there is one. Otherwise decodes the entry, and

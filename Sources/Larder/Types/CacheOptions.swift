@@ -18,8 +18,8 @@ public struct CacheOptions: Sendable {
         /// `Cache.salvage(named:directory:)` or `Cache.setAsideDamaged(named:directory:)` is called.
         case throwError
         /// The larder calls `Cache.salvage(named:directory:)` itself: immediately if the damage prevents opening a
-        /// database, otherwise on a background thread. Until it has finished, reads that meet the damage throw.
-        /// ``CacheOptions/onEvent`` reports the salvage.
+        /// database, otherwise on a background thread. Until the salvage has finished, reads that meet the damage
+        /// throw. ``CacheOptions/onEvent`` reports the salvage.
         case salvage
     }
 

@@ -54,7 +54,7 @@ enum BatchPlan {
     }
 
     /// Returns one command that stores all entries. Returns nil if a change is a removal, or if the entries differ in
-    /// policy, tags or codec. Also nil for several entries with a policy in Redis, whose MSET cannot set lifetimes.
+    /// policy, tags or codec. In Redis, also nil for several entries with a policy, because MSET cannot set lifetimes.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }

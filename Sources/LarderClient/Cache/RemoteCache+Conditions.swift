@@ -33,7 +33,7 @@ extension RemoteCache {
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Encodes `previous` with the cache's codec, and compares the bytes with the stored ones. Use it only for models
+    /// Encodes `previous` with the cache's codec, and compares the bytes with the stored bytes. Use it only for models
     /// that are always encoded the same way, not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` works for
     /// all models. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:

@@ -185,8 +185,8 @@ extension RemoteCache {
     /// is emptied. Needs larderd.
     /// - Parameters:
     ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
-    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
-    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
+    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return the
+    ///     stale entries within their grace, while the new value is being fetched. Entries without a grace are removed.
     /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 tags; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderClientError) {
         try await removeAll(tagged: [tag], soft: soft)

@@ -118,7 +118,7 @@ struct FollowerTarget {
     // MARK: Entries that a full pass does not list
 
     /// Removes the entries of the target that were stored in the time range `known`, and that the source does not list.
-    /// The source must have seen these entries, so it has removed them.
+    /// The source must have seen these entries, so the source has removed them.
     /// - Returns: the keys that the source lists and the target lacks.
     private func removeUnlisted(
         _ reply: FeedReply, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,

@@ -63,8 +63,8 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes in
 
-    /// Returns at least `room` bytes of free memory, into which the caller receives bytes. Then call ``didWrite(_:)``
-    /// with their number. The memory is valid until the next mutating call.
+    /// Returns at least `room` bytes of free memory. Write received bytes into it, and then call ``didWrite(_:)`` with
+    /// the number of bytes. The memory is valid until the next mutating call.
     package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
         input.writableSpace(atLeast: room, expected: stringEnd)
     }

@@ -3,8 +3,8 @@ import LarderPlatform
 /// The descriptors 0 to 2: standard input, output and error.
 package enum StandardDescriptors {
     /// Opens `/dev/null` for each standard descriptor that is closed. Otherwise a file that the program opens could get
-    /// the number 2, and log messages would be written into it. Call it before anything else is opened. Using a
-    /// standard input or output that was opened in this way still fails with EBADF. So lost output does not look like
+    /// the number 2, and log messages would be written into that file. Call this before anything else is opened. Using
+    /// a standard input or output that was opened in this way still fails with EBADF. So lost output does not look like
     /// success. Text for standard error is discarded.
     ///
     /// If there is no `/dev/null`, opens the root directory instead, to which nothing can be written.

@@ -9,7 +9,7 @@ public final class RedisOrigin: Origin {
     public enum Tracking: Hashable, Sendable {
         /// The servers remember the keys that this client has read, and report changes of these keys.
         case read
-        /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none.
+        /// The servers report changes of all keys with one of these prefixes, or of all keys if there are no prefixes.
         /// Readings of other keys have no stamp. Use this if the cache contains most entries of a database.
         case broadcast(prefixes: [[UInt8]])
         /// The servers report no changes, so readings have no stamp. Heartbeats are sent only while a server is not

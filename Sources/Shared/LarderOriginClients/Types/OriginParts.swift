@@ -1,7 +1,7 @@
 import Synchronization
 
 /// The epoch of each part (server) of an origin, and until when it is trusted. In a cluster, also the epochs of slots.
-/// Only the origin's thread changes them; all threads can read them without a lock.
+/// Only the origin's thread changes these values; all threads can read them without a lock.
 ///
 /// `@unchecked Sendable`: the memory is allocated once, and its fields are atomic.
 final class OriginParts: @unchecked Sendable {

@@ -1,5 +1,5 @@
 /// A lock for many readers or one writer. A waiting writer takes precedence over new readers, so that readers cannot
-/// starve it. Therefore a thread must not take the lock for reading twice: a waiting writer would cause a deadlock.
+/// starve it. So a thread that reads must not take the lock again: a waiting writer would cause a deadlock.
 ///
 /// Thread-safe. `@unchecked Sendable`: the only state is the pthread lock, at a fixed heap address.
 @usableFromInline package final class ReadWriteLock: @unchecked Sendable {
