@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// Makes a backup from an image (a consistent copy of a larder's files).
 ///
-/// If the previous backup has the same table, the new backup gets a hard link to it. Otherwise it gets a hard link to
-/// the image's table, or a copy if the image is on another file system. All other files are copied. The new backup has
-/// a temporary name until it is complete and synced.
+/// A table that the previous backup also has, with the same content, is hard-linked from there. Any other table is
+/// hard-linked from the image, or copied if the image is on another file system. All other files are copied. The new
+/// backup has a temporary name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
     private let previous: PreviousBackup?

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The previous backup. If a table has not changed since that backup, the new backup gets a hard link to it.
+/// The previous backup. Tables that have not changed since then become hard links in the new backup.
 ///
 /// The contents are compared, because tables with the same name and length may differ: two larders restored from one
 /// backup give their new tables the same names. In addition, files of the previous backup may have been damaged since
@@ -19,8 +19,8 @@ struct PreviousBackup {
         case useless(String?)
     }
 
-    /// Returns the newest backup in a directory whose list can be read; nil if there is none.
-    /// - Parameter note: receives the problems of newer backups, whose lists cannot be read.
+    /// Returns the newest backup that has a readable list; nil if there is none.
+    /// - Parameter note: receives the problem of each newer backup, whose list is unreadable.
     static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> PreviousBackup? {
         for name in try directory.names().reversed() {
             let path = directory.path + "/" + name

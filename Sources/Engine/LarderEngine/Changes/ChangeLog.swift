@@ -131,14 +131,14 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.finishedPurge }
     }
 
-    /// Whether the database has a log, because followers have read its changes.
+    /// Whether the database has a log: followers have read its changes.
     package func isFollowed(_ database: any DatabaseIdentity) -> Bool {
         lock.withLock { log(of: database) != nil }
     }
 
     /// The numbers that INFO shows about the logs.
     package struct Figures: Sendable {
-        /// The number of databases that have a log, and the number of changes in all logs.
+        /// The number of databases that have a log (`databases`), and the number of changes in all logs (`changes`).
         package let databases: Int
         package let changes: Int
         /// The size of the logs in memory (`bytes`) and of their files (`fileBytes`), in bytes.

@@ -18,7 +18,7 @@ final class DatabaseChanges {
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds of earlier processes that this feed continues, the oldest first.
     private(set) var previousFeeds: [PreviousFeed] = []
-    /// The place of the last change that was dropped from the log. All changes up to it were dropped.
+    /// The place up to which, inclusive, the log no longer has the changes.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
     private(set) var last: ChangePlace

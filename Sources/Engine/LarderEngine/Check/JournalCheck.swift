@@ -6,9 +6,9 @@ enum JournalCheck {
     struct End {
         /// The last commit unit in the journal; 0 if there is none.
         var last: UInt64 = 0
-        /// Whether ``last`` is known, because the journal has segments or is damaged.
+        /// Whether ``last`` is known: the journal has segments or is damaged.
         var isKnown = false
-        /// Whether the end of the journal is missing, because of damage or an incomplete write.
+        /// Whether damage or an incomplete write has cut off the end of the journal.
         var wasCut = false
         var origin = Sequences.Origin.unknown
         /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
@@ -163,7 +163,7 @@ enum JournalCheck {
 struct JournalKeys {
     private var hashes: [String: [UInt64]] = [:]
     private var count = 0
-    /// Whether there are too many keys, so that no hashes are kept.
+    /// Whether no hashes are kept, because there are too many keys.
     private(set) var isOverfull = false
 
     private static let countMax = 1 << 22

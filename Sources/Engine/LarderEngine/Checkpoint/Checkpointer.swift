@@ -130,7 +130,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     ///   no longer full.
     func assist(for write: PendingWrite) -> Bool { attempt { trigger.isFull(for: write) } }
 
-    /// Whether writers should assist, because too many changes wait to be written to LevelDB.
+    /// Whether so many changes wait to be written to LevelDB that writers should assist.
     func isFull(for write: PendingWrite) -> Bool { trigger.isFull(for: write) }
 
     /// Runs a checkpoint: writes all committed entries to LevelDB.

@@ -49,7 +49,7 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: When a checkpoint is due
 
-    /// Whether a checkpoint is due, because of the amount of changes or because it was requested.
+    /// Whether a checkpoint is due: there are too many changes, or a checkpoint was requested.
     var isDue: Bool { isTooMuch || isWanted }
     /// Whether a full checkpoint, not just a rewrite of the journal, was requested.
     var isWanted: Bool { wanted.load(ordering: .relaxed) }
@@ -82,7 +82,7 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: When writers wait
 
-    /// Whether writers should wait, because too many bytes wait to be written to LevelDB. A long record or commit unit
+    /// Whether so many bytes wait to be written to LevelDB that writers should wait. A long record or commit unit
     /// counts only in part, so one long value does not make other writers wait.
     func isFull(for write: PendingWrite = .short) -> Bool {
         let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))
@@ -96,7 +96,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 
-    /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
+    /// Returns the error of writes; nil unless the journal is full and checkpoints fail. One atomic load while
     /// checkpoints succeed.
     func refusal(_ operation: String) -> LarderError? {
         guard isStuck.load(ordering: .relaxed), isFull(), let cause = lock.withLock({ failure }) else { return nil }

@@ -73,8 +73,8 @@ final class CommitJournal: @unchecked Sendable {
             + "until they are back; to use a new larder, restart the process"
     }
 
-    /// Returns the error for writes if the journal's files are gone, or if the journal is full and checkpoints fail;
-    /// otherwise nil. Usually two atomic loads.
+    /// Returns the error of writes; nil if writes are accepted. They are not if the journal's files are gone, or if the
+    /// journal is full and checkpoints fail. Usually two atomic loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(
@@ -130,7 +130,7 @@ final class CommitJournal: @unchecked Sendable {
     /// The maximum number of attempts to free space for one batch.
     private static let attemptsMax = 4
 
-    /// Frees space on a full file system. Returns whether that succeeded, or there is enough space anyway by now.
+    /// Frees space on a full file system. Returns whether space was freed, or enough space is free anyway.
     private func hasRoom(for bytes: Int, isRemoval: Bool = false) -> Bool {
         context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
     }
@@ -197,7 +197,7 @@ final class CommitJournal: @unchecked Sendable {
         context.sequences.extendIfNeeded(last: max(lastAppended, context.sequences.base))
     }
 
-    /// Whether appending may take long, because an fsync is under way.
+    /// Whether an fsync is under way, so that appending may take long.
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     private func countBytes() { trigger.note(segments.byteCounts) }
 
@@ -283,7 +283,7 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: A failed commit
 
-    /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
+    /// Whether a failed commit still has to be rolled back, because the journal could not be read. One atomic load.
     ///
     /// Until that commit is rolled back, nothing is committed: the rollback would drop later commits too. Nothing is
     /// written to LevelDB either, because memory differs from the acknowledged state.

@@ -204,14 +204,14 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
 
-    /// Whether writers should wait, because too many bytes wait for a commit or to be written to LevelDB.
+    /// Whether so many bytes wait for a commit, or to be written to LevelDB, that writers should wait.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > pendingBytesMax
             || trigger.isFull() && journal.refusal("write") == nil
     }
 
-    /// Returns the error for writes if the journal's files were removed or replaced, or if the journal is full and
-    /// checkpoints fail; otherwise nil.
+    /// Returns the error of writes; nil if writes are accepted. They are not if the journal's files were removed or
+    /// replaced, or if the journal is full and checkpoints fail.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.

@@ -9,7 +9,7 @@ package enum CRC32C {
             ?? Array(bytes).withUnsafeBytes { checksum($0) }
     }
 
-    /// Returns the last line of a small text file, which contains the checksum of all lines before it.
+    /// Returns the last line of a small text file: the checksum of all lines before it.
     static func line(of body: String) -> String {
         "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }

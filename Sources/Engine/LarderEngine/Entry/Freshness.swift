@@ -12,8 +12,8 @@ package enum Freshness: Hashable, Sendable {
 /// policies and purges.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// In milliseconds since 1970. Governed entries (those whose deadline follows from the policy) that were stored at
-    /// or before this time stay expired under every later policy.
+    /// The storage time up to which governed entries (those whose deadline follows from the policy) stay expired under
+    /// every later policy, in milliseconds since 1970.
     package var deadBefore: Int64
     /// See ``DatabasePolicy/grace``.
     package var grace: Int64

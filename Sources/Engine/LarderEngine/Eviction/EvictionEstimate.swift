@@ -1,4 +1,4 @@
-/// Estimates the worth of an entry on the disk: the fetches from the origin that it saves, per byte.
+/// Estimates the worth of an entry on the disk: how many fetches from the origin the entry saves, per byte.
 ///
 /// ```
 /// worth = (reads + youth) × rest of its life × cost of fetching it again ÷ bytes

@@ -6,7 +6,7 @@ struct EvictionRange {
         let offset: Int
         let keyCount: Int
         let byteCount: Int
-        /// Nil if the record cannot be read.
+        /// The record's header; nil if the record cannot be read.
         let header: RecordHeader?
     }
 

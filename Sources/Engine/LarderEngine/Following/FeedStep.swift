@@ -56,7 +56,7 @@ package struct FeedStep: Sendable {
     /// The position to continue from.
     package var position: FeedPosition
     package var state: State
-    /// Nil unless a full pass begins.
+    /// Why a full pass begins; nil if none begins.
     package var reason: Reason?
     package var range: Range?
     /// The larder's time when the step began, in milliseconds since 1970.

@@ -68,7 +68,7 @@ struct LarderLock: ~Copyable {
         close(descriptor)
     }
 
-    /// Returns an error if this process runs as root and the larder belongs to another user; otherwise nil. If root
+    /// Returns the error for a process that runs as root if the larder belongs to another user; otherwise nil. If root
     /// created files in the larder, that user could no longer open it.
     private static func refusal(of directory: String) -> LarderError? {
         var status = stat()

@@ -1,4 +1,4 @@
-/// A caller's request for a value. If there is no fresh value, the caller fetches one from the origin.
+/// A caller's request for a value. If there is no fresh value, the caller may get a lease to fetch one from the origin.
 package struct FetchRequest: Sendable {
     package let key: Key
     /// The holder of the lease that the caller may be granted.

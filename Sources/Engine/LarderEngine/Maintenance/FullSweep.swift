@@ -9,7 +9,7 @@ struct FullSweep {
     private var resume: [UInt8]? = [KeyKind.record]
     /// The number of the policy change that requires the scan to add entries to the index; nil if it adds none.
     let indexingFor: Int?
-    /// Whether the scan also adds entries with their own deadlines to the index, because the index has lost keys.
+    /// Whether the index has lost keys, so that the scan also adds entries with their own deadlines to it.
     private let indexesAll: Bool
 
     /// The number and size of the entries that the scan has left in place so far.
@@ -77,7 +77,7 @@ struct FullSweep {
 
     private struct Candidate {
         let key: Key
-        /// Nil if the record cannot be read.
+        /// The record's header; nil if the record cannot be read.
         let header: RecordHeader?
         let byteCount: Int
     }

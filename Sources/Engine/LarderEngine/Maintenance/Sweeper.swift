@@ -32,7 +32,7 @@ struct Sweeper {
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    /// The first index record of each kind that the sweep left in place, and the time when it left the first one.
+    /// The first index record of each kind that the sweep left in place. `leftSince`: when it left the first of these.
     private var left: [UInt8: [UInt8]] = [:]
     private var leftSince: Int64 = 0
     private var scan: FullSweep?
@@ -128,8 +128,8 @@ struct Sweeper {
         isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
     }
 
-    /// Returns whether an idle store may have many deleted or overwritten entries, so that a scan is worthwhile.
-    /// Returns true at most once per idle period.
+    /// Returns whether an idle store may have so many deleted or overwritten entries that a scan is worthwhile. Returns
+    /// true at most once per idle period.
     private mutating func mayHaveDeadEntries(_ store: EpochStore, _ database: Database) -> Bool {
         guard isAtRest, !isIdleChecked else { return false }
         isIdleChecked = true

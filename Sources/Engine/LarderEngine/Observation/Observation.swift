@@ -35,7 +35,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
     private var waiting: [(name: EntryName, reason: Reason)] = []
-    /// The keys to watch whose databases are known by name only, and the times since which they are observed.
+    /// The keys to watch whose databases are known only by name. `since`: when the observation of the key began.
     private var asked: [(database: String, key: [UInt8], since: Int64)] = []
     /// The entries that are being checked, without those that have changed since the check began.
     private var examined: Set<EntryName> = []

@@ -1,7 +1,7 @@
 /// The observers, and the keys or prefixes that they observe. A value; the owner's lock guards it.
 struct ObserverTable {
     private struct Wide {
-        /// Nil for all databases.
+        /// The observed database; nil for all databases.
         let database: Database?
         let prefix: [UInt8]
         let observer: any EntryObserver

@@ -107,7 +107,7 @@ extension Database {
     /// The corresponding limit in bytes: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
-    /// Whether entries should be flushed to LevelDB before a view is created, because too many are only in memory.
+    /// Whether so many entries are only in memory that they should be flushed to LevelDB before a view is created.
     var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
 
     /// Creates a view of the database that includes all changes applied before this call, and waits until they are

@@ -1,8 +1,8 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// A position in the sorted entries of a database, which can move forward and backward. The cursor sees the database as
-/// of the cursor's creation, or as of its snapshot. It retains the database, which cannot be closed meanwhile.
+/// A position in the sorted entries of a database. It can move forward and backward. It sees the database as of its
+/// creation, or as of its snapshot. It retains the database, and keeps it from being closed.
 ///
 /// - Before the first seek, after moving beyond either end, and after an error, the cursor is at no entry: ``isValid``
 ///   is false, and only a seek can move to an entry.

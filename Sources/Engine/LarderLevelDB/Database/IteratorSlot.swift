@@ -3,8 +3,8 @@ import CLarderLevelDB
 /// The holder of a cursor's LevelDB iterator. ``VersionGate`` may close the iterator while the cursor is at an entry;
 /// the current entry is then kept here, and the cursor creates a new iterator when it moves.
 ///
-/// The cursor's owner uses the slot with the gate's lock held for reading, ``VersionGate`` with the lock held for
-/// writing.
+/// The cursor's owner uses the slot with the gate's lock held for reading; ``VersionGate`` uses it with the lock held
+/// for writing.
 @usableFromInline
 final class IteratorSlot {
     @usableFromInline var handle: OpaquePointer?

@@ -2,7 +2,7 @@ import CLarderLevelDB
 import LarderPlatform
 
 /// The state of the database at one instant, for ``ReadOptions/snapshot``. It retains the database, which cannot be
-/// closed meanwhile.
+/// closed while the snapshot is open.
 ///
 /// While a snapshot is open, LevelDB cannot free the space of data that was deleted or overwritten after the snapshot
 /// was created. Limit its lifetime, and call ``close()`` rather than wait for the last reference to be released.

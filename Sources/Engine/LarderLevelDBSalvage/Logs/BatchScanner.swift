@@ -2,7 +2,7 @@
 struct BatchEntry {
     let isPut: Bool
     let key: UnsafeRawBufferPointer
-    /// Empty for a delete.
+    /// The value; empty for a delete.
     let value: UnsafeRawBufferPointer
 }
 

@@ -59,7 +59,7 @@ package struct RecordedManifest: Sendable {
     package let number: UInt64
     /// The manifest's length in bytes when it was recorded.
     package let byteCount: Int
-    /// The content of every log with a lower number was in tables, except for the log `previousLogNumber`.
+    /// The lowest number of a log that LevelDB still needed. In addition, LevelDB needed the log `previousLogNumber`.
     package let logNumber: UInt64
     package let previousLogNumber: UInt64
     /// The next file number: files that were created later have this number or a higher one.
