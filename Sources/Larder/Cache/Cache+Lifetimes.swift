@@ -56,7 +56,7 @@ extension Cache {
     }
 
     /// Changes the lifetime of a fresh entry.
-    /// - Returns: the entry before the change; nil if there was no fresh one.
+    /// - Returns: the entry before the change; nil if there was no fresh entry.
     func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
         let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }

@@ -35,7 +35,7 @@ extension Cache {
 
     /// Stores a model under a key if the key has no fresh entry. Of several concurrent callers, exactly one succeeds.
     /// Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
-    /// - Returns: whether it was stored.
+    /// - Returns: whether the model was stored.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -58,7 +58,7 @@ extension Cache {
     /// Compares the stored bytes with `previous`, encoded by the cache's codec. Use it only for models that are always
     /// encoded the same way, not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)` needs no
     /// comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
-    /// - Returns: whether it was stored.
+    /// - Returns: whether the model was stored.
     public func replace<Value: Encodable>(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil

@@ -26,7 +26,7 @@ public final class Cache: CacheReading {
     public let directory: String
     let durability: Durability?
 
-    /// Opens a database. The first write creates its files. An existing database keeps its policy; a new one has
+    /// Opens a database. The first write creates its files. An existing database keeps its policy; a new database has
     /// ``UpdatePolicy/lowest``, 7 days.
     /// - Parameters:
     ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`. A name that
@@ -157,9 +157,9 @@ public final class Cache: CacheReading {
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: as for `init(named:policy:grace:jitter:directory:options:)`; also applies to existing entries. Nil
-    ///     keeps the current one.
+    ///     keeps the current grace.
     ///   - percent: the jitter, as for the initializer; applies to entries stored from now on. Nil keeps the current
-    ///     one.
+    ///     jitter.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderError)

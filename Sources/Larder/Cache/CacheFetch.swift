@@ -50,7 +50,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 isSecond = true
                 request.maxAge = 0
                 request.askedAt = max(database.now(), record.header.storedAt)
-                // Use a new waiter: the previous one may already have been notified of this value.
+                // Use a new waiter: the previous waiter may already have been notified of this value.
                 if waits != .never { request.waiter = waiter(wakeUp, lease) }
             case .lead(let token): return .lead(token: token, found(answer, record, request))
             case .queued(let until):

@@ -63,7 +63,7 @@ struct EntryWrite: Sendable {
 
     var isRemoval: Bool { payload == nil }
 
-    /// Whether the new entry keeps the lifetime, the grace and the tags of the previous one.
+    /// Whether the new entry keeps the lifetime, the grace and the tags of the previous entry.
     var keepsPrevious: Bool { policy.lifetime == .keep }
 
     /// Whether the change stores a short value without tags, and does not depend on the previous entry.

@@ -160,8 +160,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     // MARK: Writes
 
-    /// Stores a model in the cache and queues its delivery. Returns when both are as durable as any write of the
-    /// larder.
+    /// Stores a model in the cache and queues its delivery. Returns when the entry and the delivery are as durable as
+    /// any write of the larder.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.

@@ -126,7 +126,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             if nextAttemptAt > now { return nextAttemptAt - now }
             do throws(LarderError) {
                 if engine.rollbackCount != rollbacks {
-                    // A rollback may have undone applied writes and restored removed ones, so load the pending writes
+                    // A rollback may have undone applied writes and restored removed writes, so load the pending writes
                     // again.
                     rollbacks = engine.rollbackCount
                     try outbox.load()

@@ -27,7 +27,7 @@ extension CacheReading {
 
     // MARK: One entry
 
-    /// Returns the model stored under a key; nil if there is none or it has expired.
+    /// Returns the model stored under a key; nil if there is no fresh entry.
     ///
     /// Every read decodes a new model for its caller. If the compiler knows that a model is `Sendable`, Swift picks
     /// another form of this call. That form keeps the decoded model of an entry in memory, so that the next read costs
@@ -66,7 +66,7 @@ extension CacheReading {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
 
-    /// Returns the stored bytes of a key, whatever their codec; nil if there are none or they have expired.
+    /// Returns the stored bytes of a key, whatever their codec; nil if there is no fresh entry.
     @inlinable public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
         let source = source
         return try key.withKeyBytes { source.bytes($0, fillCache: fillCache) }.get()

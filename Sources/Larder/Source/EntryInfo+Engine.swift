@@ -17,7 +17,7 @@ extension EntryInfo {
 }
 
 extension CacheSource {
-    /// Returns the metadata of the entry of a key, fresh or stale. In a snapshot, only a fresh one.
+    /// Returns the metadata of the entry of a key, fresh or stale. In a snapshot, only of a fresh entry.
     func info(_ key: Key) throws(LarderError) -> EntryInfo? {
         let now = database.now()
         guard snapshot == nil else {

@@ -4,11 +4,11 @@ import LarderRESP
 
 /// The requests that change the lifetime of an existing entry.
 struct LifetimeChange: Sendable {
-    /// The requests, in order. The reply to the last one shows whether there was a fresh entry.
+    /// The requests, in order. The reply to the last request shows whether there was a fresh entry.
     let requests: [Request<Bool>]
 
     /// Creates the requests for a policy.
-    /// - Throws: `invalidArgument` for an invalid lifetime, or one for which the daemon has no command.
+    /// - Throws: `invalidArgument` for an invalid lifetime, or for a lifetime that no command of the daemon can set.
     init(_ policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError) {
         let policy = try Self.checked(policy, "touch", database, key)
         switch policy.lifetime {

@@ -9,7 +9,7 @@ extension RemoteCache {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
-    /// - Returns: whether it was stored.
+    /// - Returns: whether the model was stored.
     public func setIfAbsent(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
@@ -42,7 +42,7 @@ extension RemoteCache {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
-    /// - Returns: whether it was stored.
+    /// - Returns: whether the model was stored.
     public func replace(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = []

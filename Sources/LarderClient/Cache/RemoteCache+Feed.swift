@@ -26,7 +26,7 @@ extension RemoteCache {
         }
     }
 
-    /// How long the daemon waits for a change before it replies that there is none, in milliseconds.
+    /// How long the daemon waits for a change before it replies that nothing has changed, in milliseconds.
     private static var waitMilliseconds: Int { 30_000 }
 
     private func feed<Read: Sendable>(

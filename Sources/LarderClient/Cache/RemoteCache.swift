@@ -45,7 +45,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     // MARK: One entry
 
-    /// Returns the model stored under a key; nil if there is none or it has expired.
+    /// Returns the model stored under a key; nil if there is no fresh entry.
     ///
     /// No round trip is made if the near cache has the model, or knows that the key has no entry. Otherwise the near
     /// cache keeps the result, unless the entry changes during the read.
@@ -146,7 +146,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Returns the stored bytes of a key; nil if there are none or they have expired. Never uses the near cache.
+    /// Returns the stored bytes of a key; nil if there is no fresh entry. Never uses the near cache.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await store.perform(.get(key.keyBytes))
     }

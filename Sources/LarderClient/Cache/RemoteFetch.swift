@@ -29,7 +29,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
             let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
             guard answer.state == .wait, let wakeUp else {
                 if let reply = try await reply(answer, asked, isReplaceable: !isSecond) { return reply }
-                // The value cannot be decoded, so ask for a newer one.
+                // The value cannot be decoded, so ask for a newer value.
                 isSecond = true
                 limit = AgeLimit(0)
                 continue

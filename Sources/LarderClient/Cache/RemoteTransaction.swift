@@ -51,8 +51,8 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// Returns the model stored under a key, read from the daemon; nil if there is none or it has expired. Does not see
-    /// this transaction's own writes.
+    /// Returns the model stored under a key, read from the daemon; nil if there is no fresh entry. Does not see this
+    /// transaction's own writes.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let bytes = try await bytes(forKey: key) else { return nil }
         let key = key.keyBytes

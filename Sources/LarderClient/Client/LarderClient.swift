@@ -136,8 +136,8 @@ public final class LarderClient: Sendable {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// If ``ClientOptions/ownConnectionsMax`` such connections are in use, the call waits for a free one, for at most
-    /// ``ClientOptions/timeoutMilliseconds``.
+    /// If ``ClientOptions/ownConnectionsMax`` such connections are in use, the call waits for a free connection, for at
+    /// most ``ClientOptions/timeoutMilliseconds``.
     /// - Throws: errors of `body`; `noDaemon`, `timeout` and similar errors if no connection can be made.
     @discardableResult
     public func withConnection<Result>(

@@ -52,7 +52,7 @@ final class Exchange: @unchecked Sendable {
 
     var operation: String { printableKey(name) }
 
-    /// Adds a reply. Returns true if it was the last one.
+    /// Adds a reply. Returns true if it was the last reply.
     func take(_ reply: RESPValue) -> Bool {
         guard let replyCount else {
             if case .bulk(fence) = reply { return true }

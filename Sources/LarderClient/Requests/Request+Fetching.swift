@@ -49,7 +49,7 @@ extension Request where Result == FetchAnswer {
 
 extension Request where Result == Bool {
     /// Releases a lease.
-    /// - Returns: whether it was valid.
+    /// - Returns: whether the lease was valid.
     static func release(_ key: [UInt8], token: UInt64, _ release: FetchRelease) -> Request {
         var words = [Array("RELEASE".utf8), key, Array("\(token)".utf8)]
         switch release {

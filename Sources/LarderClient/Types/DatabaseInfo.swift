@@ -2,7 +2,7 @@
 ///
 /// Thread-safe: a value type.
 public struct DatabaseInfo: Hashable, Sendable {
-    /// The name by which it is selected.
+    /// The name by which the database is selected.
     public let name: String
     /// The policy in the daemon's form: `lowest`, `every:90`.
     public let policy: String

@@ -59,9 +59,9 @@ public struct LarderClientError: Error, Sendable {
     public let operation: String
     /// The path of the daemon's socket, if the error is about the connection.
     public let socketPath: String?
-    /// The database, if the error is about one.
+    /// The database, if the error is about a database.
     public private(set) var database: String?
-    /// The key, printable and cut to 64 bytes, if the error is about one.
+    /// The key, printable and cut to 64 bytes, if the error is about a key.
     public let key: String?
     /// The server's text, unchanged, with its code word in front ("ERR …"), if `code` is `server`.
     public let serverText: String?

@@ -1,6 +1,6 @@
 /// A command of the slow log. A value type.
 package struct SlowCommand: Sendable {
-    /// When it started, in seconds since 1970.
+    /// When the command started, in seconds since 1970.
     package let seconds: Int64
     /// Its duration in microseconds.
     package let microseconds: Int64

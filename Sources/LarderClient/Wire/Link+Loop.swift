@@ -7,7 +7,7 @@ import LarderRESP
 struct Resolved {
     private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
 
-    /// Records the outcome of an exchange. Does nothing if the exchange already has one. Called with `lock` held.
+    /// Records the outcome of an exchange, unless it already has an outcome. Called with `lock` held.
     mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
         guard !exchange.isResolved else { return }
         exchange.isResolved = true

@@ -213,7 +213,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isNew { WireLoop.shared.add(self) }
     }
 
-    /// Sends the exchange's requests after all earlier ones. The outcome is ignored unless it is awaited with
+    /// Sends the exchange's requests after all earlier requests. The outcome is ignored unless it is awaited with
     /// ``outcome(of:)``.
     func post(_ exchange: Exchange) { submit(exchange, patience: nil, nil) }
 

@@ -23,7 +23,7 @@ public enum FetchSource: Hashable, Sendable, CaseIterable {
 public struct FetchOptions: Hashable, Sendable {
     /// The source of the value. The default is ``FetchSource/cacheElseOrigin``.
     public var source = FetchSource.cacheElseOrigin
-    /// The maximum age of a cached value. An older one is ignored, even if it is fresh. Nil, the default, for any age.
+    /// The maximum age of a cached value. Older values are ignored, even if fresh. Nil, the default, for any age.
     public var maximumAge: Duration?
     /// The lifetime and the grace of a fetched value. The default is the database's policy. With ``EntryPolicy/keep``,
     /// the value gets the lifetime and the grace of the entry that it replaces, even if that entry is stale. The

@@ -1,4 +1,4 @@
-/// A sequence of up to two values of a key: the cached one, and then the one fetched from the origin.
+/// A sequence of up to two values of a key: the cached value, and then the value fetched from the origin.
 ///
 /// The cache is read when the iteration begins. Each iteration reads and fetches again. For one task at a time.
 public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
@@ -6,7 +6,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
 
     private let cached: @Sendable () async throws -> Value?
     private let fetched: @Sendable () async throws -> Value?
-    /// Returns whether the second value equals the first one, and is therefore omitted.
+    /// Returns whether the second value equals the first, and is therefore omitted.
     private let isRepetition: @Sendable (Value, Value) -> Bool
 
     package init(
@@ -18,7 +18,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
         self.isRepetition = isRepetition
     }
 
-    /// Returns the cached value, fresh or stale, if there is one, and then the fetched one. Throws an error of the
+    /// Returns the cached value, fresh or stale, if there is one, and then the fetched value. Throws an error of the
     /// origin after the cached value.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let sequence: FetchSequence

@@ -62,7 +62,7 @@ extension FlightTable {
         return sorted.values
     }
 
-    /// Calls the closure for all keys to fetch. Returns its values, or the cached ones after a timeout or an error.
+    /// Calls the closure for all keys to fetch. Returns its values, or the cached values after a timeout or an error.
     private func served<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ sorted: Sorted<Key, Backend>, _ options: CheckedFetch, since began: Int64,
         _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
@@ -123,7 +123,7 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
-            // There is only a stale value, but the caller wants to wait for a fresh one.
+            // There is only a stale value, but the caller wants to wait for a fresh value.
             case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break

@@ -174,7 +174,7 @@ struct DecodingCore {
     private static let searchedFieldsMax: UInt32 = 32
     /// The number of long searches in an object after which a dictionary is built.
     private static let longSearchesMax: UInt32 = 2
-    /// A search with more comparisons than this is a long one.
+    /// A search with more comparisons than this counts as long.
     private static let longSearchSteps = 8
 
     /// - Returns: the node of the value; 0 if there is no such field; nil if the

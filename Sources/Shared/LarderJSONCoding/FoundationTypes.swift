@@ -67,7 +67,7 @@ func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInf
 
 /// Checks the text that Foundation's encoder returns.
 package enum FoundationText {
-    /// - Throws: an error if the text contains `NaN` as a number. Foundation writes it for a `Decimal` that is not a
+    /// - Throws: an error if the text contains `NaN` as a number. Foundation writes `NaN` for a `Decimal` that is not a
     ///   number, but no decoder accepts it.
     package static func refuseNaN(in text: UnsafeRawBufferPointer) throws {
         guard hasNaN(text) else { return }

@@ -145,7 +145,7 @@ struct JSONScanner {
         case UInt8(ascii: "u"):
             guard let unit = skipHex() else { return false }
             if unit & 0xF800 != 0xD800 { return true }
-            // A high surrogate must be followed by an escape for a low one.
+            // A high surrogate must be followed by an escape for a low surrogate.
             guard unit < 0xDC00, skip(UInt8(ascii: "\\")), skip(UInt8(ascii: "u")), let low = skipHex() else {
                 return false
             }

@@ -7,7 +7,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     /// - Parameters:
     ///   - node: the node of the object. The initializer throws a type mismatch if it is not an object.
     ///   - place: the place of the node, or of the parent container if `step` is not nil.
-    ///   - step: the step from the parent container to a nested one; nil if `place` is the place of the node itself.
+    ///   - step: the step from the parent to a nested container; nil if `place` is the place of the node itself.
     init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
         guard state.core.pointee.node(node).kind == .object else {
             throw state.mismatch([String: Any].self, node, place, step)

@@ -27,7 +27,7 @@ enum TypeKind: UInt8 {
 
 /// A cache of the kinds of types, by the address of the type, because casting a type to a protocol is slow.
 ///
-/// Direct-mapped: if two types have the same slot, the slot contains the one used last. For one thread at a time.
+/// Direct-mapped: if two types have the same slot, the slot contains the type used last. For one thread at a time.
 struct TypeTable<Direct> {
     struct Entry {
         var type: ObjectIdentifier?

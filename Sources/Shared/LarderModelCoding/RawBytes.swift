@@ -9,7 +9,7 @@ package enum RawBytes {
     /// Whether a type is `String` or an optional of it.
     package static func isText(_ type: Any.Type) -> Bool { type == String.self || type == String?.self }
 
-    /// Whether a type is one of the byte array types or an optional of one.
+    /// Whether a type is one of the byte array types, or an optional of such a type.
     package static func isHeld(by type: Any.Type) -> Bool {
         type == Data.self || type == [UInt8].self || type == Data?.self || type == [UInt8]?.self
             || type == ContiguousArray<UInt8>.self || type == ContiguousArray<UInt8>?.self

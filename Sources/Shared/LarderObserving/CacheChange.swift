@@ -49,7 +49,7 @@ extension CacheChange: CustomStringConvertible {
     }
 }
 
-/// A change, and the key's value at the time when it was returned: see ``DecodedChanges``. Thread-safe: a value.
+/// A change, and the key's value when the change was returned: see ``DecodedChanges``. Thread-safe: a value.
 public struct DecodedChange<Value: Sendable>: Sendable {
     /// The change without the value.
     public let change: CacheChange

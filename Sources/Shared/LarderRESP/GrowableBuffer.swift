@@ -38,7 +38,7 @@ struct GrowableBuffer: ~Copyable {
     /// The first live byte. Valid until the next mutating call.
     var start: UnsafeMutableRawPointer { base + head }
 
-    /// The free bytes after the live ones. Valid until the next mutating call.
+    /// The free bytes after the live bytes. Valid until the next mutating call.
     var free: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(start: base + tail, count: capacity - tail)
     }
@@ -46,7 +46,7 @@ struct GrowableBuffer: ~Copyable {
     /// The first free byte. Valid until the next mutating call.
     var freeStart: UnsafeMutableRawPointer { base + tail }
 
-    /// Reserves space for at least `room` bytes after the live ones.
+    /// Reserves space for at least `room` bytes after the live bytes.
     ///
     /// Memory grows by doubling, but not beyond the size of the message being received (`expected`) until that message
     /// is complete. When at least 1 MiB and a 16th of a long message has arrived, memory for the whole message is

@@ -1,6 +1,6 @@
 // The common part of both parsers: the received bytes, and the search for line ends.
 
-/// The received bytes, of which those before ``cursor`` are parsed. For one thread at a time.
+/// The received bytes. The bytes before ``cursor`` are parsed. For one thread at a time.
 ///
 /// Positions count from the first byte that was not dropped yet. The search for a line end continues where it stopped,
 /// so no byte is searched twice, even if the bytes arrive in many small pieces.
@@ -28,7 +28,7 @@ struct IncomingBytes: ~Copyable {
     /// The number of received bytes at and after the cursor.
     var available: Int { buffer.count - cursor }
 
-    /// A pointer to the byte at the cursor. There must be one.
+    /// A pointer to the byte at the cursor. There must be such a byte.
     var current: UnsafeMutableRawPointer { buffer.start + cursor }
 
     /// See ``GrowableBuffer/reserve(_:expected:)``.

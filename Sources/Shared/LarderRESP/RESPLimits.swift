@@ -16,7 +16,7 @@ package struct RESPLimits: Sendable, Equatable {
     package let headerBytesMax: Int
     /// The maximum size of a request or a reply in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
     package let requestBytesMax: Int
-    /// The maximum number of elements of one reply, including those of nested aggregates. The default is 16,777,216.
+    /// The maximum number of elements of one reply, including elements of nested aggregates. The default is 16,777,216.
     package let elementsMax: Int
     /// The maximum nesting depth of aggregates in one reply. The default is 32.
     package let depthMax: Int

@@ -162,8 +162,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return (count, isSet)
     }
 
-    /// Parses a word in the usual form at `at`: `$`, its length, CR LF, its bytes, CR LF. Moves `at` behind it.
-    /// - Returns: false if it is incomplete, or has another form.
+    /// Parses a word in the usual form at `at`: `$`, the length, CR LF, the bytes, CR LF. Moves `at` behind the word.
+    /// - Returns: false if the word is incomplete, or has another form.
     @inline(__always)
     private static func usualWord(
         _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, _ lengthMax: Int,
@@ -380,7 +380,7 @@ extension RequestParser {
         return true
     }
 
-    /// Parses the line `<type><number>` at the cursor, and moves the cursor behind it. Returns nil if it is incomplete.
+    /// Parses the line `<type><number>` at the cursor, and moves the cursor behind it. Nil if the line is incomplete.
     private mutating func header(
         tooLong: @autoclosure () -> ProtocolError, invalid: @autoclosure () -> ProtocolError
     ) throws(ProtocolError) -> Int? {

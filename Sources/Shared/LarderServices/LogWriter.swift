@@ -100,7 +100,7 @@ final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// - Returns: the queued lines and the number of dropped ones; nil if the thread shall terminate.
+    /// - Returns: the queued lines and the number of dropped lines; nil if the thread shall terminate.
     private func take() -> (lines: [[UInt8]], lost: Int)? {
         lock.withLock {
             while waiting.isEmpty {

@@ -3,7 +3,7 @@ import LarderPlatform
 /// A listening Unix-domain socket of a service.
 ///
 /// - Sets the requested mode and group before clients can connect. Creates a missing directory with matching rights.
-/// - Replaces a socket file on which no process listens, but never one that is in use.
+/// - Replaces a socket file on which no process listens, but never a socket file that is in use.
 /// - Removes only the socket file that it has created itself.
 ///
 /// For one thread at a time.
@@ -111,7 +111,7 @@ package final class SocketFile {
     }
 
     /// Creates the socket's directory if it is missing.
-    /// - Returns: whether it was missing.
+    /// - Returns: whether the directory was missing.
     private static func makeDirectory(
         _ directory: String, _ access: SocketAccess, _ program: Name
     ) throws(Failure) -> Bool {
@@ -147,7 +147,7 @@ package final class SocketFile {
         if isLockInPlace { unlink(path + ".lock") }
     }
 
-    /// Whether the locked file is still at its path. If it was removed, other processes would lock a new file.
+    /// Whether the locked file is still at its path. If the file was removed, other processes would lock a new file.
     private var isLockInPlace: Bool {
         var held = stat()
         return fstat(lockDescriptor, &held) == 0 && Self.identity(path + ".lock") == (held.st_dev, held.st_ino)
@@ -194,7 +194,7 @@ package final class SocketFile {
         }
     }
 
-    /// Removes a socket file on which no process listens. Throws if one listens, or if the file is not a socket.
+    /// Removes a socket file on which no process listens. Throws if a process listens, or if the file is not a socket.
     private static func makeRoom(_ path: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }

@@ -21,12 +21,12 @@ package struct Breaker: Sendable {
     /// Whether the circuit is open: calls are rejected, except for one probe after the pause.
     package var isOpen: Bool { failures >= most }
 
-    /// Returns why a call would be rejected now, without making one; nil if it would be allowed.
+    /// Returns why a call would be rejected now; nil if it would be allowed. Makes no call.
     package func reasonToRefuse(_ now: Int64) -> String? {
         isOpen && (now < nextAttemptAt || isProbing) ? reason : nil
     }
 
-    /// Returns the remaining pause in nanoseconds; 0 if it is over or the circuit is closed.
+    /// Returns the remaining pause in nanoseconds; 0 if the pause is over or the circuit is closed.
     package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, nextAttemptAt - now) : 0 }
 
     /// Returns why a call is rejected; nil if it is allowed. If the circuit is open, an allowed call is the probe, and

@@ -82,7 +82,7 @@ enum ClusterSelf {
     }
 
     /// Returns the slots whose ownership or migration differs between two descriptions of a server.
-    /// - Returns: nil if one of the descriptions is that of a replica, or malformed.
+    /// - Returns: nil if one of the descriptions is malformed, or describes a replica.
     static func slots(between old: String, and new: String) -> Set<Int>? {
         guard let old = claims(old), let new = claims(new) else { return nil }
         return old.owned.symmetricDifference(new.owned).union(
@@ -113,7 +113,7 @@ enum ClusterSelf {
         return (owned, moving)
     }
 
-    /// Returns the number of servers in a reply to CLUSTER NODES: it has one line for each.
+    /// Returns the number of servers in a reply to CLUSTER NODES, which has one line for each server.
     static func servers(_ reply: RESPValue) -> Int { reply.bytes?.count { $0 == 10 } ?? 0 }
 }
 

@@ -11,7 +11,7 @@ final class OriginLoop: @unchecked Sendable {
     private let lock = Lock()
     private var mail: [@Sendable () -> Void] = []
     private var isOver = false
-    /// The closures taken from `mail`, and the index of the one to run next.
+    /// The closures taken from `mail`, and the index of the closure to run next.
     private var taken: [@Sendable () -> Void] = []
     private var nextMail = 0
     private static let mailPerTurn = 1_000
@@ -85,7 +85,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Runs `work` before the loop waits for events the next time. Call it on the loop's thread.
+    /// Runs `work` before the loop next waits for events. Call it on the loop's thread.
     func beforeWaiting(_ work: @escaping () -> Void) { atEndOfTurn.append(work) }
 
     private func endTurn() {

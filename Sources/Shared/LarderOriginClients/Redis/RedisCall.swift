@@ -13,7 +13,7 @@ class RedisCall {
     init(deadline: Int64) { self.deadline = deadline }
 
     /// Marks the call as done.
-    /// - Returns: whether it was still pending.
+    /// - Returns: whether the call was still pending.
     fileprivate func finish() -> Bool {
         defer {
             isDone = true

@@ -89,7 +89,7 @@ extension RedisClient {
 
     // MARK: The map
 
-    /// Schedules a request for a slot map, at least ``mapRest`` after the previous one.
+    /// Schedules a request for a slot map, at least ``mapRest`` after the previous request.
     func requestMap() {
         guard let cluster, !cluster.isWanted, !isClosed else { return }
         cluster.isWanted = true

@@ -50,7 +50,7 @@ final class RedisClient: @unchecked Sendable {
     func start() {
         guard !isClosed else { return }
         if address.usesTLS {
-            // If the certificates cannot be read, make no connection at all: an unencrypted one is not allowed.
+            // If the certificates cannot be read, make no connection at all: an unencrypted connection is not allowed.
             do throws(TLSContext.Failure) {
                 settings.tls = try TLSContext(
                     certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,

@@ -10,7 +10,7 @@ protocol RedisServerOwner: AnyObject {
     func serverIsDown(_ server: RedisServer, _ error: OriginError)
     /// A connection attempt failed, or the connection was lost, while the server was not trusted.
     func serverFailed(_ server: RedisServer, _ error: OriginError)
-    /// The server is trusted now. `again` is true if it was trusted earlier, or a connection to it has failed earlier.
+    /// The server is trusted now. `again`: whether it was trusted before, or a connection to it has failed before.
     func serverIsTrusted(_ server: RedisServer, again: Bool)
     /// The epoch of the server, or of some of its slots, has ended: earlier readings may not be current any more.
     func serverLost(_ server: RedisServer, _ reason: String)
@@ -71,7 +71,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     /// How many times the server became trusted.
     private(set) var recoveries = 0
     private var questions: [ObjectIdentifier: SideRequest] = [:]
-    /// Since when the server has not been trusted, in nanoseconds of the monotonic clock; nil while it is trusted.
+    /// When the server stopped being trusted, in nanoseconds of the monotonic clock; nil while it is trusted.
     private(set) var downSince: Int64?
     /// Whether a connection has failed since the server was last trusted.
     private var hasFailed = false

@@ -202,8 +202,8 @@ public struct OriginAcknowledgement: Sendable {
     public var lifetimeMilliseconds: Int64?
     /// When the write was sent, in nanoseconds of the monotonic clock.
     public var sentAt: Int64
-    /// The stamp to check whether the written value is current; nil if the origin does not report changes of it. The
-    /// value must then be read again before it is used.
+    /// The stamp to check whether the written value is current; nil if the origin does not report changes of the value.
+    /// In that case read the value again before using it.
     public var stamp: OriginStamp?
     /// Whether a read after the write has returned the written value. If false, value and time to live are unknown.
     public var isConfirmed: Bool

@@ -15,7 +15,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
     case malformed(String)
     /// The value is larger than ``OriginLimits/valueBytes`` (or the values of one call are too large together).
     case tooLarge(bytes: Int, most: Int)
-    /// The origin does not match the configuration: it is no cluster, requires a password, or has only RESP2.
+    /// The origin does not match the configuration: it is not a cluster, requires a password, or has only RESP2.
     case unsuitable(String)
     /// No server owns the key's slot, or the server that owns it cannot execute requests now.
     case unavailable(String)

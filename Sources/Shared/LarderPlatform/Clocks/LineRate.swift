@@ -16,7 +16,7 @@ package struct LineRate: Sendable {
     }
 
     /// - Parameter monotonic: the current time of the monotonic clock, in milliseconds.
-    /// - Returns: nil to suppress the line; otherwise the number of lines suppressed since the last allowed one.
+    /// - Returns: nil to suppress the line; otherwise the number of lines suppressed since the last allowed line.
     package mutating func line(at monotonic: Int64) -> Int? {
         let refill = max(0, monotonic - refilledAt) / milliseconds
         allowed = min(burst, allowed + min(refill, burst))

@@ -45,7 +45,7 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Whether the mode of a directory allows other users than its owner to create and remove files in it.
+    /// Whether the mode of a directory lets users other than its owner create and remove files in it.
     package static func isWritableByOthers(_ directory: String) -> Bool {
         var status = stat()
         return stat(directory, &status) == 0 && status.st_mode & 0o022 != 0
@@ -187,7 +187,7 @@ package enum FileSystem {
         #endif
     }
 
-    /// Tests whether the disk has space for a file of this size: creates one, syncs a part of it, and removes it.
+    /// Tests whether the disk has space for such a file: creates a file, syncs a part of it, and removes it.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

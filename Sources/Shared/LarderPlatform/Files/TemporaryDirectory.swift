@@ -11,7 +11,7 @@ package final class TemporaryDirectory: Sendable {
     /// - Parameters:
     ///   - parent: the parent directory; nil for `$TMPDIR`, or else `/tmp`.
     ///   - inMemory: uses `/dev/shm` (in memory) instead of `parent` if it has more than 256 MiB of free space.
-    ///   - prefix: the prefix of its name. Keep it short: a socket's path is limited to about a hundred bytes.
+    ///   - prefix: the prefix of the directory's name. Keep it short: a socket's path has at most about 100 bytes.
     package init(in parent: String? = nil, inMemory: Bool = false, prefix: String = "larder") throws(FileError) {
         var parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? ""
         if inMemory, Self.hasRoomInMemory { parent = "/dev/shm" }
