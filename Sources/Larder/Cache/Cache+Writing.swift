@@ -12,7 +12,7 @@ extension Cache {
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
     ///     of 1 to 128 bytes of UTF-8 without NUL. If there are none, an entry with ``EntryPolicy/keep`` keeps the tags
     ///     of the entry that it replaces, and any other entry has no tags. Entries without tags have no extra cost.
-    ///   - durability: which failures the write survives after the call has returned; nil for the cache's option.
+    ///   - durability: which failures the acknowledged write survives; nil for ``CacheOptions/durability``.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, if the value cannot be encoded;
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than 536,870,912
     ///   bytes, an invalid policy or invalid tags; ``LarderError/Code/commitFailed``,
