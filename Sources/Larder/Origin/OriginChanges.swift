@@ -6,15 +6,14 @@ import LarderPlatform
 /// All methods return at once, and may be called from any thread. A change takes effect when the call returns: no read
 /// that begins later serves the previous value as fresh.
 ///
-/// Thread-safe. `@unchecked Sendable`: `waiting`, `waits` and `hasEnded` are guarded by `lock`; the rest is constant.
+/// Thread-safe. `@unchecked Sendable`: `waiting` and `hasEnded` are guarded by `lock`; the rest is constant.
 public final class OriginChanges: @unchecked Sendable {
     /// Weak, to avoid a retain cycle: the object retains the origin, to read its epoch, and an origin may retain its
     /// `OriginChanges`.
     private weak var trust: InvalidationEpoch?
     private let database: Database
     private let lock = Lock()
-    private var waiting: [UInt64: UnsafeContinuation<Void, Never>] = [:]
-    private var waits: UInt64 = 0
+    private var waiting: [ObjectIdentifier: Promise<Void>] = [:]
     private var hasEnded = false
 
     init(_ trust: InvalidationEpoch, _ database: Database) {
@@ -48,30 +47,21 @@ public final class OriginChanges: @unchecked Sendable {
 
     /// Returns when the cache is closed or the task is cancelled. For origins that receive changes by callbacks.
     public func untilClosed() async {
-        let number = lock.withLock {
-            waits += 1
-            return waits
-        }
+        let promise = Promise<Void>()
+        lock.withLock { if hasEnded { promise.set(()) } else { waiting[ObjectIdentifier(promise)] = promise } }
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                let isOver = lock.withLock { () -> Bool in
-                    if hasEnded || Task.isCancelled { return true }
-                    waiting[number] = continuation
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
+            await promise.value()
         } onCancel: {
-            lock.withLock { waiting.removeValue(forKey: number) }?.resume()
+            promise.set(())
         }
+        lock.withLock { waiting[ObjectIdentifier(promise)] = nil }
     }
 
     func end() {
         let all = lock.withLock {
             hasEnded = true
-            defer { waiting = [:] }
-            return Array(waiting.values)
+            return waiting.values
         }
-        for continuation in all { continuation.resume() }
+        for promise in all { promise.set(()) }
     }
 }

@@ -87,9 +87,9 @@ final class OriginLimiter: @unchecked Sendable {
     func run<Value: Sendable>(
         _ pass: Pass, question: [[UInt8]]? = nil, deadline: Int64? = nil,
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
-    ) async -> OriginCall<Value>.End {
+    ) async -> OriginOutcome<Value> {
         let began = MonotonicClock.milliseconds()
-        let end: OriginCall<Value>.End
+        let end: OriginOutcome<Value>
         if keepsLimits {
             do {
                 end = .answered(.success(try await body()))
@@ -97,7 +97,7 @@ final class OriginLimiter: @unchecked Sendable {
                 end = .answered(.failure(error))
             }
         } else {
-            end = await OriginCall.run(milliseconds: limits.call, body, late: late) { list(pass, $0) }
+            end = await OriginOutcome.run(milliseconds: limits.call, body, late: late) { list(pass, $0) }
             lock.withLock { _ = ends?.removeValue(forKey: pass.number) }
         }
         switch end {

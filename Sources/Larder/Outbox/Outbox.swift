@@ -262,15 +262,13 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {
         if core.isDelivering(key.keyBytes) { return false }
-        let waiting = DeliveryWait()
+        let isDelivered = Promise<Bool>()
         return await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                waiting.begin(continuation)
-                outbox.index.whenClear([key.keyBytes], until: .max) { waiting.end($0) }
-                if core.isStopping { core.endWaits() }
-            }
+            outbox.index.whenClear([key.keyBytes], until: .max) { isDelivered.set($0) }
+            if core.isStopping { core.endWaits() }
+            return await isDelivered.value()
         } onCancel: {
-            waiting.end(false)
+            isDelivered.set(false)
         }
     }
 
@@ -307,32 +305,4 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     /// - Returns: the time until the next delivery is due, in milliseconds.
     @discardableResult
     func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }
-}
-
-/// One task's wait for the delivery of a write. The wait may end earlier, for example when the task is cancelled.
-///
-/// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
-final class DeliveryWait: @unchecked Sendable {
-    private let lock = Lock()
-    private var continuation: UnsafeContinuation<Bool, Never>?
-    private var result: Bool?
-
-    /// Starts the wait. Must be called exactly once.
-    func begin(_ continuation: UnsafeContinuation<Bool, Never>) {
-        let result = lock.withLock {
-            if self.result == nil { self.continuation = continuation }
-            return self.result
-        }
-        if let result { continuation.resume(returning: result) }
-    }
-
-    /// Ends the wait. Only the first result is used.
-    func end(_ result: Bool) {
-        let waiting = lock.withLock {
-            if self.result == nil { self.result = result }
-            defer { continuation = nil }
-            return continuation
-        }
-        waiting?.resume(returning: result)
-    }
 }

@@ -5,51 +5,25 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class FeedSignals: @unchecked Sendable {
-    /// A task that waits for the first of several events.
-    private final class Signal: @unchecked Sendable {
-        private let lock = Lock()
-        private var continuation: UnsafeContinuation<Void, Never>?
-        private var isDone = false
-
-        func set() {
-            let waiting = lock.withLock { () -> UnsafeContinuation<Void, Never>? in
-                isDone = true
-                defer { continuation = nil }
-                return continuation
-            }
-            waiting?.resume()
-        }
-
-        func wait() async {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                let isOver = lock.withLock { () -> Bool in
-                    if !isDone { self.continuation = continuation }
-                    return isDone
-                }
-                if isOver { continuation.resume() }
-            }
-        }
-    }
-
     private let lock = Lock()
-    private var signals: [ObjectIdentifier: Signal] = [:]
+    private var signals: [ObjectIdentifier: Promise<Void>] = [:]
     private var isClosed = false
 
     /// Waits until there is a change after `position`, the task is cancelled, or the cache is closed.
     func wait(_ database: Database, _ position: FeedPosition, _ prefix: [UInt8]) async {
         guard case .behind(let feed?, let place) = position.start else { return }
-        let signal = Signal()
+        let signal = Promise<Void>()
         let isOpen = lock.withLock { () -> Bool in
             if !isClosed { signals[ObjectIdentifier(signal)] = signal }
             return !isClosed
         }
         defer { lock.withLock { signals[ObjectIdentifier(signal)] = nil } }
-        let waiter = FeedWaiter(prefix: prefix) { signal.set() }
+        let waiter = FeedWaiter(prefix: prefix) { signal.set(()) }
         guard isOpen, database.feed.wait(waiter, feed: feed, behind: place) else { return }
         await withTaskCancellationHandler {
-            await signal.wait()
+            await signal.value()
         } onCancel: {
-            signal.set()
+            signal.set(())
         }
         database.feed.stopWaiting(waiter)
     }
@@ -60,6 +34,6 @@ final class FeedSignals: @unchecked Sendable {
             isClosed = true
             return Array(signals.values)
         }
-        for signal in all { signal.set() }
+        for signal in all { signal.set(()) }
     }
 }

@@ -18,8 +18,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         case cancelled
     }
 
-    /// A waiting caller. `@unchecked Sendable`: mutable state is guarded by the table's lock.
-    final class Waiter: @unchecked Sendable {
+    /// A waiting caller. Only the thread that removes it from ``waiters`` sets its event.
+    final class Waiter: Sendable {
         let takesFound: Bool
         /// Whether the caller started the flight (fetch). Other callers must not treat the cached value as fresh,
         /// because the entry may have changed between the flight's lookup and their call.
@@ -27,9 +27,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         let soft: Int64?
         /// The keys whose fetching closures make this call, directly or indirectly.
         let closures = FetchContext.names
-        var continuation: UnsafeContinuation<Event, Never>?
-        var isCancelled = false
-        var timers: [Task<Void, Never>] = []
+        let event = Promise<Event>()
 
         init(takesFound: Bool, isFirst: Bool = true, soft: Int64?) {
             self.takesFound = takesFound
@@ -53,7 +51,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private let lock: FlightLock
     private var phase = Phase.asking
     /// The waiting callers by identity, so that removing one is O(1).
-    private var waiters: [ObjectIdentifier: Waiter] = [:]
+    private(set) var waiters: [ObjectIdentifier: Waiter] = [:]
     /// The number of callers that have entered this flight and have no event yet.
     private(set) var users = 0
     /// Whether the fetch continues without waiting callers, for example after they have returned a stale value.
@@ -109,32 +107,30 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// Waits for the first event for this caller. The caller must have called ``enter()``.
     func wait(_ waiter: Waiter, hard: Int64?) async -> Event {
         let event = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let event: Event? = lock.withLock {
-                    if let event = immediateEvent(waiter) {
-                        leave(event)
-                        return event
-                    }
-                    waiter.continuation = continuation
-                    waiters[ObjectIdentifier(waiter)] = waiter
-                    // A soft timeout of zero needs no timer: the wait ends as soon as there is a value to serve.
-                    if let soft = waiter.soft, soft > 0 { waiter.timers.append(timer(waiter, soft, .softTimeout)) }
-                    if let hard { waiter.timers.append(timer(waiter, hard, .hardTimeout)) }
-                    return nil
-                }
-                if let event { continuation.resume(returning: event) }
+            let event = lock.withLock {
+                let event = immediateEvent(waiter)
+                if let event { leave(event) } else { waiters[ObjectIdentifier(waiter)] = waiter }
+                return event
             }
+            if let event { return event }
+            // A soft timeout of zero needs no timer: the wait ends as soon as there is a value to serve.
+            let soft = waiter.soft.flatMap { $0 > 0 ? timer(waiter, $0, .softTimeout) : nil }
+            let hard = hard.map { timer(waiter, $0, .hardTimeout) }
+            defer {
+                soft?.cancel()
+                hard?.cancel()
+            }
+            return await waiter.event.value()
         } onCancel: {
             end(waiter, .cancelled)
         }
-        for timer in waiter.timers { timer.cancel() }
         cancelIfAbandoned()
         return event
     }
 
     /// Returns an event for a caller that need not wait; nil if it must. Called with the lock held.
     private func immediateEvent(_ waiter: Waiter) -> Event? {
-        if waiter.isCancelled { return .cancelled }
+        if Task.isCancelled { return .cancelled }
         return switch phase {
         case .finished(let result): .finished(result)
         case .loading(let found?, _) where waiter.takes(found): .found(found.value)
@@ -153,31 +149,24 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return nil
     }
 
-    /// Returns and removes the continuation of a waiting caller; nil if it does not wait. Called with the lock held.
-    private func take(_ waiter: Waiter) -> UnsafeContinuation<Event, Never>? {
-        guard let continuation = waiter.continuation else { return nil }
-        waiter.continuation = nil
+    /// Removes a waiting caller from the wait-for graph. Called with the lock held.
+    private func unlistWait(_ waiter: Waiter) {
         if !waiter.closures.isEmpty { lock.waits.remove(waiter.closures, names) }
-        return continuation
     }
 
     private func timer(_ waiter: Waiter, _ milliseconds: Int64, _ event: Event) -> Task<Void, Never> {
-        Task { [weak self] in
-            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
-            self?.end(waiter, event)
-        }
+        Task.delayed(milliseconds: milliseconds) { [weak self] in self?.end(waiter, event) }
     }
 
-    /// Ends a caller's wait. A cancellation may arrive before the wait begins.
+    /// Ends a caller's wait, if it has begun and has not ended.
     private func end(_ waiter: Waiter, _ event: Event) {
-        let continuation = lock.withLock { () -> UnsafeContinuation<Event, Never>? in
-            if case .cancelled = event { waiter.isCancelled = true }
-            guard let continuation = take(waiter) else { return nil }
-            waiters[ObjectIdentifier(waiter)] = nil
+        let isWaiting = lock.withLock {
+            guard waiters.removeValue(forKey: ObjectIdentifier(waiter)) != nil else { return false }
+            unlistWait(waiter)
             leave(event)
-            return continuation
+            return true
         }
-        continuation?.resume(returning: event)
+        if isWaiting { waiter.event.set(event) }
     }
 
     /// Counts a caller that stops waiting. Called with the lock held, as soon as the caller's event is known. From then
@@ -205,33 +194,33 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     /// Records that the closure starts to run, and ends the wait of all callers that accept the cached value.
     func load(_ found: FoundValue<Value>?, leaseEnds: Int64) {
-        let (served, value) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Value?) in
+        let served = lock.withLock { () -> [Waiter] in
             phase = .loading(found, leaseEnds: leaseEnds)
-            guard let found else { return ([], nil) }
-            var served: [UnsafeContinuation<Event, Never>] = []
-            for (identity, waiter) in waiters {
-                guard waiter.takes(found), let continuation = take(waiter) else { continue }
-                served.append(continuation)
-                waiters[identity] = nil
+            guard let found else { return [] }
+            let served = waiters.values.filter { $0.takes(found) }
+            for waiter in served {
+                waiters[ObjectIdentifier(waiter)] = nil
+                unlistWait(waiter)
                 leave(.found(found.value))
             }
-            return (served, found.value)
+            return served
         }
-        guard let value else { return }
-        for continuation in served { continuation.resume(returning: .found(value)) }
+        guard let found else { return }
+        for waiter in served { waiter.event.set(.found(found.value)) }
     }
 
     /// Ends the fetch with a result.
     /// - Returns: false if the fetch ran in the background and no caller was left to receive an error.
     func finish(_ result: Result<Value?, any Error>) -> Bool {
-        let (waiting, isAwaited) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
+        let (waiting, isAwaited) = lock.withLock {
             phase = .finished(result)
             let isAwaited = users > 0 || !isBackground
             users -= waiters.count
+            for waiter in waiters.values { unlistWait(waiter) }
             defer { waiters = [:] }
-            return (waiters.values.compactMap { take($0) }, isAwaited)
+            return (waiters.values, isAwaited)
         }
-        for continuation in waiting { continuation.resume(returning: .finished(result)) }
+        for waiter in waiting { waiter.event.set(.finished(result)) }
         return isAwaited
     }
 }

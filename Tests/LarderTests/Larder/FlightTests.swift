@@ -58,7 +58,7 @@ import Testing
             let flight = Flight<String>(alone: [], lock)
             let waiter = Flight<String>.Waiter(takesFound: true, soft: 0)
             let caller = Task { await flight.wait(waiter, hard: nil) }
-            await eventually { lock.withLock { waiter.continuation != nil } }
+            await eventually { lock.withLock { !flight.waiters.isEmpty } }
             flight.load(FoundValue("cached", isFresh: false, isYoung: true), leaseEnds: .max)
             #expect(!flight.finish(.failure(CancellationError())), "nobody receives this error")
             guard case .found("cached") = await caller.value else {
