@@ -50,10 +50,9 @@ package final class OutboxIndex: @unchecked Sendable {
     private let isWoken = Condition()
     // Guarded by `lock`:
     private var items: [[UInt8]: Item] = [:]
-    /// The queue of keys to deliver, in the order of their writes' numbers. It begins at the index `head`. If a key was
-    /// written again, its earlier element is ignored.
-    private var places: [Place] = []
-    private var head = 0
+    /// The queue of keys to deliver, in the order of their writes' numbers. If a key was written again, its earlier
+    /// element is ignored.
+    private var places = Deque<Place>()
     /// The keys to deliver before those in ``places``: they were put back, or their back-off is over. The last element
     /// is the next one.
     private var front: [Place] = []
@@ -100,7 +99,7 @@ package final class OutboxIndex: @unchecked Sendable {
     /// When the oldest pending write was accepted, in milliseconds since 1970.
     package var oldest: Int64? {
         lock.withLock {
-            let next = places[head...].first { items[$0.key]?.number == $0.number }
+            let next = places.first { items[$0.key]?.number == $0.number }
             let places = (taken + front + [next].compactMap(\.self)).filter { items[$0.key]?.number == $0.number }
             return (places.map(\.key) + rests.keys).compactMap { items[$0]?.acceptedAt }.min()
         }
@@ -149,10 +148,7 @@ package final class OutboxIndex: @unchecked Sendable {
         items[key] = Item(number: number, acceptedAt: now, bytes: bytes)
         places.append((key, number))
         count.store(items.count, ordering: .releasing)
-        if head > 1024 + places.count / 2 || places.count - head > 1024 + 2 * items.count {
-            places = places[head...].filter { items[$0.key]?.number == $0.number }
-            head = 0
-        }
+        if places.count > 1024 + 2 * items.count { places.removeAll { items[$0.key]?.number != $0.number } }
     }
 
     /// Adds the entries of the companion database. Keys that are already pending do not change.
@@ -167,11 +163,10 @@ package final class OutboxIndex: @unchecked Sendable {
                 next = max(next, entry.number + 1)
             }
             let takenKeys = Set(taken.map(\.key))
-            places = items.filter { rests[$0.key] == nil && !takenKeys.contains($0.key) }.map {
-                ($0.key, $0.value.number)
-            }
-            .sorted { $0.1 < $1.1 }
-            (head, front) = (0, [])
+            places = Deque(
+                items.filter { rests[$0.key] == nil && !takenKeys.contains($0.key) }.map { ($0.key, $0.value.number) }
+                    .sorted { $0.1 < $1.1 })
+            front = []
             count.store(items.count, ordering: .releasing)
             wakeLocked()
             return others
@@ -181,7 +176,7 @@ package final class OutboxIndex: @unchecked Sendable {
     package func removeAll() {
         lock.withLock {
             held.add(-items.values.reduce(0) { $0 + $1.bytes })
-            (items, places, head, front, taken, rests, resting) = ([:], [], 0, [], [], [:], [:])
+            (items, places, front, taken, rests, resting) = ([:], Deque(), [], [], [:], [:])
             count.store(0, ordering: .releasing)
         }
         notifyWaiters(now: nil)
@@ -200,7 +195,7 @@ package final class OutboxIndex: @unchecked Sendable {
             endRests(now)
             var turns: [Turn] = []
             var keys: Set<[UInt8]> = []
-            while turns.count < most, let place = nextPlace() {
+            while turns.count < most, let place = front.popLast() ?? places.popFirst() {
                 guard let turn = turn(place.key), turn.number == place.number, rests[place.key] == nil else { continue }
                 if keys.insert(place.key).inserted { turns.append(turn) }
             }
@@ -211,16 +206,6 @@ package final class OutboxIndex: @unchecked Sendable {
 
     private func turn(_ key: [UInt8]) -> Turn? {
         items[key].map { Turn(key: key, number: $0.number, doubt: $0.doubt, failures: $0.failures) }
-    }
-
-    private func nextPlace() -> Place? {
-        if let place = front.popLast() { return place }
-        guard head < places.count else {
-            (places, head) = ([], 0)
-            return nil
-        }
-        defer { head += 1 }
-        return places[head]
     }
 
     /// Called after the delivery of the turns that ``take(_:now:)`` returned has ended.
@@ -322,7 +307,7 @@ package final class OutboxIndex: @unchecked Sendable {
     /// waiter times out. In milliseconds of the monotonic clock; `.min` if turns are due now.
     package var nextEvent: Int64 {
         lock.withLock {
-            if !front.isEmpty || head < places.count { return .min }
+            if !front.isEmpty || !places.isEmpty { return .min }
             return min(resting.keys.min() ?? .max, nextWaiterLocked)
         }
     }

@@ -13,7 +13,7 @@ final class BlockingWork: @unchecked Sendable {
 
     private let lock = Lock()
     private let available = Condition()
-    private var jobs: [@Sendable () -> Void] = []
+    private var jobs = Deque<@Sendable () -> Void>()
     private var idle = 0
     private var threads: [WorkThread] = []
 
@@ -21,17 +21,9 @@ final class BlockingWork: @unchecked Sendable {
     static func run<Value: Sendable, Failure>(_ body: @escaping @Sendable () throws(Failure) -> Value)
         async throws(Failure) -> Value
     {
-        let result = await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, Failure>, Never>) in
-            shared.add {
-                let result = Result { () throws(Failure) in try body() }
-                shared.lock.withLock {}
-                continuation.resume(returning: result)
-            }
-        }
-        // Use the lock only for ThreadSanitizer, which does not know that `body` has ended before the continuation
-        // resumes.
-        shared.lock.withLock {}
-        return try result.get()
+        let result = Promise<Result<Value, Failure>>()
+        shared.add { result.set(Result { () throws(Failure) in try body() }) }
+        return try await result.value().get()
     }
 
     private func add(_ job: @escaping @Sendable () -> Void) {
@@ -48,12 +40,12 @@ final class BlockingWork: @unchecked Sendable {
     private func work() {
         lock.lock()
         while true {
-            while jobs.isEmpty {
+            guard let job = jobs.popFirst() else {
                 idle += 1
                 available.wait(lock)
                 idle -= 1
+                continue
             }
-            let job = jobs.removeFirst()
             lock.unlock()
             job()
             lock.lock()

@@ -13,16 +13,10 @@ final class AsyncSemaphore: @unchecked Sendable {
         case closed
     }
 
-    /// A waiting task. `@unchecked Sendable`: guarded by the semaphore's `lock`.
-    private final class Waiter: @unchecked Sendable {
-        var continuation: UnsafeContinuation<Outcome, Never>?
-        var isCancelled = false
-        var timer: Task<Void, Never>?
-    }
-
     private let lock = Lock()
     private var free: Int
-    private var waiters = Deque<Waiter>()
+    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
+    private var waiters = Deque<Promise<Outcome>>()
     private var isClosed = false
 
     init(_ count: Int) { free = count }
@@ -31,67 +25,47 @@ final class AsyncSemaphore: @unchecked Sendable {
     /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. Without a limit, tasks that have a permit
     ///   and wait for a second one could wait for each other forever.
     func take(limit: Int) async -> Outcome {
-        let waiter = Waiter()
-        let outcome = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let answer: Outcome? = lock.withLock {
-                    if isClosed { return .closed }
-                    if waiter.isCancelled { return .cancelled }
-                    if free > 0 {
-                        free -= 1
-                        return .given
-                    }
-                    waiter.continuation = continuation
-                    waiters.append(waiter)
-                    if limit > 0 { waiter.timer = timer(for: waiter, limit) }
-                    return nil
+        let promise = Promise<Outcome>()
+        return await withTaskCancellationHandler {
+            let outcome: Outcome? = lock.withLock {
+                if isClosed { return .closed }
+                if Task.isCancelled { return .cancelled }
+                if free > 0 {
+                    free -= 1
+                    return .given
                 }
-                if let answer { continuation.resume(returning: answer) }
+                waiters.append(promise)
+                return nil
             }
+            if let outcome { return outcome }
+            let timer = limit > 0 ? Task.delayed(milliseconds: Int64(limit)) { self.end(promise, .timeout) } : nil
+            defer { timer?.cancel() }
+            return await promise.value()
         } onCancel: {
-            end(waiter, .cancelled)
+            end(promise, .cancelled)
         }
-        lock.withLock { waiter.timer }?.cancel()
-        return outcome
     }
 
     func giveBack() {
-        let next: UnsafeContinuation<Outcome, Never>? = lock.withLock {
-            while let waiter = waiters.popFirst() {
-                guard let continuation = waiter.continuation else { continue }
-                waiter.continuation = nil
-                return continuation
-            }
-            free += 1
-            return nil
+        let next = lock.withLock {
+            let next = waiters.popFirst()
+            if next == nil { free += 1 }
+            return next
         }
-        next?.resume(returning: .given)
+        next?.set(.given)
     }
 
     /// Ends all current and future waits.
     func close() {
         let waiting = lock.withLock {
             isClosed = true
-            return waiters.elements
+            return waiters.takeAll()
         }
-        for waiter in waiting { end(waiter, .closed) }
-    }
-
-    private func timer(for waiter: Waiter, _ limit: Int) -> Task<Void, Never> {
-        Task { [weak self] in
-            guard (try? await Task.sleep(nanoseconds: UInt64(limit) * 1_000_000)) != nil else { return }
-            self?.end(waiter, .timeout)
-        }
+        for promise in waiting { promise.set(.closed) }
     }
 
     /// Ends the wait of a task. The task may already have its permit, or may not have begun to wait.
-    private func end(_ waiter: Waiter, _ outcome: Outcome) {
-        let continuation = lock.withLock {
-            waiter.isCancelled = true
-            waiters.removeAll { $0 === waiter }
-            defer { waiter.continuation = nil }
-            return waiter.continuation
-        }
-        continuation?.resume(returning: outcome)
+    private func end(_ promise: Promise<Outcome>, _ outcome: Outcome) {
+        if lock.withLock({ waiters.remove(promise) }) { promise.set(outcome) }
     }
 }

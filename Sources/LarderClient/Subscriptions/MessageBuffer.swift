@@ -4,18 +4,13 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class MessageBuffer: TopicListener, @unchecked Sendable {
-    /// A waiting task. `@unchecked Sendable`: guarded by the buffer's `lock`.
-    private final class Taker: @unchecked Sendable {
-        var continuation: UnsafeContinuation<Step, Never>?
-        var isCancelled = false
-    }
-
     private typealias Step = Result<ChannelMessage?, LarderClientError>
 
     private let max: Int
     private let lock = Lock()
     private var messages = Deque<ChannelMessage>()
-    private var takers = Deque<Taker>()
+    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
+    private var takers = Deque<Promise<Step>>()
     private var hasGap = false
     /// Whether messages before the first one in `messages` were dropped, because the buffer was full.
     private var hasGapInFront = false
@@ -28,17 +23,13 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
 
     func add(_ message: ChannelMessage) {
         var message = message
-        let taker: UnsafeContinuation<Step, Never>? = lock.withLock {
+        let taker: Promise<Step>? = lock.withLock {
             guard end == nil else { return nil }
             if hasGap {
                 message.followsGap = true
                 hasGap = false
             }
-            while let taker = takers.popFirst() {
-                guard let continuation = taker.continuation else { continue }
-                taker.continuation = nil
-                return continuation
-            }
+            if let taker = takers.popFirst() { return taker }
             if messages.count >= max {
                 _ = messages.popFirst()
                 hasGapInFront = true
@@ -46,7 +37,7 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
             messages.append(message)
             return nil
         }
-        taker?.resume(returning: .success(message))
+        taker?.set(.success(message))
     }
 
     func take(_ message: TopicMessage) {
@@ -65,47 +56,38 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
     func noteGap() { lock.withLock { hasGap = true } }
 
     func finish(_ error: LarderClientError?) {
-        let takers = lock.withLock { () -> [UnsafeContinuation<Step, Never>] in
-            guard end == nil else { return [] }
-            end = error.map { .failure($0) } ?? .success(nil)
-            defer { self.takers.removeAll() }
-            return self.takers.elements.compactMap { taker in
-                defer { taker.continuation = nil }
-                return taker.continuation
-            }
+        let step: Step = error.map { .failure($0) } ?? .success(nil)
+        let takers = lock.withLock {
+            if end == nil { end = step }
+            return self.takers.takeAll()
         }
-        for taker in takers { taker.resume(returning: error.map { .failure($0) } ?? .success(nil)) }
+        for taker in takers { taker.set(step) }
     }
 
     func next() async throws(LarderClientError) -> ChannelMessage? {
-        let taker = Taker()
+        let promise = Promise<Step>()
         let step = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let step: Step? = lock.withLock {
-                    if taker.isCancelled { return .success(nil) }
-                    if var message = messages.popFirst() {
-                        if hasGapInFront {
-                            message.followsGap = true
-                            hasGapInFront = false
-                        }
-                        return .success(message)
-                    }
-                    if let end { return end }
-                    taker.continuation = continuation
-                    takers.append(taker)
-                    return nil
+            lock.withLock {
+                if let step = Task.isCancelled ? .success(nil) : take() {
+                    promise.set(step)
+                } else {
+                    takers.append(promise)
                 }
-                if let step { continuation.resume(returning: step) }
             }
+            return await promise.value()
         } onCancel: {
-            let continuation = lock.withLock {
-                taker.isCancelled = true
-                takers.removeAll { $0 === taker }
-                defer { taker.continuation = nil }
-                return taker.continuation
-            }
-            continuation?.resume(returning: .success(nil))
+            if lock.withLock({ takers.remove(promise) }) { promise.set(.success(nil)) }
         }
         return try step.get()
+    }
+
+    /// Removes and returns the next message, or returns the end; nil if a task must wait. Called with `lock` held.
+    private func take() -> Step? {
+        guard var message = messages.popFirst() else { return end }
+        if hasGapInFront {
+            message.followsGap = true
+            hasGapInFront = false
+        }
+        return .success(message)
     }
 }

@@ -89,11 +89,10 @@ extension Link {
             if settings.staysConnected || !waiting.isEmpty { interest.due = min(interest.due, until) }
         case .closed:
             if socket != nil { wasLost = true }
-            for exchange in pending.elements + waiting.elements {
+            for exchange in pending.takeAll() + waiting.takeAll() {
                 resolved.add(exchange, .failure(closedError(exchange.operation)))
             }
             forgetConnection()
-            waiting.removeAll()
             interest = Interest(isFinished: true)
         }
         return interest
@@ -259,8 +258,8 @@ extension Link {
     /// Releases everything that belongs to the connection.
     private func forgetConnection() {
         socket = nil
-        pending.removeAll()
-        outgoing.removeAll()
+        pending.takeAll()
+        outgoing.takeAll()
         sentOfFirst = 0
         end = 0
         handedOver = 0
@@ -280,7 +279,7 @@ extension Link {
         let wasReady = if case .ready = state { true } else { false }
         let isRefused = if case .greeting = state { failure.finalError != nil } else { false }
         let handedOver = handedOver
-        let lost = pending.elements
+        let lost = pending.takeAll()
         forgetConnection()
         var repeated: [Exchange] = []
         for exchange in lost where !exchange.isResolved {
@@ -302,13 +301,13 @@ extension Link {
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
         var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
         // Callers wait for about a second, so retry often: an attempt must be made shortly before they give up.
-        if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
+        if waiting.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
         // Exchanges that cannot wait for the next attempt fail now. If the server has refused the connection with a
         // reason, all exchanges fail now.
-        if isRefused { for exchange in waiting.elements { exchange.patienceEnd = now } }
-        for exchange in waiting.elements { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
+        if isRefused { for exchange in waiting { exchange.patienceEnd = now } }
+        for exchange in waiting { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
         if now >= nextCheck { _ = expire(now, &resolved) }
         return wasReady
     }
@@ -336,7 +335,7 @@ extension Link {
             case .greeting, .held: true
             case .idle, .ready, .resting, .closed: false
             }
-        for exchange in pending.elements {
+        for exchange in pending {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
                 // Consider the server dead if it sends nothing for two more time limits after this deadline.
@@ -346,7 +345,7 @@ extension Link {
                 next = min(next, exchange.deadline)
             }
         }
-        for exchange in waiting.elements where !exchange.isResolved {
+        for exchange in waiting where !exchange.isResolved {
             let end = min(exchange.deadline, exchange.patienceEnd)
             if now >= end {
                 // Report the reason for the missing connection even at the deadline: it is more useful than a timeout.

@@ -9,12 +9,6 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class ChangeBuffer: @unchecked Sendable {
-    /// A task that waits for a change. `@unchecked Sendable`: mutable state is guarded by `lock`.
-    private final class Taker: @unchecked Sendable {
-        var continuation: UnsafeContinuation<Step, Never>?
-        var isCancelled = false
-    }
-
     private typealias Step = Result<CacheChange?, any Error>
 
     private struct Place {
@@ -24,10 +18,9 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     private let max: Int
     private let lock = Lock()
-    /// The queue of pending changes, in the order of their numbers, starting at index `head`. If a key changes again
-    /// after a purge, its change gets a new place after the purge; the old place stays in the queue and is skipped.
-    private var places: [Place?] = []
-    private var head = 0
+    /// The queue of pending changes, in the order of their numbers. If a key changes again after a purge, its change
+    /// gets a new place after the purge; the old place stays in the queue and is skipped.
+    private var places = Deque<Place>()
     private var nextNumber = 0
     /// For each key with a pending change, the number of its place and the kind of its newest change.
     private var keys: [[UInt8]: (number: Int, kind: CacheChange.Kind)] = [:]
@@ -39,7 +32,8 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false
-    private var takers: [Taker] = []
+    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
+    private var takers = Deque<Promise<Step>>()
     private var end: Step?
 
     /// - Parameter max: the maximum number of keys with pending changes plus purged tags.
@@ -95,33 +89,26 @@ package final class ChangeBuffer: @unchecked Sendable {
     /// Ends the sequence at once and drops pending changes. May be called repeatedly.
     package func finish(_ error: (any Error)? = nil) {
         let step: Step = error.map { .failure($0) } ?? .success(nil)
-        let waiting = lock.withLock { () -> [UnsafeContinuation<Step, Never>] in
-            guard end == nil else { return [] }
-            end = step
+        let waiting = lock.withLock {
+            if end == nil { end = step }
             drop()
-            defer { takers = [] }
-            return takers.compactMap { taker in
-                defer { taker.continuation = nil }
-                return taker.continuation
-            }
+            return takers.takeAll()
         }
-        for continuation in waiting { continuation.resume(returning: step) }
+        for taker in waiting { taker.set(step) }
     }
 
     /// Runs `body`, which adds changes, and returns pending changes to waiting tasks.
     private func change(_ body: () -> Void) {
-        var served: [(UnsafeContinuation<Step, Never>, Step)] = []
+        var served: [(taker: Promise<Step>, step: Step)] = []
         lock.withLock {
             guard end == nil else { return }
             body()
             while let taker = takers.first, let step = take() {
-                takers.removeFirst()
-                guard let continuation = taker.continuation else { continue }
-                taker.continuation = nil
-                served.append((continuation, step))
+                _ = takers.popFirst()
+                served.append((taker, step))
             }
         }
-        for (continuation, step) in served { continuation.resume(returning: step) }
+        for (taker, step) in served { taker.set(step) }
     }
 
     // MARK: Called with `lock` held
@@ -129,9 +116,8 @@ package final class ChangeBuffer: @unchecked Sendable {
     private func append(_ change: CacheChange) {
         places.append(Place(number: nextNumber, change: change))
         nextNumber += 1
-        guard places.count - head > 64, places.count - head > 4 * (keys.count + purgedTags) else { return }
-        places = places[head...].filter { $0.map(isCurrent) ?? false }
-        head = 0
+        guard places.count > 64, places.count > 4 * (keys.count + purgedTags) else { return }
+        places.removeAll { !isCurrent($0) }
     }
 
     /// Whether the place contains the current change of its key.
@@ -152,7 +138,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     }
 
     private func drop() {
-        (places, head, keys, purgedTags, lastTagPurge, isPurged) = ([], 0, [:], 0, -1, false)
+        (places, keys, purgedTags, lastTagPurge, isPurged) = (Deque(), [:], 0, -1, false)
     }
 
     private func take() -> Step? {
@@ -168,12 +154,8 @@ package final class ChangeBuffer: @unchecked Sendable {
             isPurged = false
             return .success(CacheChange(.purged))
         }
-        while head < places.count {
-            let place = places[head]
-            places[head] = nil
-            head += 1
-            if head == places.count { (places, head) = ([], 0) }
-            guard let place, isCurrent(place) else { continue }
+        while let place = places.popFirst() {
+            guard isCurrent(place) else { continue }
             guard let key = place.change.keyBytes else {
                 purgedTags -= place.change.tags.count
                 return .success(place.change)
@@ -187,27 +169,18 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     /// Returns the next change; nil at the end, or if the task was cancelled.
     package func next() async throws -> CacheChange? {
-        let taker = Taker()
+        let promise = Promise<Step>()
         let step = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Step, Never>) in
-                let step: Step? = lock.withLock {
-                    if taker.isCancelled { return .success(nil) }
-                    if let end { return end }
-                    if let step = take() { return step }
-                    taker.continuation = continuation
-                    takers.append(taker)
-                    return nil
+            lock.withLock {
+                if let step = Task.isCancelled ? .success(nil) : end ?? take() {
+                    promise.set(step)
+                } else {
+                    takers.append(promise)
                 }
-                if let step { continuation.resume(returning: step) }
             }
+            return await promise.value()
         } onCancel: {
-            let continuation = lock.withLock {
-                taker.isCancelled = true
-                takers.removeAll { $0 === taker }
-                defer { taker.continuation = nil }
-                return taker.continuation
-            }
-            continuation?.resume(returning: .success(nil))
+            if lock.withLock({ takers.remove(promise) }) { promise.set(.success(nil)) }
         }
         return try step.get()
     }

@@ -188,14 +188,12 @@ package final class LeaseWaiter: @unchecked Sendable {
 }
 
 /// The FIFO queue of callers that wait for one key. Removing a waiter takes constant time: its element stays in the
-/// array, and is skipped later.
+/// queue, and is skipped later.
 struct WaiterQueue {
     /// The waiters in the order of arrival, each with the number that it had when it was added. The elements of waiters
     /// that have left stay until ``compact()``.
-    private var waiters: [(waiter: LeaseWaiter, turn: UInt64)] = []
+    private var waiters = Deque<(waiter: LeaseWaiter, turn: UInt64)>()
     private var lastTurn: UInt64 = 0
-    /// The index of the first waiter that may still wait; all waiters before it have left.
-    private var first = 0
     /// The number of callers still waiting.
     private var count = 0
 
@@ -203,7 +201,7 @@ struct WaiterQueue {
     /// The caller that has waited longest.
     var longest: LeaseWaiter? { all.first { _ in true } }
     var all: some Sequence<LeaseWaiter> {
-        waiters[first...].lazy.filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }.map(\.waiter)
+        waiters.lazy.filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }.map(\.waiter)
     }
 
     mutating func append(_ waiter: LeaseWaiter) {
@@ -214,9 +212,7 @@ struct WaiterQueue {
     }
 
     mutating func popFirst() -> LeaseWaiter? {
-        while first < waiters.count {
-            let (waiter, turn) = waiters[first]
-            first += 1
+        while let (waiter, turn) = waiters.popFirst() {
             guard waiter.isListed, waiter.turn == turn else { continue }
             count -= 1
             compact()
@@ -233,7 +229,6 @@ struct WaiterQueue {
 
     private mutating func compact() {
         guard waiters.count > 16, count < waiters.count / 2 else { return }
-        waiters = waiters[first...].filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }
-        first = 0
+        waiters.removeAll { !$0.waiter.isListed || $0.waiter.turn != $0.turn }
     }
 }

@@ -34,7 +34,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     // Guarded by `lock`:
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
-    private var waiting: [(name: EntryName, reason: Reason)] = []
+    private var waiting = Deque<(name: EntryName, reason: Reason)>()
     /// The keys to watch whose databases are known only by name. `since`: when the observation of the key began.
     private var asked: [(database: String, key: [UInt8], since: Int64)] = []
     /// The entries that are being checked, without those that have changed since the check began.
@@ -80,7 +80,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             context.changes.turn(on: false, for: self)
             hasObservers.store(false, ordering: .relaxed)
             deadlines.removeAll()
-            (waiting, asked, examined, notified) = ([], [], [], [])
+            (waiting, asked, examined, notified) = (Deque(), [], [], [])
         }
     }
 
@@ -199,8 +199,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func takeDue() -> [(name: EntryName, reason: Reason)] {
         let now = context.time.unnoticed()
         return lock.withLock {
-            var due = Array(waiting.prefix(Self.slice))
-            waiting.removeFirst(due.count)
+            var due: [(name: EntryName, reason: Reason)] = []
+            while due.count < Self.slice, let next = waiting.popFirst() { due.append(next) }
             while due.count < Self.slice, let name = deadlines.popDue(now: now) { due.append((name, .due)) }
             examined = Set(due.map(\.name))
             return due

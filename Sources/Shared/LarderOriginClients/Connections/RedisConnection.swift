@@ -35,7 +35,7 @@ final class RedisConnection: OriginSocketUser {
     private weak var user: (any RedisConnectionUser)?
     private var socket: OriginSocket?
     private var parser: ReplyParser
-    private var pending = Fifo<(exchange: any RedisExchange, missing: Int)>()
+    private var pending = Deque<(exchange: any RedisExchange, missing: Int)>()
     /// Whether TLS is used. Also true for Unix-domain sockets, for which error messages must not suggest TLS.
     private let usesTLS: Bool
     private(set) var isUp = false
@@ -138,20 +138,16 @@ final class RedisConnection: OriginSocketUser {
     }
 
     private func deliver(_ reply: RESPValue) {
-        guard let exchange = pending.first?.exchange else {
+        guard let (exchange, expected) = pending.popFirst() else {
             // Before Redis closes a rejected connection, it sends the reason, such as "max number of clients reached".
             return end(
                 isUp
                     ? .malformed("\(endpoint): a reply without a request")
                     : .unreachable("\(endpoint): \(reply.errorMessage ?? "a reply without a request")"))
         }
-        let isLast =
-            pending.changeFirst { entry in
-                entry.missing -= 1
-                return entry.missing == 0
-            } ?? true
-        if isLast { _ = pending.popFirst() }
-        exchange.take(reply, skippedBytes: parser.skippedBytes, isLast: isLast)
+        let missing = expected - 1
+        if missing > 0 { pending.pushFront((exchange, missing)) }
+        exchange.take(reply, skippedBytes: parser.skippedBytes, isLast: missing == 0)
     }
 
     private func hear(_ words: [RESPValue]) {

@@ -20,7 +20,7 @@ final class RedisClient: @unchecked Sendable {
     var memory = InvalidationMemory()
     private var places = PartPlaces()
     /// The calls in the order of their deadlines.
-    private var calls = Fifo<RedisCall>()
+    private var calls = Deque<RedisCall>()
     private var callTimer: LoopTimer?
     /// The tasks that wait for a retry, each with the time of the retry in nanoseconds of the monotonic clock.
     private var resting: [(due: Int64, task: RedisTask)] = []

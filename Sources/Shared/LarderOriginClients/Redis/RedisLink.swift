@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderRESP
 
 /// Receives the events of a ``RedisLink``. Called on the loop's thread.
@@ -28,7 +29,7 @@ final class RedisLink: RedisConnectionUser {
     private weak var user: (any RedisLinkUser)?
     private var state = State.connecting
     private var connection: RedisConnection?
-    private var waiting = Fifo<RedisTask>()
+    private var waiting = Deque<RedisTask>()
     private var timer: LoopTimer?
     private var failures = 0
     private var refusals = 0

@@ -16,7 +16,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     /// The connections to replicas. Each is made on its first use.
     private var links: [OriginEndpoint: RedisLink] = [:]
     /// The running reads in order, each with the monotonic time, in nanoseconds, at which it is sent to replicas too.
-    private var reads = Fifo<(due: Int64, call: RedisCall)>()
+    private var reads = Deque<(due: Int64, call: RedisCall)>()
     private var timer: LoopTimer?
     private var tasksUnderWay = 0
 
@@ -38,7 +38,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         timer?.close()
         timer = nil
         owner = nil
-        _ = reads.takeAll()
+        reads.takeAll()
         for link in links.values { link.close() }
         links = [:]
     }
