@@ -84,9 +84,7 @@ public final class OriginCache: Sendable {
             while !Task.isCancelled {
                 try? await origin.tellChanges(to: changes)
                 if changes.lose() { failures = 0 }
-                // Exponential back-off, with jitter so that many caches do not retry at the same time.
-                let longest = min(30_000, 100 << min(failures, 16))
-                try? await Task.sleep(for: .milliseconds(Int.random(in: (longest / 2)...longest)))
+                try? await Task.sleep(for: .milliseconds(RetryBackoff.rest(after: failures)))
                 failures += 1
             }
         }

@@ -299,7 +299,7 @@ extension Link {
         if now - connectedAt >= Self.usefulMilliseconds, wasReady { failures = 0 }
         lastFailure = failure.error(
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
-        var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
+        var rest = Self.rest(afterFailures: failures)
         // Callers wait for about a second, so retry often: an attempt must be made shortly before they give up.
         if waiting.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
         failures += 1
@@ -313,15 +313,12 @@ extension Link {
     }
 
     /// Returns the back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms,
-    /// doubling up to ``backOffMillisecondsMax``. A random jitter shortens it by up to half, so that clients do not all
-    /// reconnect at the same time.
+    /// doubling up to ``backOffMillisecondsMax``.
     /// - Parameters:
     ///   - failures: the number of previous failures.
     ///   - random: a random number from 0 to below 1.
-    static func rest(afterFailures failures: Int, random: Double) -> Int64 {
-        guard failures > 0 else { return 0 }
-        let full = min(backOffMillisecondsMax, 10 << Int64(min(failures - 1, 20)))
-        return max(1, full - Int64(Double(full) * random / 2))
+    static func rest(afterFailures failures: Int, random: Double = .random(in: 0..<1)) -> Int64 {
+        failures == 0 ? 0 : RetryBackoff.rest(after: failures - 1, from: 10, to: backOffMillisecondsMax, random: random)
     }
 
     /// Ends expired exchanges, and finds the next deadline.

@@ -35,12 +35,12 @@ final class RedisLink: RedisConnectionUser {
     private var refusals = 0
 
     /// The shortest and the longest back-off, in milliseconds, after a failed connection.
-    private static let firstRest = 50
-    private static let longestRest = 1_000
+    private static let firstRest: Int64 = 50
+    private static let longestRest: Int64 = 1_000
     /// The shortest and the longest back-off after the server has rejected the greeting. They are longer, because some
     /// servers block clients that retry too often.
-    private static let firstRefusedRest = 1_000
-    private static let longestRefusedRest = 5_000
+    private static let firstRefusedRest: Int64 = 1_000
+    private static let longestRefusedRest: Int64 = 5_000
 
     init(
         _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
@@ -161,12 +161,11 @@ final class RedisLink: RedisConnectionUser {
 
     private func nextRest(after error: OriginError) -> Int {
         failures += 1
-        var rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
-        if case .unsuitable = error {
-            // Retry less often: the configuration must be corrected first.
-            rest = min(Self.longestRefusedRest, Self.firstRefusedRest << min(refusals, 3))
-            refusals += 1
+        guard case .unsuitable = error else {
+            return Int(RetryBackoff.rest(after: failures - 1, from: Self.firstRest, to: Self.longestRest))
         }
-        return rest / 2 + Int.random(in: 0...rest / 2)
+        // Retry less often: the configuration must be corrected first.
+        refusals += 1
+        return Int(RetryBackoff.rest(after: refusals - 1, from: Self.firstRefusedRest, to: Self.longestRefusedRest))
     }
 }
