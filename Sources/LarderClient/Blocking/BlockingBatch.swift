@@ -31,9 +31,7 @@ public struct BlockingBatch: Sendable {
     public mutating func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        let key = key.keyBytes
-        let (bytes, codec) = try RemoteCoding.encode(value, codec, key: key)
-        changes.append(try .set(bytes, key, policy, tags, codec))
+        changes.append(.set(try NewEntry(value, codec, key.keyBytes, policy, tags)))
     }
 
     /// Adds bytes to store unchanged under a key.
@@ -41,15 +39,11 @@ public struct BlockingBatch: Sendable {
     public mutating func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        let key = key.keyBytes
-        try RemoteCoding.check(valueBytes: bytes.count, key: key)
-        changes.append(try .set(bytes, key, policy, tags, .raw))
+        changes.append(.set(try NewEntry(bytes: bytes, key.keyBytes, policy, tags)))
     }
 
     /// Adds the removal of a key. It is not an error if the key has no entry.
-    public mutating func remove(_ key: some CacheKey) {
-        changes.append(BatchChange(key: key.keyBytes, action: .remove))
-    }
+    public mutating func remove(_ key: some CacheKey) { changes.append(.remove(key.keyBytes)) }
 }
 
 extension BlockingLarderClient {
@@ -85,10 +79,7 @@ extension BlockingLarderClient {
 
     /// Applies the changes of a batch, in the order in which they were added.
     public func apply(_ batch: BlockingBatch) throws(LarderClientError) {
-        guard !batch.isEmpty else {
-            _ = try session.perform([], operation: "batch")
-            return
-        }
+        guard !batch.isEmpty else { return try session.nothing("batch", ()) }
         switch try BatchPlan(batch.changes, for: try server()) {
         case .command(let request): try perform(request)
         case .transaction(let commands):

@@ -5,11 +5,25 @@ import LarderPlatform
 final class BlockingFetch<Value: Codable> {
     /// A lease: the right to fetch the key.
     struct Lead {
+        let call: BlockingFetch
         let token: UInt64
-        /// The stale value that the daemon returned with the lease.
+        /// The value that the daemon returned with the lease.
         let value: Value?
         let isFresh: Bool
         let isYoung: Bool
+
+        /// Releases the lease. If the request does not reach the daemon, the lease expires.
+        func release(_ release: FetchRelease = .open) {
+            guard token != 0 else { return }
+            _ = try? call.client.perform(.release(call.key, token: token, release))
+        }
+
+        /// Releases the lease after `fetch` has thrown an error.
+        func fail(_ error: any Error) {
+            let release = call.options.backOff > 0 ? FetchRelease.failed(milliseconds: call.options.backOff) : .open
+            FlightTable.shared.note(error, call.name, release, now: MonotonicClock.milliseconds())
+            self.release(release)
+        }
     }
 
     enum Answer {
@@ -49,7 +63,7 @@ final class BlockingFetch<Value: Codable> {
             case .wait: throw FetchError.timeout(name, options.hard ?? 0)
             case .lead(let lead):
                 if lead.isFresh, lead.isYoung, !options.refreshesAhead {
-                    release(lead, .open)
+                    lead.release()
                     return lead.value
                 }
                 return try load(lead, fetch)
@@ -64,25 +78,21 @@ final class BlockingFetch<Value: Codable> {
     private func load(_ lead: Lead, _ fetch: () throws -> Value?) throws -> Value? {
         let value: Value?
         do {
-            value = try FetchContext.$names.withValue(FetchContext.names + [name]) { try fetch() }
+            value = try Self.load([lead], fetch)
         } catch {
-            fail(lead, error)
             guard options.servesStale, lead.isYoung, let value = lead.value else { throw error }
             return value
         }
-        return try end(lead, value)
+        if let value { try Self.end([(lead, value)]) } else { lead.release(absence) }
+        return value
     }
 
-    /// Fetches several keys with one call of `fetch`. If `fetch` throws, releases the leases.
-    static func load<Key: Hashable>(
-        _ leads: [(key: Key, call: BlockingFetch, lead: Lead)], _ fetch: ([Key]) throws -> [Key: Value]
-    ) throws -> [Key: Value] {
+    /// Fetches the keys of some leases with one call of `fetch`. If it throws, releases the leases.
+    static func load<Result>(_ leads: [Lead], _ fetch: () throws -> Result) throws -> Result {
         do {
-            return try FetchContext.$names.withValue(FetchContext.names + leads.map(\.call.name)) {
-                try fetch(leads.map(\.key))
-            }
+            return try FetchContext.$names.withValue(FetchContext.names + leads.map(\.call.name)) { try fetch() }
         } catch {
-            for (_, call, lead) in leads { call.fail(lead, error) }
+            for lead in leads { lead.fail(error) }
             throw error
         }
     }
@@ -91,7 +101,7 @@ final class BlockingFetch<Value: Codable> {
 
     /// Reads the key from the daemon, or requests a lease for it.
     /// - Parameter waits: whether to wait for another caller's fetch, up to the hard timeout.
-    func ask(waits: Bool) throws -> Answer {
+    private func ask(waits: Bool) throws -> Answer {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
         return try ask(waits: waits, options.maxAge, since: began) ?? ask(waits: waits, 0, since: began)
@@ -125,11 +135,8 @@ final class BlockingFetch<Value: Codable> {
         guard let client = calls.first?.client else { return [] }
         guard try client.server().isLarder else { return calls.map { call in Result { try call.askRedis() } } }
         let requests = calls.map { Request.fetch($0.key, maxAge: $0.options.maxAge, lease: $0.options.lease) }
-        let replies = try client.session.perform(requests.map(\.words), operation: "FETCH")
-        return zip(calls, zip(requests, replies)).map { call, exchange in
-            Result {
-                try call.answer(try exchange.0.result(of: exchange.1), call.options.maxAge) ?? call.ask(waits: false)
-            }
+        return zip(calls, try client.performAll(requests)).map { call, answer in
+            Result { try call.answer(try answer.get(), call.options.maxAge) ?? call.ask(waits: false) }
         }
     }
 
@@ -142,9 +149,11 @@ final class BlockingFetch<Value: Codable> {
             guard let bytes = answer.value else { return .answer(nil) }
             return try client.decodable(Value.self, bytes, key).map { .answer($0) }
         case .lead:
-            let value = answer.value.flatMap { try? client.decoded(Value.self, $0, key) }
+            let value = try? client.decoded(Value.self, answer.value, key)
             return .lead(
-                Lead(token: answer.token, value: value, isFresh: answer.isFresh, isYoung: answer.isYoung(asked)))
+                Lead(
+                    call: self, token: answer.token, value: value, isFresh: answer.isFresh,
+                    isYoung: answer.isYoung(asked)))
         case .wait: return .wait
         case .absent: return .answer(nil)
         case .failed: throw FlightTable.shared.restError(name, answer.left, now: MonotonicClock.milliseconds())
@@ -155,14 +164,14 @@ final class BlockingFetch<Value: Codable> {
     private func askRedis() throws -> Answer {
         let value = try client.decodable(Value.self, try client.bytes(forKey: key), key)
         if let value, options.maxAge == nil { return .answer(value) }
-        return .lead(Lead(token: 0, value: value, isFresh: value != nil, isYoung: false))
+        return .lead(Lead(call: self, token: 0, value: value, isFresh: value != nil, isYoung: false))
     }
 
     /// Returns the daemon's value, fresh or stale, of any age.
     private func any() throws -> Value? {
         let answer = try client.perform(.fetch(key, maxAge: nil, lease: options.lease))
         if answer.state == .lead { _ = try client.perform(.release(key, token: answer.token, .open)) }
-        return try answer.value.map { try client.decoded(Value.self, $0, key) }
+        return try client.decoded(Value.self, answer.value, key)
     }
 
     private func youngEnough() throws -> Value? {
@@ -173,46 +182,28 @@ final class BlockingFetch<Value: Codable> {
 
     // MARK: Results
 
-    /// Stores the fetched value, or its absence.
-    func end(_ lead: Lead, _ value: Value?) throws -> Value? {
-        guard let value else {
-            release(lead, .absent(milliseconds: max(1, options.absent)))
-            return nil
-        }
-        do {
-            let condition = lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)")
-            _ = try client.put(
-                try client.encoded(value, key), key, options.policy, options.tags, if: condition)
-        } catch {
-            release(lead, .open)
-            throw error
-        }
-        return value
-    }
+    /// How to release the lease if the origin has no value.
+    private var absence: FetchRelease { .absent(milliseconds: max(1, options.absent)) }
 
-    /// Stores the fetched values of several keys, or their absence, in one round trip.
-    static func endAll(_ ends: [(call: BlockingFetch, lead: Lead, value: Value?)]) throws {
-        guard let client = ends.first?.call.client else { return }
+    /// Stores the fetched values of several leases, or their absence, in one round trip.
+    static func end(_ ends: [(lead: Lead, value: Value?)]) throws {
+        guard let client = ends.first?.lead.call.client else { return }
         var failure: (any Error)?
-        var sent: [(call: BlockingFetch, lead: Lead, request: Request<Bool>)] = []
+        var sent: [(lead: Lead, request: Request<Bool>)] = []
         let server = try client.server()
-        for (call, lead, value) in ends {
+        for (lead, value) in ends {
             do throws(LarderClientError) {
-                guard let request = try call.request(lead, value, server) else { continue }
-                sent.append((call, lead, request))
-            } catch {
-                failure = failure ?? error
-                call.release(lead, .open)
-            }
-        }
-        let replies = try client.session.perform(sent.map(\.request.words), operation: "SET")
-        for ((call, lead, request), reply) in zip(sent, replies) {
-            do throws(LarderClientError) {
-                _ = try request.result(of: reply)
+                guard let request = try lead.call.request(lead, value, server) else { continue }
+                sent.append((lead, request))
             } catch {
                 failure = failure ?? error.about(client.name)
-                call.release(lead, .open)
+                lead.release()
             }
+        }
+        for (lead, result) in zip(sent.map(\.lead), try client.performAll(sent.map(\.request))) {
+            guard case .failure(let error) = result else { continue }
+            failure = failure ?? error
+            lead.release()
         }
         if let failure { throw failure }
     }
@@ -221,28 +212,8 @@ final class BlockingFetch<Value: Codable> {
     private func request(_ lead: Lead, _ value: Value?, _ server: ServerKind) throws(LarderClientError)
         -> Request<Bool>?
     {
-        guard let value else {
-            let release = FetchRelease.absent(milliseconds: max(1, options.absent))
-            return lead.token == 0 ? nil : .release(key, token: lead.token, release)
-        }
-        let (bytes, codec) = try client.encoded(value, key)
-        let policy = try options.policy.checked("SET", client.name, key: key)
-        let tags = try CheckedTags(options.tags, "SET", client.name, key: key)
-        try tags.check(for: server, "SET", client.name, key: key)
-        return .set(
-            bytes, forKey: key, policy: policy, tags: tags, codec: codec, server: server,
-            if: lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)"))
-    }
-
-    func fail(_ lead: Lead, _ error: any Error) {
-        let release = options.backOff > 0 ? FetchRelease.failed(milliseconds: options.backOff) : .open
-        FlightTable.shared.note(error, name, release, now: MonotonicClock.milliseconds())
-        self.release(lead, release)
-    }
-
-    /// Releases a lease. If the request does not reach the daemon, the lease expires.
-    func release(_ lead: Lead, _ release: FetchRelease) {
-        guard lead.token != 0 else { return }
-        _ = try? client.perform(.release(key, token: lead.token, release))
+        guard let value else { return lead.token == 0 ? nil : .release(key, token: lead.token, absence) }
+        let entry = try client.newEntry(value, key, options.policy, options.tags)
+        return try entry.request(for: server, if: NewEntry.lease(lead.token))
     }
 }

@@ -15,8 +15,7 @@ extension BlockingLarderClient {
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) -> Bool {
-        let key = key.keyBytes
-        return try put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
+        try put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("NX"))
     }
 
     /// Replaces a fresh entry, whatever its value.
@@ -29,8 +28,7 @@ extension BlockingLarderClient {
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) -> Bool {
-        let key = key.keyBytes
-        return try put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
+        try put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("XX"))
     }
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap). Encodes `previous` with the client's codec,
@@ -47,8 +45,8 @@ extension BlockingLarderClient {
         tags: [String] = []
     ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try encoded(previous, key).bytes]
-        return try put(try encoded(value, key), key, policy, tags, if: condition)
+        let condition = wordList("IFEQ") + [try newEntry(previous, key).bytes]
+        return try put(try newEntry(value, key, policy, tags), if: condition)
     }
 
     /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. Does not
@@ -57,7 +55,7 @@ extension BlockingLarderClient {
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try perform(.remove(key, ifEqual: try encoded(value, key).bytes))
+        return try perform(.remove(key, ifEqual: try newEntry(value, key).bytes))
     }
 
     /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another client has
@@ -86,46 +84,31 @@ extension BlockingLarderClient {
     ) throws -> Result {
         let key = key.keyBytes
         try LarderClientError.checkAttempts(attempts, "update")
-        let limit = session.timeoutMilliseconds
-        var runs = UpdateAttempts(most: attempts, limitMilliseconds: limit == 0 ? nil : limit)
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: session.updateMilliseconds)
         while true {
             let previous = try bytes(forKey: key)
             var model = try decodable(type, previous, key)
             let result = try body(&model)
-            if try exchange(previous, for: model, key, policy, tags) { return result }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
-            WorkThread.sleep(nanoseconds: rest)
+            let entry = try model.map { try newEntry($0, key, policy, tags) }
+            if try exchange(previous, for: entry, key) { return result }
+            try rest(&runs, key)
         }
     }
 
-    /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
+    /// Stores an entry, or removes the key for nil, if the stored value is still `previous`.
     /// - Returns: whether the stored value was still `previous`, so that the change was made.
-    private func exchange<Value: Encodable>(
-        _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
-    ) throws(LarderClientError) -> Bool {
-        if let model {
-            let server = try server()
-            let condition = previous.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
-            return try put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
-        }
-        guard let previous else { return true }
-        return try perform(.remove(key, ifEqual: previous))
+    private func exchange(_ previous: [UInt8]?, for entry: NewEntry?, _ key: [UInt8]) throws(LarderClientError) -> Bool
+    {
+        guard let previous else { return if let entry { try put(entry, if: wordList("NX")) } else { true } }
+        guard let entry else { return try perform(.remove(key, ifEqual: previous)) }
+        return try put(entry, if: wordList("IFEQ") + [previous], keepsTags: true)
     }
 
-    /// Stores a value under a condition of SET.
-    /// - Returns: true if the condition held and the value was stored.
-    func put(
-        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
-        if condition: [[UInt8]]
-    ) throws(LarderClientError) -> Bool {
-        let policy = try policy.checked("SET", name, key: key)
-        let tags = try CheckedTags(tags, "SET", name, key: key)
-        return try perform { (server) throws(LarderClientError) in
-            try tags.check(for: server, "SET", name, key: key)
-            return .set(
-                value.bytes, forKey: key, policy: policy, tags: tags, codec: value.codec, server: server,
-                if: condition)
-        }
+    /// Waits before the next attempt.
+    /// - Throws: `conflict` if there must be no other attempt.
+    private func rest(_ runs: inout UpdateAttempts, _ key: [UInt8]) throws(LarderClientError) {
+        guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
+        WorkThread.sleep(nanoseconds: rest)
     }
 
     // MARK: Counters
@@ -152,15 +135,12 @@ extension BlockingLarderClient {
         let increment = WholeIncrement(key: key.keyBytes, step: step)
         let key = increment.key
         if let step = increment.stepOfDaemon { return Value(clamping: try perform(.increment(key, by: step))) }
-        let limit = session.timeoutMilliseconds
-        var runs = UpdateAttempts(most: nil, limitMilliseconds: limit == 0 ? nil : limit)
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: session.updateMilliseconds)
         while true {
             let previous = try bytes(forKey: key)
-            let sum = try increment.sum(previous)
-            let condition = previous.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
-            if try put((sum.bytes, .json), key, .keep, [], if: condition) { return sum.number }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
-            WorkThread.sleep(nanoseconds: rest)
+            let (sum, entry) = try increment.sum(previous)
+            if try exchange(previous, for: entry, key) { return sum }
+            try rest(&runs, key)
         }
     }
 
@@ -183,8 +163,7 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> Value?
     {
         let key = key.keyBytes
-        guard let bytes = try perform(.take(key)) else { return nil }
-        return try decoded(type, bytes, key)
+        return try decoded(type, try perform(.take(key)), key)
     }
 
     /// Reads the model of a key and changes the lifetime of its entry in one step. For the policies see
@@ -196,8 +175,7 @@ extension BlockingLarderClient {
     ) throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         let lifetime = try LifetimeChange.words(renewing: policy, name, key)
-        guard let bytes = try perform(Request<[UInt8]?>.get(key, renewing: lifetime)) else { return nil }
-        return try decoded(type, bytes, key)
+        return try decoded(type, try perform(.get(key, renewing: lifetime)), key)
     }
 
     /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
@@ -210,10 +188,8 @@ extension BlockingLarderClient {
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy) throws(LarderClientError) -> Bool {
         let change = try LifetimeChange(policy, name, key.keyBytes)
-        do throws(LarderClientError) {
-            return try change.result(try pipeline(change.requests.map(\.words)))
-        } catch {
-            throw error.about(name)
+        return try named { () throws(LarderClientError) in
+            try change.result(try pipeline(change.requests.map(\.words)))
         }
     }
 }

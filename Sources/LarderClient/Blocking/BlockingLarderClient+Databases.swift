@@ -58,10 +58,7 @@ extension BlockingLarderClient {
     /// Like ``removeAll(tagged:soft:)``, for tags that need not be UTF-8.
     package func removeAll(taggedBytes tags: [[UInt8]], soft: Bool) throws(LarderClientError) {
         let words = try CheckedTags.purged(tags, soft: soft, name)
-        guard !words.isEmpty else {
-            _ = try session.perform([], operation: "PURGE")
-            return
-        }
+        guard !words.isEmpty else { return try session.nothing("PURGE", ()) }
         try perform(.purge(tags: words))
     }
 

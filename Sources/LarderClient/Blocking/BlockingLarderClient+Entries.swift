@@ -9,8 +9,7 @@ extension BlockingLarderClient {
         throws(LarderClientError) -> Value?
     {
         let key = key.keyBytes
-        guard let bytes = try bytes(forKey: key) else { return nil }
-        return try decoded(type, bytes, key)
+        return try decoded(type, try bytes(forKey: key), key)
     }
 
     /// Returns the models of the keys that have a fresh entry, read at one instant.
@@ -19,13 +18,10 @@ extension BlockingLarderClient {
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>
     ) throws(LarderClientError) -> [Key: Value] {
         let keys = Array(keys)
-        guard !keys.isEmpty else {
-            _ = try session.perform([], operation: "MGET")
-            return [:]
-        }
+        guard !keys.isEmpty else { return try session.nothing("MGET", [:]) }
         var models: [Key: Value] = [:]
         for (key, bytes) in zip(keys, try perform(.getAll(keys.map(\.keyBytes)))) {
-            if let bytes { models[key] = try decoded(type, bytes, key.keyBytes) }
+            models[key] = try decoded(type, bytes, key.keyBytes)
         }
         return models
     }
@@ -42,17 +38,14 @@ extension BlockingLarderClient {
 
     /// Decodes stored bytes. Tries the likely codec first, and requests the entry's codec from the daemon if that
     /// fails.
-    func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
-        throws(LarderClientError) -> Value
+    func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
+        throws(LarderClientError) -> Value?
     {
-        do throws(LarderClientError) {
-            return try RemoteCoding.decodeBlocking(type, from: bytes, codec, key: key) {
-                () throws(LarderClientError) in
-                guard try server().isLarder else { return nil }
-                return try info(forKey: key)?.codec
-            }
-        } catch {
-            throw error.about(name)
+        guard let bytes else { return nil }
+        if let model = RemoteCoding.decodeByGuess(type, from: bytes, codec) { return model }
+        return try named { () throws(LarderClientError) in
+            let stored = try server().isLarder ? try info(forKey: key)?.codec : nil
+            return try RemoteCoding.decode(type, from: bytes, codec, reported: stored, key: key, "GET")
         }
     }
 
@@ -60,7 +53,6 @@ extension BlockingLarderClient {
     func decodable<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
         throws(LarderClientError) -> Value?
     {
-        guard let bytes else { return nil }
         do throws(LarderClientError) {
             return try decoded(type, bytes, key)
         } catch {
@@ -69,12 +61,22 @@ extension BlockingLarderClient {
         }
     }
 
-    /// Encodes a model, and returns the bytes and their codec.
-    func encoded(_ value: some Encodable, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
-        do throws(LarderClientError) {
-            return try RemoteCoding.encode(value, codec, key: key)
-        } catch {
-            throw error.about(name)
+    /// Encodes a model, and validates the options with which it is stored.
+    func newEntry(_ value: some Encodable, _ key: [UInt8], _ policy: EntryPolicy = .database, _ tags: [String] = [])
+        throws(LarderClientError) -> NewEntry
+    {
+        try named { () throws(LarderClientError) in try NewEntry(value, codec, key, policy, tags) }
+    }
+
+    /// Stores an entry; parameters as for ``NewEntry/request(for:if:keepsTags:)``.
+    /// - Returns: whether the condition held, so that the entry was stored.
+    @discardableResult
+    func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false) throws(LarderClientError) -> Bool
+    {
+        try named { () throws(LarderClientError) in
+            try perform { (server) throws(LarderClientError) in
+                try entry.request(for: server, if: condition, keepsTags: keepsTags)
+            }
         }
     }
 
@@ -131,9 +133,7 @@ extension BlockingLarderClient {
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        let key = key.keyBytes
-        let (bytes, codec) = try encoded(value, key)
-        try put(bytes, key, policy, tags, codec)
+        try put(try newEntry(value, key.keyBytes, policy, tags))
     }
 
     /// Stores bytes unchanged under a key, and replaces an existing entry. Parameters and errors as for
@@ -141,18 +141,8 @@ extension BlockingLarderClient {
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        try put(bytes, key.keyBytes, policy, tags, nil)
-    }
-
-    private func put(
-        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec?
-    ) throws(LarderClientError) {
-        let policy = try policy.checked("SET", name, key: key)
-        let tags = try CheckedTags(tags, "SET", name, key: key)
-        try RemoteCoding.check(valueBytes: value.count, key: key)
-        try perform { (server) throws(LarderClientError) in
-            try tags.check(for: server, "SET", name, key: key)
-            return .set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server)
+        try named { () throws(LarderClientError) in
+            try put(try NewEntry(bytes: bytes, key.keyBytes, policy, tags))
         }
     }
 
@@ -168,10 +158,7 @@ extension BlockingLarderClient {
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) throws(LarderClientError) -> Int {
         let keys = keys.map(\.keyBytes)
-        guard !keys.isEmpty else {
-            _ = try session.perform([], operation: "DEL")
-            return 0
-        }
+        guard !keys.isEmpty else { return try session.nothing("DEL", 0) }
         return Int(clamping: try perform(.remove(keys)))
     }
 
@@ -184,18 +171,10 @@ extension BlockingLarderClient {
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
-        try allKeys(matching: pattern).compactMap { ScanStep.text($0) }
-    }
-
-    private func allKeys(matching pattern: String?) throws(LarderClientError) -> Set<[UInt8]> {
-        var seen: Set<[UInt8]> = []
-        var cursor: [UInt8]?
-        repeat {
-            let step = try perform(.scan(from: cursor, matching: pattern?.keyBytes))
-            seen.formUnion(step.keys)
-            cursor = step.next
-        } while cursor != nil
-        return seen
+        var scan = Scan(matching: pattern?.keyBytes)
+        var keys: [String] = []
+        while let request = scan.next { keys += scan.takeTexts(try perform(request)) }
+        return keys
     }
 
     /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until `body` returns
@@ -213,11 +192,9 @@ extension BlockingLarderClient {
     /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes. For larderctl, because words from a shell need
     /// not be UTF-8.
     package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
-        var cursor: [UInt8]?
-        repeat {
-            let step = try perform(.scan(from: cursor, matching: pattern))
-            for key in step.keys where try !body(key) { return }
-            cursor = step.next
-        } while cursor != nil
+        var scan = Scan(matching: pattern)
+        while let request = scan.next {
+            for key in scan.take(try perform(request)) where try !body(key) { return }
+        }
     }
 }

@@ -66,9 +66,9 @@ extension BlockingLarderClient {
                 found[key] = try decodable(type, bytes, key.keyBytes)
             }
         }
-        var leads: [(key: Key, call: BlockingFetch<Value>, lead: BlockingFetch<Value>.Lead)] = []
+        var leads: [(key: Key, lead: BlockingFetch<Value>.Lead)] = []
         var waits: [(key: Key, call: BlockingFetch<Value>)] = []
-        defer { for lead in leads { lead.call.release(lead.lead, .open) } }
+        defer { for (_, lead) in leads { lead.release() } }
         let calls = try keys.filter { found[$0] == nil }.map {
             (key: $0, call: try BlockingFetch<Value>(self, $0.keyBytes, options))
         }
@@ -77,7 +77,7 @@ extension BlockingLarderClient {
             switch answer {
             case .failure(let error): failure = failure ?? error
             case .success(.answer(let value)): found[key] = value
-            case .success(.lead(let lead)): leads.append((key, call, lead))
+            case .success(.lead(let lead)): leads.append((key, lead))
             case .success(.wait): waits.append((key, call))
             }
         }
@@ -85,9 +85,9 @@ extension BlockingLarderClient {
         if !leads.isEmpty {
             let asked = leads
             leads = []
-            let fetched = try BlockingFetch<Value>.load(asked, fetch)
-            try BlockingFetch.endAll(asked.map { (call: $0.call, lead: $0.lead, value: fetched[$0.key]) })
-            for (key, _, _) in asked { found[key] = fetched[key] }
+            let fetched = try BlockingFetch.load(asked.map(\.lead)) { try fetch(asked.map(\.key)) }
+            try BlockingFetch.end(asked.map { (lead: $0.lead, value: fetched[$0.key]) })
+            for (key, _) in asked { found[key] = fetched[key] }
         }
         // Wait for the other callers' fetches last: these callers may be waiting for values that this call fetches
         // above.

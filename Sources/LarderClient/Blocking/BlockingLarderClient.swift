@@ -76,7 +76,7 @@ public final class BlockingLarderClient: Sendable {
     @discardableResult
     public func command(bytes words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
         try CommandRules.blocking.check([words])
-        return try reply(words)
+        return try session.perform([words], operation: printableKey(words[0]))[0]
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
@@ -103,24 +103,63 @@ public final class BlockingLarderClient: Sendable {
     /// Checks that the daemon answers.
     public func ping() throws(LarderClientError) { try perform(.ping) }
 
-    // MARK: For the other files of this module
+    // MARK: Scripts
 
-    /// Returns the reply to one command. An error of the server is returned as a value.
-    private func reply(_ words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
-        let name = words.first.map { printableKey($0) } ?? "command"
-        let replies = try session.perform([words], operation: name)
-        guard replies.count == 1 else { throw LarderClientError.unexpectedReply(to: name, "one reply") }
-        return replies[0]
+    /// Runs a script in the selected database, and returns its reply unchanged; see
+    /// ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``.
+    @discardableResult
+    public func script(
+        _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false
+    ) throws(LarderClientError) -> RESPValue {
+        let call = try ScriptCall(script, keys: keys, arguments: arguments, readOnly: readOnly)
+        let known = call.digest
+        let digest = if let known { known } else { try perform(call.load) }
+        do throws(LarderClientError) {
+            return try perform(call.run(digest))
+        } catch {
+            guard ScriptCall.isUnknown(error) else { throw error }
+            return try perform(call.runText)
+        }
     }
+
+    /// Runs a script in the selected database, as
+    /// ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``, and blocks until it has ended.
+    public func script<Result: ScriptResult>(
+        _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false,
+        returning type: Result.Type = Result.self
+    ) throws(LarderClientError) -> Result {
+        try named { () throws(LarderClientError) in
+            try ScriptCall.result(try self.script(script, keys: keys, arguments: arguments, readOnly: readOnly))
+        }
+    }
+
+    // MARK: For the other files of this module
 
     /// Returns the kind of the server. Costs a round trip the first time.
     func server() throws(LarderClientError) -> ServerKind {
         if let server = session.knownServer { return server }
         var server = ServerKind()
-        let refusal = try reply(wordList("POLICY")).errorMessage
+        let refusal = try session.perform([wordList("POLICY")], operation: "POLICY")[0].errorMessage
         server.isLarder = refusal.map { !Handshake.isUnknownCommand($0) } ?? true
         session.knownServer = server
         return server
+    }
+
+    /// Performs one request. An error of the server is thrown.
+    func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
+        try named { () throws(LarderClientError) in
+            try request.result(of: try session.perform([request.words], operation: request.name)[0])
+        }
+    }
+
+    /// Performs several requests in one round trip. Returns a result or an error for each of them.
+    func performAll<Result>(_ requests: [Request<Result>]) throws(LarderClientError)
+        -> [Swift.Result<Result, LarderClientError>]
+    {
+        try named { () throws(LarderClientError) in
+            let replies = try session.perform(requests.map(\.words), operation: requests.first?.name ?? "pipeline")
+            return Request.results(of: requests, replies, name)
+        }
     }
 
     /// Performs a request whose form depends on the kind of the server. The client assumes larderd until the server
@@ -128,19 +167,19 @@ public final class BlockingLarderClient: Sendable {
     func perform<Result>(
         _ request: (ServerKind) throws(LarderClientError) -> Request<Result>
     ) throws(LarderClientError) -> Result {
-        if let server = session.knownServer { return try perform(try request(server)) }
         do throws(LarderClientError) {
-            return try perform(try request(ServerKind()))
+            return try perform(try request(session.knownServer ?? ServerKind()))
         } catch {
-            guard error.code == .server, try !server().isLarder else { throw error }
+            guard error.code == .server, session.knownServer == nil, try !server().isLarder else { throw error }
             return try perform(try request(try server()))
         }
     }
 
-    /// Performs one request. An error of the server is thrown.
-    func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
+    /// Adds the database's name to errors of `body`.
+    @discardableResult
+    func named<Result>(_ body: () throws(LarderClientError) -> Result) throws(LarderClientError) -> Result {
         do throws(LarderClientError) {
-            return try request.result(of: try reply(request.words))
+            return try body()
         } catch {
             throw error.about(name)
         }

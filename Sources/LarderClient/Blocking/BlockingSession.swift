@@ -48,12 +48,7 @@ final class BlockingSession: @unchecked Sendable {
     /// A request is sent again only if two conditions hold: the daemon had not received a byte of it when the
     /// connection was lost, and that connection had no state besides the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
-        guard !requests.isEmpty else {
-            return try lock.withLock { () throws(LarderClientError) in
-                try checkIsOpen(operation)
-                return []
-            }
-        }
+        guard !requests.isEmpty else { return try nothing(operation, []) }
         var bytes: [UInt8] = []
         // Reserve space for all requests at once, because the encoder reserves it for one request at a time.
         bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
@@ -68,6 +63,13 @@ final class BlockingSession: @unchecked Sendable {
         return try lock.withLock { () throws(LarderClientError) in
             try exchange(bytes, requests, operation: operation)
         }
+    }
+
+    /// Returns the result of a call that has nothing to request.
+    /// - Throws: `closed` if the client was closed.
+    func nothing<Result>(_ operation: String, _ result: Result) throws(LarderClientError) -> Result {
+        try lock.withLock { () throws(LarderClientError) in try checkIsOpen(operation) }
+        return result
     }
 
     /// Creates a separate connection to the same database.
@@ -87,6 +89,9 @@ final class BlockingSession: @unchecked Sendable {
             return connection?.pushes ?? []
         }
     }
+
+    /// The time limit of updates without a given number of attempts, in milliseconds; nil for no limit.
+    var updateMilliseconds: Int? { timeoutMilliseconds == 0 ? nil : timeoutMilliseconds }
 
     /// The kind of the server; nil until it is needed.
     var knownServer: ServerKind? {

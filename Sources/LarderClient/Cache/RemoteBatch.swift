@@ -3,34 +3,27 @@
 import LarderRESP
 
 /// One write of a batch.
-struct BatchChange: Sendable {
-    enum Action: Sendable {
-        case set([UInt8], EntryPolicy.Checked, CheckedTags, Codec)
-        case remove
-    }
+enum BatchChange: Sendable {
+    case set(NewEntry)
+    case remove([UInt8])
 
-    let key: [UInt8]
-    let action: Action
-
-    static func set(
-        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec
-    ) throws(LarderClientError) -> BatchChange {
-        let policy = try policy.checked("SET", key: key)
-        return BatchChange(key: key, action: .set(value, policy, try CheckedTags(tags, "SET", key: key), codec))
+    var key: [UInt8] {
+        switch self {
+        case .set(let entry): entry.key
+        case .remove(let key): key
+        }
     }
 
     /// Checks that the server supports the tags.
     /// - Throws: `invalidArgument` for tags that the server would ignore.
     func check(for server: ServerKind) throws(LarderClientError) {
-        guard case .set(_, _, let tags, _) = action else { return }
-        try tags.check(for: server, "SET", key: key)
+        if case .set(let entry) = self { try entry.tags.check(for: server, key: entry.key) }
     }
 
     func words(for server: ServerKind) -> [[UInt8]] {
-        switch action {
-        case .set(let value, let policy, let tags, let codec):
-            Request<Void>.set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server).words
-        case .remove: [Array("DEL".utf8), key]
+        switch self {
+        case .set(let entry): entry.words(for: server)
+        case .remove(let key): [Array("DEL".utf8), key]
         }
     }
 }
@@ -56,24 +49,25 @@ enum BatchPlan {
     /// Returns one command that stores all entries. Returns nil if a change is a removal, or if the entries differ in
     /// policy, tags or codec. In Redis, also nil for several entries with a policy, because MSET cannot set lifetimes.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
-        guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
-        if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
-        guard server.isLarder || policy.words(for: server).isEmpty else { return nil }
+        guard case .set(let first) = changes[0] else { return nil }
+        if changes.count == 1 { return .expectingOK(first.words(for: server), key: first.key) }
+        guard server.isLarder || first.policy.words(for: server).isEmpty else { return nil }
         var entries: [(key: [UInt8], value: [UInt8])] = []
         entries.reserveCapacity(changes.count)
         for change in changes {
-            guard case .set(let value, policy, tags, codec) = change.action else { return nil }
-            entries.append((change.key, value))
+            guard case .set(let entry) = change, entry.hasOptions(of: first) else { return nil }
+            entries.append((entry.key, entry.bytes))
         }
-        return server.isLarder ? .setAll(entries, policy: policy, tags: tags, codec: codec) : .setAll(entries)
+        return server.isLarder
+            ? .setAll(entries, policy: first.policy, tags: first.tags, codec: first.codec) : .setAll(entries)
     }
 
     private static func removals(_ changes: [BatchChange]) -> Request<Void>? {
         var keys: [[UInt8]] = []
         keys.reserveCapacity(changes.count)
         for change in changes {
-            guard case .remove = change.action else { return nil }
-            keys.append(change.key)
+            guard case .remove(let key) = change else { return nil }
+            keys.append(key)
         }
         return Request(wordList("DEL") + keys, expects: "a number") { reply in
             if case .integer = reply { () } else { nil }
@@ -108,9 +102,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     public mutating func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        let bytes = key.keyBytes
-        let (encoded, codec) = try RemoteCoding.encode(value, codec, key: bytes)
-        changes.append(try .set(encoded, bytes, policy, tags, codec))
+        changes.append(.set(try NewEntry(value, codec, key.keyBytes, policy, tags)))
     }
 
     /// Adds bytes to store unchanged under a key.
@@ -118,13 +110,9 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     public mutating func setBytes(
         _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        let bytes = key.keyBytes
-        try RemoteCoding.check(valueBytes: value.count, key: bytes)
-        changes.append(try .set(value, bytes, policy, tags, .raw))
+        changes.append(.set(try NewEntry(bytes: value, key.keyBytes, policy, tags)))
     }
 
     /// Adds the removal of a key. It is not an error if the key has no entry.
-    public mutating func remove(_ key: some CacheKey) {
-        changes.append(BatchChange(key: key.keyBytes, action: .remove))
-    }
+    public mutating func remove(_ key: some CacheKey) { changes.append(.remove(key.keyBytes)) }
 }

@@ -13,8 +13,7 @@ extension RemoteCache {
     public func setIfAbsent(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
-        let key = key.keyBytes
-        return try await put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
+        try await put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("NX"))
     }
 
     /// Replaces a fresh entry, whatever its value.
@@ -27,8 +26,7 @@ extension RemoteCache {
     public func setIfPresent(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
-        let key = key.keyBytes
-        return try await put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
+        try await put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("XX"))
     }
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap).
@@ -48,8 +46,8 @@ extension RemoteCache {
         tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try encoded(previous, key).bytes]
-        return try await put(try encoded(value, key), key, policy, tags, if: condition)
+        let previous = try newEntry(previous, key, .database, []).bytes
+        return try await put(try newEntry(value, key, policy, tags), if: wordList("IFEQ") + [previous])
     }
 
     /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. Does not
@@ -58,27 +56,12 @@ extension RemoteCache {
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let encoded = try encoded(value, key).bytes
-        return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.remove(key, ifEqual: encoded))
-        }
+        return try await remove(key, ifEqual: try newEntry(value, key, .database, []).bytes)
     }
 
-    /// Stores a value under a condition of SET.
-    /// - Returns: true if the condition held and the value was stored.
-    func put(
-        _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
-        if condition: [[UInt8]]
-    ) async throws(LarderClientError) -> Bool {
-        let policy = try policy.checked("SET", name, key: key)
-        let tags = try CheckedTags(tags, "SET", name, key: key)
-        let server = try await store.server()
-        try tags.check(for: server, "SET", name, key: key)
-        return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(
-                .set(
-                    value.bytes, forKey: key, policy: policy, tags: tags, codec: value.codec, server: server,
-                    if: condition))
+    private func remove(_ key: [UInt8], ifEqual bytes: [UInt8]) async throws(LarderClientError) -> Bool {
+        try await changing([key]) { () async throws(LarderClientError) in
+            try await store.perform(.remove(key, ifEqual: bytes))
         }
     }
 
@@ -118,26 +101,21 @@ extension RemoteCache {
             let previous = try await store.perform(.get(key))
             var model = try await decodable(previous, key)
             let result = try await body(&model)
-            if try await exchange(previous, for: model, key, policy, tags) { return result }
+            let entry = try model.map { try newEntry($0, key, policy, tags) }
+            if try await exchange(previous, for: entry, key) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "update")
         }
     }
 
-    /// If the stored value is still `previous`, stores a model, or removes the entry if the model is nil.
+    /// If the stored value is still `previous`, stores an entry, or removes the key if the entry is nil.
     /// - Returns: whether the stored value was still `previous`, so that the change was made.
-    private func exchange(
-        _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
-    ) async throws(LarderClientError) -> Bool {
-        if let model {
-            let server = try await store.server()
-            let condition = previous.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
-            return try await put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
-        }
-        guard let previous else { return true }
-        return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.remove(key, ifEqual: previous))
-        }
+    private func exchange(_ previous: [UInt8]?, for entry: NewEntry?, _ key: [UInt8])
+        async throws(LarderClientError) -> Bool
+    {
+        guard let previous else { return if let entry { try await put(entry, if: wordList("NX")) } else { true } }
+        guard let entry else { return try await remove(key, ifEqual: previous) }
+        return try await put(entry, if: wordList("IFEQ") + [previous], keepsTags: true)
     }
 
     // MARK: Lifetimes
@@ -225,17 +203,11 @@ extension RemoteCache where Value: FixedWidthInteger {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: core.options.updateMilliseconds)
         while true {
             let previous = try await store.perform(.get(key))
-            let sum = try increment.sum(previous)
-            if try await exchange(previous, for: (sum.bytes, .json), key) { return sum.number }
+            let (sum, entry) = try increment.sum(previous)
+            if try await exchange(previous, for: entry, key) { return sum }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "increment")
         }
-    }
-
-    private func exchange(_ previous: [UInt8]?, for value: (bytes: [UInt8], codec: Codec), _ key: [UInt8])
-        async throws(LarderClientError) -> Bool
-    {
-        try await put(value, key, .keep, [], if: previous.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
     }
 }
 

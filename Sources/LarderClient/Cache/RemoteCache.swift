@@ -138,9 +138,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    func encoded(_ value: Value, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
+    /// Encodes a model, and validates the options with which it is stored.
+    func newEntry(_ value: Value, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]) throws(LarderClientError)
+        -> NewEntry
+    {
         do throws(LarderClientError) {
-            return try RemoteCoding.encode(value, codec, key: key)
+            return try NewEntry(value, codec, key, policy, tags)
         } catch {
             throw error.about(name)
         }
@@ -165,30 +168,33 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     public func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
-        let bytes = key.keyBytes
-        let (encoded, codec) = try encoded(value, bytes)
-        try await put(encoded, bytes, policy, tags, codec)
+        try await put(try newEntry(value, key.keyBytes, policy, tags))
     }
 
     /// Stores bytes unchanged under a key, and replaces an existing entry.
     public func setBytes(
         _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
-        let key = key.keyBytes
-        try RemoteCoding.check(valueBytes: value.count, key: key)
-        try await put(value, key, policy, tags, nil)
+        do throws(LarderClientError) {
+            try await put(try NewEntry(bytes: value, key.keyBytes, policy, tags))
+        } catch {
+            throw error.about(name)
+        }
     }
 
-    private func put(
-        _ value: [UInt8], _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String], _ codec: Codec?
-    ) async throws(LarderClientError) {
-        let policy = try policy.checked("SET", name, key: key)
-        let tags = try CheckedTags(tags, "SET", name, key: key)
-        let server = try await store.server()
-        try tags.check(for: server, "SET", name, key: key)
-        try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(
-                .set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server))
+    /// Stores an entry; parameters as for ``NewEntry/request(for:if:keepsTags:)``.
+    /// - Returns: whether the condition held, so that the entry was stored.
+    @discardableResult
+    func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false)
+        async throws(LarderClientError) -> Bool
+    {
+        do throws(LarderClientError) {
+            let request = try entry.request(for: try await store.server(), if: condition, keepsTags: keepsTags)
+            return try await changing([entry.key]) { () async throws(LarderClientError) in
+                try await store.perform(request)
+            }
+        } catch {
+            throw error.about(name)
         }
     }
 

@@ -47,33 +47,17 @@ enum RemoteCoding {
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
-        guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, reported: try await ask(), key: key, operation)
-        }
-        do throws(LarderClientError) {
-            return try decode(type, from: bytes, codec, storedAs: guess, key: key, operation)
-        } catch {
-            let notified = try await ask() ?? .raw
-            guard notified != guess else { throw error }
-            return try decode(type, from: bytes, codec, storedAs: notified, key: key, operation)
-        }
+        if let model = decodeByGuess(type, from: bytes, codec) { return model }
+        return try decode(type, from: bytes, codec, reported: try await ask(), key: key, operation)
     }
 
-    /// Like ``decode(_:from:_:key:storedAs:)``, for callers that block.
-    static func decodeBlocking<Model: Decodable>(
-        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8],
-        storedAs ask: () throws(LarderClientError) -> Codec?
-    ) throws(LarderClientError) -> Model {
-        guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, reported: try ask(), key: key, "GET")
-        }
-        do throws(LarderClientError) {
-            return try decode(type, from: bytes, codec, storedAs: guess, key: key)
-        } catch {
-            let notified = try ask() ?? .raw
-            guard notified != guess else { throw error }
-            return try decode(type, from: bytes, codec, storedAs: notified, key: key)
-        }
+    /// Decodes bytes with the codec that they probably have. Returns nil if there is no such codec, or if decoding
+    /// fails: the codec must then be requested from the daemon.
+    static func decodeByGuess<Model: Decodable>(_ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec)
+        -> Model?
+    {
+        guard let guess = guess(type, bytes, codec) else { return nil }
+        return try? bytes.withUnsafeBytes { try codec.decode(type, $0, storedAs: guess) }
     }
 
     /// Chooses the codec without a request.
@@ -112,13 +96,13 @@ enum RemoteCoding {
         }
     }
 
-    /// Decodes bytes from which the codec cannot be inferred.
+    /// Decodes bytes that ``decodeByGuess(_:from:_:)`` cannot decode.
     /// - Parameter reported: the codec that the daemon has returned; nil for none.
-    private static func decode<Model: Decodable>(
+    static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, reported: Codec?, key: [UInt8],
         _ operation: String
     ) throws(LarderClientError) -> Model {
-        if reported == nil, !codec.isStandard,
+        if reported == nil, !codec.isStandard, guess(type, bytes, codec) == nil,
             let value = try? decode(type, from: bytes, codec, storedAs: codec.codec, key: key, operation)
         {
             return value

@@ -34,15 +34,13 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
     /// An iteration over the entries. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let cache: RemoteCache<Value>
-        let pattern: [UInt8]?
         private var keys: ArraySlice<[UInt8]> = []
         private var found: ArraySlice<(key: [UInt8], value: [UInt8]?)> = []
-        private var cursor: [UInt8]?
-        private var isAtEnd = false
+        private var scan: Scan
 
         init(cache: RemoteCache<Value>, pattern: [UInt8]?) {
             self.cache = cache
-            self.pattern = pattern
+            scan = Scan(matching: pattern)
         }
 
         /// Returns the next entry; nil at the end.
@@ -57,11 +55,8 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
                         return RemoteEntry(keyBytes: key, value: value)
                     }
                     if keys.isEmpty {
-                        if isAtEnd { return nil }
-                        let step = try await cache.store.perform(.scan(from: cursor, matching: pattern))
-                        keys = step.keys[...]
-                        cursor = step.next
-                        isAtEnd = step.next == nil
+                        guard let request = scan.next else { return nil }
+                        keys = scan.take(try await cache.store.perform(request))[...]
                     }
                     // Read only a few at a time, because values may be large.
                     let some = Array(keys.prefix(32))
@@ -73,7 +68,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             } catch {
                 keys = []
                 found = []
-                isAtEnd = true
+                scan.stop()
                 throw error
             }
         }

@@ -120,8 +120,8 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
-        let condition = token == 0 ? [] : wordList("TOKEN", "\(token)")
-        _ = try await cache.put(try cache.encoded(value, key), key, options.policy, options.tags, if: condition)
+        let entry = try cache.newEntry(value, key, options.policy, options.tags)
+        try await cache.put(entry, if: NewEntry.lease(token))
     }
 
     func release(token: UInt64, _ release: FetchRelease) async {
@@ -144,7 +144,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                     guard let request = try end.backend.request(end, options, server) else { continue }
                     sent.append((end, request))
                 } catch {
-                    failure = failure ?? error
+                    failure = failure ?? error.about(cache.name)
                     await end.backend.release(token: end.token, .open)
                 }
             }
@@ -154,13 +154,10 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 () async throws(LarderClientError) in
                 try await cache.store.commands(words, rules: .shared)
             }
-            for ((end, request), reply) in zip(sent, replies) {
-                do throws(LarderClientError) {
-                    _ = try request.result(of: reply)
-                } catch {
-                    failure = failure ?? error.about(cache.name)
-                    await end.backend.release(token: end.token, .open)
-                }
+            for (end, result) in zip(sent.map(\.end), Request.results(of: sent.map(\.request), replies, cache.name)) {
+                guard case .failure(let error) = result else { continue }
+                failure = failure ?? error
+                await end.backend.release(token: end.token, .open)
             }
         } catch {
             // If none of the requests reached the daemon, the leases expire, or end with the connection.
@@ -176,13 +173,8 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         guard let value = end.value else {
             return end.token == 0 ? nil : .release(key, token: end.token, end.release(options))
         }
-        let (bytes, codec) = try cache.encoded(value, key)
-        let policy = try options.policy.checked("SET", cache.name, key: key)
-        let tags = try CheckedTags(options.tags, "SET", cache.name, key: key)
-        try tags.check(for: server, "SET", cache.name, key: key)
-        return .set(
-            bytes, forKey: key, policy: policy, tags: tags, codec: codec, server: server,
-            if: end.token == 0 ? [] : wordList("TOKEN", "\(end.token)"))
+        let entry = try cache.newEntry(value, key, options.policy, options.tags)
+        return try entry.request(for: server, if: NewEntry.lease(end.token))
     }
 
     func failedInBackground(_ error: any Error) {

@@ -29,7 +29,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
         /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> String? {
             while let key = try await bytes.next() {
-                if let text = ScanStep.text(key) { return text }
+                if let text = Scan.text(key) { return text }
             }
             return nil
         }
@@ -55,29 +55,22 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
     /// An iteration over the keys. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let store: DatabaseStore
-        let pattern: [UInt8]?
         private var keys: ArraySlice<[UInt8]> = []
-        private var cursor: [UInt8]?
-        private var isAtEnd = false
+        private var scan: Scan
 
         init(store: DatabaseStore, pattern: [UInt8]?) {
             self.store = store
-            self.pattern = pattern
+            scan = Scan(matching: pattern)
         }
 
         /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> [UInt8]? {
             do throws(LarderClientError) {
-                while keys.isEmpty, !isAtEnd {
-                    let step = try await store.perform(.scan(from: cursor, matching: pattern))
-                    keys = step.keys[...]
-                    cursor = step.next
-                    isAtEnd = step.next == nil
-                }
+                while keys.isEmpty, let request = scan.next { keys = scan.take(try await store.perform(request))[...] }
                 return keys.popFirst()
             } catch {
                 keys = []
-                isAtEnd = true
+                scan.stop()
                 throw error
             }
         }

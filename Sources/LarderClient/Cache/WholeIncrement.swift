@@ -14,15 +14,15 @@ struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
 
     /// Adds the step to the stored number.
     /// - Parameter previous: the stored bytes; nil if there is no fresh entry.
-    /// - Returns: the sum, and its bytes.
-    func sum(_ previous: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {
+    /// - Returns: the sum, and the entry that stores it.
+    func sum(_ previous: [UInt8]?) throws(LarderClientError) -> (number: Number, entry: NewEntry) {
         let kind = CounterText.kind(Number.self)
         guard let number = previous.map({ CounterText.number(Number.self, $0) }) ?? Number.zero else {
             throw failure(.decode, "the value is not \(kind)")
         }
         let (sum, overflows) = number.addingReportingOverflow(step)
         if overflows { throw failure(.invalidArgument, "the sum is not \(kind)") }
-        return (sum, Array(sum.description.utf8))
+        return (sum, try NewEntry(bytes: Array(sum.description.utf8), key, .keep, [], .json))
     }
 
     private func failure(_ code: LarderClientError.Code, _ message: String) -> LarderClientError {

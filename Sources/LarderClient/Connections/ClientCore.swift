@@ -174,13 +174,7 @@ final class DatabaseStore: LinkEvents {
         } catch {
             throw error.about(name)
         }
-        return zip(requests, replies).map { request, reply in
-            do throws(LarderClientError) {
-                return .success(try request.result(of: reply))
-            } catch {
-                return .failure(error.about(name))
-            }
-        }
+        return Request.results(of: requests, replies, name)
     }
 
     /// Performs a request over a link; nil chooses the next link.

@@ -40,15 +40,13 @@ struct ReplicationMark: Codable, Equatable {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
         // Throw also if the user has no permission to read the mark, because a mark may exist.
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
-        guard let bytes = replies.first?.bytes else { return nil }
-        return try client.decoded(ReplicationMark.self, bytes, key)
+        return try client.decoded(ReplicationMark.self, replies.first?.bytes, key)
     }
 
     /// Writes the mark into a larder.
     func write(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) {
-        let (bytes, codec) = try client.encoded(self, key)
-        let set = [Array("SET".utf8), key, bytes] + wordList("CODEC", codec.description, "POLICY", "never")
-        let replies = try Self.inDatabase(client, [set])
+        let entry = try client.newEntry(self, key, .never, [])
+        let replies = try Self.inDatabase(client, [entry.words(for: ServerKind())])
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "SET") }
     }
 

@@ -8,7 +8,7 @@ struct CheckedTags: Hashable, Sendable {
 
     /// Validates the tags.
     /// - Throws: `invalidArgument` for invalid tags.
-    init(_ tags: [String], _ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) {
+    init(_ tags: [String], key: [UInt8]) throws(LarderClientError) {
         if tags.isEmpty {
             bytes = []
             return
@@ -16,31 +16,22 @@ struct CheckedTags: Hashable, Sendable {
         do throws(TagRules.Impossible) {
             bytes = try TagRules.checked(tags.map { Array($0.utf8) })
         } catch {
-            throw LarderClientError(
-                .invalidArgument, error.message, operation: operation, database: database, key: printableKey(key))
+            throw LarderClientError(.invalidArgument, error.message, operation: "SET", key: printableKey(key))
         }
     }
 
     /// The words of SET and MSETEX that set the tags.
     var words: [[UInt8]] { bytes.isEmpty ? [] : wordList("TAGS", "\(bytes.count)") + bytes }
 
-    /// Returns the words of SET with which a changed entry keeps its tags; none if the caller has specified other tags.
-    static func kept(_ policy: EntryPolicy, _ tags: [String], _ server: ServerKind) -> [[UInt8]] {
-        // With EntryPolicy.keep the entry keeps its tags anyway.
-        tags.isEmpty && policy != .keep && server.isLarder ? wordList("KEEPTAGS") : []
-    }
-
     /// Checks that the server supports the tags.
     /// - Throws: `invalidArgument` for tags if the server is not larderd. Other servers ignore tags, so the tags could
     ///   not be used to remove entries.
-    func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
-        throws(LarderClientError)
-    {
+    func check(for server: ServerKind, key: [UInt8]) throws(LarderClientError) {
         guard !bytes.isEmpty, !server.isLarder else { return }
         throw LarderClientError(
             .invalidArgument,
             "the server does not support tags, because it is not larderd: store the entry without them",
-            operation: operation, database: database, key: printableKey(key))
+            operation: "SET", key: printableKey(key))
     }
 
     /// Returns the words after `PURGE TAG`; none without tags.

@@ -3,23 +3,6 @@
 import LarderRESP
 
 extension Request where Result == Bool {
-    /// Stores an entry if a condition holds.
-    /// - Parameter condition: words of SET, such as NX, or IFEQ and a value.
-    static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
-        server: ServerKind, if condition: [[UInt8]]
-    ) -> Request {
-        let words = Request<Void>.set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server)
-            .words
-        return Request(words + condition, key: key, expects: "OK or null") { reply in
-            switch reply {
-            case .simpleString("OK"): true
-            case .null: false
-            default: nil
-            }
-        }
-    }
-
     /// Removes an entry if it has a given value.
     static func remove(_ key: [UInt8], ifEqual value: [UInt8]) -> Request {
         flag([Array("DELEX".utf8), key, Array("IFEQ".utf8), value], key: key)

@@ -39,6 +39,20 @@ struct Request<Result: Sendable>: Sendable {
         }
         return result
     }
+
+    /// Decodes the replies to several requests. Returns a result or an error for each of them.
+    /// - Parameter database: the database's name, for errors.
+    static func results(of requests: [Request], _ replies: [RESPValue], _ database: String)
+        -> [Swift.Result<Result, LarderClientError>]
+    {
+        zip(requests, replies).map { request, reply in
+            do throws(LarderClientError) {
+                return .success(try request.result(of: reply))
+            } catch {
+                return .failure(error.about(database))
+            }
+        }
+    }
 }
 
 /// Converts words to bytes.
@@ -47,22 +61,6 @@ func wordList(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
 extension Request where Result == Void {
     static func expectingOK(_ words: [[UInt8]], key: [UInt8]? = nil) -> Request {
         Request(words, key: key, expects: "OK") { $0 == .simpleString("OK") ? () : nil }
-    }
-
-    /// Stores an entry.
-    /// - Parameters:
-    ///   - codec: nil, like ``Codec/raw``, for bytes without a codec.
-    ///   - server: the kind of the server. Redis supports neither `CODEC` nor `POLICY`, so it receives a policy in
-    ///     milliseconds. The tags must have been checked for this server.
-    static func set(
-        _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
-        server: ServerKind = ServerKind()
-    ) -> Request {
-        var list = [Array("SET".utf8), key, value]
-        list += policy.words(for: server)
-        if server.isLarder, let codec, codec != .raw { list += wordList("CODEC", codec.description) }
-        list += tags.words
-        return expectingOK(list, key: key)
     }
 
     /// Stores entries with the same policy, tags and codec, as one command of larderd.
@@ -189,11 +187,33 @@ extension Request where Result == EntryInfo? {
     }
 }
 
-/// One round trip of a scan over keys.
-struct ScanStep: Sendable {
-    let keys: [[UInt8]]
-    /// The cursor for the next round trip; nil at the end.
-    let next: [UInt8]?
+/// An enumeration of keys, a few hundred in each round trip. A value type.
+struct Scan: Sendable {
+    private let pattern: [UInt8]?
+    /// The keys of earlier replies, for ``takeTexts(_:)``.
+    private var seen: Set<[UInt8]> = []
+    /// The next request; nil at the end.
+    private(set) var next: Request<ScanStep>?
+
+    /// - Parameter pattern: a glob pattern; nil for all keys.
+    init(matching pattern: [UInt8]?) {
+        self.pattern = pattern
+        next = .scan(from: nil, matching: pattern)
+    }
+
+    /// Returns the keys of a reply, and continues after them.
+    mutating func take(_ step: ScanStep) -> [[UInt8]] {
+        next = step.next.map { .scan(from: $0, matching: pattern) }
+        return step.keys
+    }
+
+    /// Ends the enumeration, after an error.
+    mutating func stop() { next = nil }
+
+    /// Returns those keys of a reply that are text and that no earlier reply had, and continues after them.
+    mutating func takeTexts(_ step: ScanStep) -> [String] {
+        take(step).compactMap { seen.insert($0).inserted ? Self.text($0) : nil }
+    }
 
     /// Returns a key as text; nil if it is not UTF-8.
     static func text(_ key: [UInt8]) -> String? { String(validating: key, as: UTF8.self) }
@@ -202,23 +222,18 @@ struct ScanStep: Sendable {
     static func texts(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [String] {
-        try await keys(matching: pattern, perform).compactMap { text($0) }
-    }
-
-    /// Returns all keys, each once.
-    static func keys(
-        matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
-    ) async throws(LarderClientError) -> [[UInt8]] {
-        var seen: Set<[UInt8]> = []
-        var keys: [[UInt8]] = []
-        var cursor: [UInt8]?
-        repeat {
-            let step = try await perform(.scan(from: cursor, matching: pattern.map(\.keyBytes)))
-            for key in step.keys where seen.insert(key).inserted { keys.append(key) }
-            cursor = step.next
-        } while cursor != nil
+        var scan = Scan(matching: pattern?.keyBytes)
+        var keys: [String] = []
+        while let request = scan.next { keys += scan.takeTexts(try await perform(request)) }
         return keys
     }
+}
+
+/// One round trip of a ``Scan``.
+struct ScanStep: Sendable {
+    let keys: [[UInt8]]
+    /// The cursor for the next round trip; nil at the end.
+    let next: [UInt8]?
 }
 
 extension Request where Result == ScanStep {
