@@ -6,11 +6,7 @@ extension BlockingLarderClient {
     // MARK: Conditions
 
     /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, only one succeeds.
-    /// - Parameters:
-    ///   - value: the model.
-    ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
+    /// The parameters are those of ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
@@ -18,12 +14,7 @@ extension BlockingLarderClient {
         try put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("NX"))
     }
 
-    /// Replaces a fresh entry, whatever its value.
-    /// - Parameters:
-    ///   - value: the model.
-    ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
+    /// Replaces a fresh entry, whatever its value. The parameters are those of ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
@@ -32,13 +23,8 @@ extension BlockingLarderClient {
     }
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap). Encodes `previous` with the client's codec,
-    /// and compares the bytes with the stored ones. Needs larderd, or Redis 8.4 or later.
-    /// - Parameters:
-    ///   - previous: the expected value.
-    ///   - value: the model.
-    ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``.
+    /// and compares the bytes with the stored ones. The other parameters are those of ``set(_:forKey:policy:tags:)``.
+    /// Needs larderd, or Redis 8.4 or later.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -62,19 +48,8 @@ extension BlockingLarderClient {
     /// changed the value in the meantime, `body` runs again with the new one. Takes two round trips for each run;
     /// `body` may use the client.
     ///
-    /// Needs larderd, or Redis 8.4 or later.
-    /// - Parameters:
-    ///   - type: the model's type.
-    ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's own deadline
-    ///     if it has one. If the entry follows the database's policy, its lifetime starts again.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
-    ///     allows 64 runs, and more until the client's time limit has passed. Between runs, the call pauses for a
-    ///     random time of up to half a second, so that many clients that change one key all succeed.
-    ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type. `body` changes
-    ///     the parameter to the model to store, or to nil to remove the entry. It may run several times, so its side
-    ///     effects must be repeatable. If it throws, nothing is written.
+    /// The parameters, and the waits between runs, are those of ``RemoteCache/update(forKey:policy:tags:attempts:_:)``.
+    /// If the value is of another type, `body` receives nil. Needs larderd, or Redis 8.4 or later.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
@@ -122,12 +97,7 @@ extension BlockingLarderClient {
         Int(clamping: try perform(.increment(key.keyBytes, by: Int64(step))))
     }
 
-    /// Like the call above, for integers of another type. Signed 64-bit numbers are added by the daemon itself, in one
-    /// round trip. Other types take two round trips, and more if other clients change the entry in the meantime. They
-    /// need larderd, or Redis 8.4 or later.
-    /// - Throws: `decode` if the value is not an integer of this type; `invalidArgument` if the sum does not fit into
-    ///   the type; `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
-    ///   is thrown instead.
+    /// Like the call above, for integers of another type. Costs and errors are those of `RemoteCache.increment(_:by:)`.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
         throws(LarderClientError) -> Value
@@ -179,10 +149,8 @@ extension BlockingLarderClient {
     }
 
     /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
-    /// - Parameters:
-    ///   - key: the entry's key.
-    ///   - policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
-    ///     nothing.
+    /// - Parameter policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep``
+    ///   changes nothing.
     /// - Returns: whether there was a fresh entry.
     /// - Throws: `invalidArgument` for ``EntryPolicy/database``, because the daemon has no command for it.
     @discardableResult

@@ -18,14 +18,7 @@ extension BlockingLarderClient {
         return policy
     }
 
-    /// Changes the policy of this client's database. This also affects existing entries that follow the policy, but
-    /// does not revive expired ones.
-    /// - Parameters:
-    ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: how long entries without a grace of their own are kept after their deadline, for calls that fetch;
-    ///     nil keeps the current grace.
-    ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
-    ///     random by up to this percentage. Nil keeps the current jitter.
+    /// Changes the policy of this client's database: see ``RemoteCache/setPolicy(_:grace:jitter:)``.
     /// - Throws: `invalidArgument` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderClientError)
@@ -37,13 +30,8 @@ extension BlockingLarderClient {
     @discardableResult
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
-    /// Removes all entries with a tag, at a cost that does not depend on their number. When the call returns, the
-    /// removal is durable, and no read returns such an entry any more. Disk space is reclaimed in the background. If a
-    /// fetch of a key with the tag is running, its result is not stored, because it may be out of date. Needs larderd.
-    /// - Parameters:
-    ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
-    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
-    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
+    /// Removes all entries with a tag, durably, at a cost that does not depend on their number. With `soft`, makes
+    /// them stale instead: see `RemoteCache.removeAll(tagged:soft:)`. Needs larderd.
     /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 tags; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderClientError) {
         try removeAll(tagged: [tag], soft: soft)

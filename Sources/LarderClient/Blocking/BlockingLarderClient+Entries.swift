@@ -171,20 +171,20 @@ extension BlockingLarderClient {
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
-        var scan = Scan(matching: pattern?.keyBytes)
+        var next: Request<ScanStep>? = .scan(matching: pattern?.keyBytes)
+        var seen: Set<[UInt8]> = []
         var keys: [String] = []
-        while let request = scan.next { keys += scan.takeTexts(try perform(request)) }
+        while let request = next {
+            let step = try perform(request)
+            keys += step.texts(notIn: &seen)
+            next = step.next
+        }
         return keys
     }
 
-    /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until `body` returns
-    /// false.
-    ///
-    /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. No lock
-    /// is held between round trips: `body` may call the client.
-    /// - Parameters:
-    ///   - pattern: as in `keys(matching:)`.
-    ///   - body: receives a key, and returns whether to continue.
+    /// Calls `body` with each key that ``keys(matching:)`` finds, as bytes and including keys that are not UTF-8, until
+    /// `body` returns false. Reads a few hundred keys per round trip. No lock is held in between: `body` may call the
+    /// client.
     public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
         try forEachKey(matching: pattern?.keyBytes, body)
     }
@@ -192,9 +192,11 @@ extension BlockingLarderClient {
     /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes. For larderctl, because words from a shell need
     /// not be UTF-8.
     package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
-        var scan = Scan(matching: pattern)
-        while let request = scan.next {
-            for key in scan.take(try perform(request)) where try !body(key) { return }
+        var next: Request<ScanStep>? = .scan(matching: pattern)
+        while let request = next {
+            let step = try perform(request)
+            for key in step.keys where try !body(key) { return }
+            next = step.next
         }
     }
 }

@@ -74,7 +74,7 @@ extension RemoteCache {
     /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
     ///   nil for all keys.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        try await Scan.texts(matching: pattern) { (request) async throws(LarderClientError) in
+        try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await store.perform(request)
         }
     }

@@ -36,11 +36,12 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
         let cache: RemoteCache<Value>
         private var keys: ArraySlice<[UInt8]> = []
         private var found: ArraySlice<(key: [UInt8], value: [UInt8]?)> = []
-        private var scan: Scan
+        /// The next request for keys; nil at the end.
+        private var nextRequest: Request<ScanStep>?
 
         init(cache: RemoteCache<Value>, pattern: [UInt8]?) {
             self.cache = cache
-            scan = Scan(matching: pattern)
+            nextRequest = .scan(matching: pattern)
         }
 
         /// Returns the next entry; nil at the end.
@@ -55,8 +56,10 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
                         return RemoteEntry(keyBytes: key, value: value)
                     }
                     if keys.isEmpty {
-                        guard let request = scan.next else { return nil }
-                        keys = scan.take(try await cache.store.perform(request))[...]
+                        guard let request = nextRequest else { return nil }
+                        let step = try await cache.store.perform(request)
+                        keys = step.keys[...]
+                        nextRequest = step.next
                     }
                     // Read only a few at a time, because values may be large.
                     let some = Array(keys.prefix(32))
@@ -68,7 +71,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             } catch {
                 keys = []
                 found = []
-                scan.stop()
+                nextRequest = nil
                 throw error
             }
         }

@@ -29,7 +29,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
         /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> String? {
             while let key = try await bytes.next() {
-                if let text = Scan.text(key) { return text }
+                if let text = ScanStep.text(key) { return text }
             }
             return nil
         }
@@ -56,21 +56,26 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let store: DatabaseStore
         private var keys: ArraySlice<[UInt8]> = []
-        private var scan: Scan
+        /// The next request; nil at the end.
+        private var nextRequest: Request<ScanStep>?
 
         init(store: DatabaseStore, pattern: [UInt8]?) {
             self.store = store
-            scan = Scan(matching: pattern)
+            nextRequest = .scan(matching: pattern)
         }
 
         /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> [UInt8]? {
             do throws(LarderClientError) {
-                while keys.isEmpty, let request = scan.next { keys = scan.take(try await store.perform(request))[...] }
+                while keys.isEmpty, let request = nextRequest {
+                    let step = try await store.perform(request)
+                    keys = step.keys[...]
+                    nextRequest = step.next
+                }
                 return keys.popFirst()
             } catch {
                 keys = []
-                scan.stop()
+                nextRequest = nil
                 throw error
             }
         }

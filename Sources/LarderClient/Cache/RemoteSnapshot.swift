@@ -69,7 +69,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     /// Returns the keys, each once, in no particular order. Keys that are not UTF-8 are omitted.
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
-        try await Scan.texts(matching: pattern) { (request) async throws(LarderClientError) in
+        try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await perform(request)
         }
     }

@@ -187,59 +187,44 @@ extension Request where Result == EntryInfo? {
     }
 }
 
-/// An enumeration of keys, a few hundred in each round trip. A value type.
-struct Scan: Sendable {
-    private let pattern: [UInt8]?
-    /// The keys of earlier replies, for ``takeTexts(_:)``.
-    private var seen: Set<[UInt8]> = []
-    /// The next request; nil at the end.
-    private(set) var next: Request<ScanStep>?
-
-    /// - Parameter pattern: a glob pattern; nil for all keys.
-    init(matching pattern: [UInt8]?) {
-        self.pattern = pattern
-        next = .scan(from: nil, matching: pattern)
-    }
-
-    /// Returns the keys of a reply, and continues after them.
-    mutating func take(_ step: ScanStep) -> [[UInt8]] {
-        next = step.next.map { .scan(from: $0, matching: pattern) }
-        return step.keys
-    }
-
-    /// Ends the enumeration, after an error.
-    mutating func stop() { next = nil }
-
-    /// Returns those keys of a reply that are text and that no earlier reply had, and continues after them.
-    mutating func takeTexts(_ step: ScanStep) -> [String] {
-        take(step).compactMap { seen.insert($0).inserted ? Self.text($0) : nil }
-    }
+/// One round trip of an enumeration of keys.
+struct ScanStep: Sendable {
+    let keys: [[UInt8]]
+    /// The request for the next keys; nil at the end.
+    let next: Request<ScanStep>?
 
     /// Returns a key as text; nil if it is not UTF-8.
     static func text(_ key: [UInt8]) -> String? { String(validating: key, as: UTF8.self) }
+
+    /// Returns the keys that are text and that no earlier step had.
+    /// - Parameter seen: the keys of the earlier steps, to which this adds its keys.
+    func texts(notIn seen: inout Set<[UInt8]>) -> [String] {
+        keys.compactMap { seen.insert($0).inserted ? Self.text($0) : nil }
+    }
 
     /// Returns all keys that are text, each once.
     static func texts(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [String] {
-        var scan = Scan(matching: pattern?.keyBytes)
+        var next: Request<ScanStep>? = .scan(matching: pattern?.keyBytes)
+        var seen: Set<[UInt8]> = []
         var keys: [String] = []
-        while let request = scan.next { keys += scan.takeTexts(try await perform(request)) }
+        while let request = next {
+            let step = try await perform(request)
+            keys += step.texts(notIn: &seen)
+            next = step.next
+        }
         return keys
     }
 }
 
-/// One round trip of a ``Scan``.
-struct ScanStep: Sendable {
-    let keys: [[UInt8]]
-    /// The cursor for the next round trip; nil at the end.
-    let next: [UInt8]?
-}
-
 extension Request where Result == ScanStep {
-    static func scan(from cursor: [UInt8]?, matching pattern: [UInt8]?) -> Request {
-        let zero = Array("0".utf8)
-        var list = [Array("SCAN".utf8), cursor ?? zero]
+    /// Requests the first keys of an enumeration.
+    /// - Parameters:
+    ///   - cursor: the daemon's cursor, for the next keys.
+    ///   - pattern: a glob pattern; nil for all keys.
+    static func scan(from cursor: [UInt8] = Array("0".utf8), matching pattern: [UInt8]?) -> Request {
+        var list = [Array("SCAN".utf8), cursor]
         if let pattern { list += [Array("MATCH".utf8), pattern] }
         list += wordList("COUNT", "500")
         return Request(list, isRead: true, expects: "a cursor and keys") { reply in
@@ -252,7 +237,8 @@ extension Request where Result == ScanStep {
                 guard let bytes = key.bytes else { return nil }
                 keys.append(bytes)
             }
-            return ScanStep(keys: keys, next: next == zero ? nil : next)
+            return ScanStep(
+                keys: keys, next: next == Array("0".utf8) ? nil : .scan(from: next, matching: pattern))
         }
     }
 }
