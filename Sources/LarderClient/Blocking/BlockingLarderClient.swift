@@ -147,8 +147,10 @@ public final class BlockingLarderClient: Sendable {
 
     /// Performs one request. An error of the server is thrown.
     func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
-        try named { () throws(LarderClientError) in
-            try request.result(of: try session.perform([request.words], operation: request.name)[0])
+        do throws(LarderClientError) {
+            return try request.result(of: try session.perform([request.words], operation: request.name)[0])
+        } catch {
+            throw error.about(name)
         }
     }
 
