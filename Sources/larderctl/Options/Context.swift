@@ -16,6 +16,11 @@ struct Context {
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         try options.connect(waitingMilliseconds: waitingMilliseconds)
     }
+
+    /// Writes a result: as JSON with `--json`, otherwise as a line of text.
+    func show(_ json: @autoclosure () -> JSONText, text: @autoclosure () -> String) {
+        if options.json { output.json(json()) } else { output.line(text()) }
+    }
 }
 
 extension Options {

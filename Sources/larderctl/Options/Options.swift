@@ -189,12 +189,12 @@ struct ParsedOption {
         guard let spec = specs.first(where: { $0.name == name }) else {
             let near = Suggestion.text(for: name, among: specs.map(\.name))
             let escape = verb == nil ? "" : " (if it is a key or a value, put -- before it)"
-            throw UsageError("unknown option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
+            throw UsageError("unknown option \(printableKey(name.utf8))\(near)\(escape)")
         }
         self.name = name
         self.spec = spec
         if spec.value == nil {
-            guard equals == nil else { throw UsageError("\(name) takes no value", verb: verb) }
+            guard equals == nil else { throw UsageError("\(name) takes no value") }
             (value, wordCount) = (nil, 1)
         } else if spec.isValueOptional, equals == nil {
             (value, wordCount) = (nil, 1)
@@ -202,7 +202,7 @@ struct ParsedOption {
             (value, wordCount) = (Array(word[(equals + 1)...]), 1)
         } else {
             guard index + 1 < words.count else {
-                throw UsageError("\(name) needs a value: \(name) \(spec.value ?? "VALUE")", verb: verb)
+                throw UsageError("\(name) needs a value: \(name) \(spec.value ?? "VALUE")")
             }
             (value, wordCount) = (words[index + 1], 2)
         }

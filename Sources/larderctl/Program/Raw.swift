@@ -16,7 +16,7 @@ enum Raw {
         } catch {
             guard error.code == .closed, case .endsDaemon = command.effect else { throw error }
             // A daemon that executes SHUTDOWN closes the connection instead of replying, so this is success.
-            if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
+            context.show(.text("OK"), text: "OK")
             return .done
         }
         if let text = reply.errorMessage {

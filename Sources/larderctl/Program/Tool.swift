@@ -96,9 +96,14 @@ enum Tool {
     private static func perform(
         _ verb: Verb, _ words: [[UInt8]], _ options: Options, _ output: Output, _ asJSON: inout Bool
     ) throws -> ExitCode {
-        let (arguments, options) = try verb.parse(words, options)
-        asJSON = options.json
-        if options.showsHelp { return try Help.show([Array(verb.name.utf8)], output) }
-        return try verb.run(arguments, Context(options: options, output: output))
+        do {
+            let (arguments, options) = try verb.parse(words, options)
+            asJSON = options.json
+            if options.showsHelp { return try Help.show([Array(verb.name.utf8)], output) }
+            return try verb.run(arguments, Context(options: options, output: output))
+        } catch var error as UsageError {
+            error.verb = verb.name
+            throw error
+        }
     }
 }

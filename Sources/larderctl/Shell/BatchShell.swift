@@ -106,7 +106,7 @@ final class BatchShell {
 
     private func fail(_ line: Int, _ code: String, _ message: String) throws {
         // Also write an error object to standard output, so that each command has one line there.
-        if context.options.json, keepsGoing { context.output.json(.object([("error", .text(message))])) }
+        if context.options.json, keepsGoing { context.output.json(["error": message]) }
         // Flush the replies of previous commands before the error is written.
         try context.output.flush()
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)

@@ -59,7 +59,7 @@ final class InteractiveShell {
                 // The terminal may be closed, so write the line break directly, which ignores errors.
                 Output.writeToTerminal("\n")
                 return .done
-            case .ended(let signal): LoaderProcess.endProgram(by: signal)
+            case .ended(let signal): SignalSet.endProgram(by: signal)
             case .line(let line):
                 let words = InlineWords.words(of: line.utf8)
                 if words?.isEmpty ?? false { continue }
@@ -140,7 +140,7 @@ final class InteractiveShell {
             let client = try known.connect()
             _ = client.takePushes()
             (context, session, wantsPassword) = (known, ShellSession(client), false)
-            if options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
+            context.show(.text("OK"), text: "OK")
         } catch {
             let failure = Failure(error)
             complain(failure.code, failure.message)

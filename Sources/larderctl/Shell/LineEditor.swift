@@ -93,16 +93,13 @@ final class LineEditor {
     private func readCharacter(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         var bytes: [UInt8] = []
         while true {
-            var entries = [STDIN_FILENO, signals.readEnd].map {
-                pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
-            }
-            guard poll(&entries, 2, -1) > 0 else { continue }
-            var byte: UInt8 = 0
-            if entries[1].revents != 0, systemRead(signals.readEnd, &byte, 1) == 1 {
-                guard handle(Int32(byte)) else { return -1 }
+            let ready = Descriptor.poll(STDIN_FILENO, signals.pipe.readEnd)
+            if ready[1], let signal = signals.pipe.receive() {
+                guard handle(signal) else { return -1 }
                 continue
             }
-            guard entries[0].revents != 0 else { continue }
+            guard ready[0] else { continue }
+            var byte: UInt8 = 0
             let count = systemRead(STDIN_FILENO, &byte, 1)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
             guard count == 1 else { return 0 }

@@ -7,12 +7,8 @@ import Synchronization
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ShellSignals: @unchecked Sendable {
-    private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
-        .filter { !ProcessStart.isIgnored($0) }
-
-    /// The end of the pipe from which the line editor reads a byte for each signal.
-    let readEnd: Int32
-    private let writeEnd: Int32
+    /// The pipe from which the line editor reads a byte for each signal.
+    let pipe: Pipe
     private var client: BlockingLarderClient?
     private let lock = Lock()
     private var isEditing = false
@@ -20,30 +16,11 @@ final class ShellSignals: @unchecked Sendable {
 
     /// - Parameter client: the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
     init(_ client: BlockingLarderClient?) throws(InputOutputError) {
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "cannot create a pipe for signals: \(SystemErrorText.of(errno))")
-        }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        (readEnd, writeEnd) = (ends[0], ends[1])
+        pipe = try Pipe(for: "signals")
         self.client = client
-        var signals = Self.signalSet
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // Runs until the program exits.
-        _ = WorkThread(name: "signals") { [self] in
-            var signals = Self.signalSet
-            while true {
-                var signal: Int32 = 0
-                if sigwait(&signals, &signal) == 0 { lock.withLock { take(signal) } }
-            }
+        SignalSet([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]).watch { [self] signal in
+            lock.withLock { take(signal) }
         }
-    }
-
-    private static var signalSet: sigset_t {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in watched { sigaddset(&signals, signal) }
-        return signals
     }
 
     /// Sets the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
@@ -62,9 +39,7 @@ final class ShellSignals: @unchecked Sendable {
         let result = body()
         lock.withLock {
             isEditing = false
-            var entry = pollfd(fd: readEnd, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
-            var byte: UInt8 = 0
-            while poll(&entry, 1, 0) > 0, systemRead(readEnd, &byte, 1) == 1 { take(Int32(byte)) }
+            while Descriptor.poll(pipe.readEnd, milliseconds: 0)[0], let signal = pipe.receive() { take(signal) }
         }
         return result
     }
@@ -72,19 +47,15 @@ final class ShellSignals: @unchecked Sendable {
     // MARK: Called with `lock` held
 
     private func take(_ signal: Int32) {
-        if isEditing {
-            var byte = UInt8(truncatingIfNeeded: signal)
-            _ = write(writeEnd, &byte, 1)
-            return
-        }
+        if isEditing { return pipe.send(signal) }
         // No line is edited, so the terminal has its original settings, which need not be restored.
         switch signal {
         case SIGINT:
-            guard let client else { LoaderProcess.endProgram(by: signal) }
+            guard let client else { SignalSet.endProgram(by: signal) }
             interrupted.store(true, ordering: .relaxed)
             client.interrupt()
         case SIGTSTP: kill(getpid(), SIGSTOP)
-        case SIGTERM, SIGHUP, SIGQUIT: LoaderProcess.endProgram(by: signal)
+        case SIGTERM, SIGHUP, SIGQUIT: SignalSet.endProgram(by: signal)
         default: break
         }
     }

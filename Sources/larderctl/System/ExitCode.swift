@@ -50,10 +50,7 @@ struct UsageError: Error {
     /// The verb whose help the message mentions; nil if no verb was recognized.
     var verb: String?
 
-    init(_ message: String, verb: String? = nil) {
-        self.message = message
-        self.verb = verb
-    }
+    init(_ message: String) { self.message = message }
 }
 
 /// The error if a value cannot be read, or a result cannot be written.

@@ -25,21 +25,15 @@ enum Input {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
         while true {
-            let count = read(descriptor, &piece, piece.count)
-            if count > 0 {
-                guard bytes.count + count <= bytesMax else {
-                    throw InputOutputError(
-                        message: "\(name) has more than \(bytesMax) bytes, the limit of a value")
-                }
-                bytes.append(contentsOf: piece[..<count])
-            } else if count == 0 {
-                return bytes
-            } else if errno == EAGAIN {
-                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
-                _ = poll(&entry, 1, -1)
-            } else if errno != EINTR {
+            let count = Descriptor.read(descriptor, &piece, piece.count)
+            if count == 0 { return bytes }
+            guard count > 0 else {
                 throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
             }
+            guard bytes.count + count <= bytesMax else {
+                throw InputOutputError(message: "\(name) has more than \(bytesMax) bytes, the limit of a value")
+            }
+            bytes.append(contentsOf: piece[..<count])
         }
     }
 }

@@ -20,9 +20,6 @@ final class LoaderProcess: Sendable {
         let end: End
     }
 
-    /// The signals that are sent to the command, without those that this program ignores, for example because of nohup.
-    private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
-
     private let pid: pid_t
     /// Held while a signal is sent, and while the command is reaped, because its process ID may be reused afterwards.
     private let lock = Lock()
@@ -30,41 +27,41 @@ final class LoaderProcess: Sendable {
     /// The signal that this program has received; 0 if there was none.
     private let asked = Atomic<Int32>(0)
     /// The pipe into which a byte is written when a signal arrives and when the command has exited, to wake the reader.
-    private let wakeEnd: Int32
+    private let wakes: Pipe
 
-    private init(_ pid: pid_t, _ wakeEnd: Int32) {
-        self.pid = pid
-        self.wakeEnd = wakeEnd
-    }
+    private init(_ pid: pid_t, _ wakes: Pipe) { (self.pid, self.wakes) = (pid, wakes) }
 
     /// Runs a command until it exits.
     /// - Throws: if the command cannot be started, or is terminated because it writes more than a value may have.
     static func run(_ words: [[UInt8]]) throws(InputOutputError) -> Result {
-        let (output, wake) = (try makePipe(), try makePipe())
-        // Leave the `wake` pipe open, because a signal may arrive until this program exits.
-        defer { close(output.read) }
-        // Block signals before the command starts, so that none is lost.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in forwardedSignals { sigaddset(&signals, signal) }
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // Leave the pipe `wakes` open, because a signal may arrive until this program exits. The command inherits neither
+        // pipe, but only the copy that is its standard output.
+        let (output, wakes) = (try Pipe(for: "the command"), try Pipe(for: "the command"))
+        defer { close(output.readEnd) }
+        // Block the signals that are sent to the command before it starts, so that none is lost.
+        let signals = SignalSet([SIGINT, SIGTERM, SIGHUP])
+        signals.block()
         var start = ProcessStart(words: words)
-        start.descriptors = [STDIN_FILENO, output.write, STDERR_FILENO]
+        start.descriptors = [STDIN_FILENO, output.writeEnd, STDERR_FILENO]
         let pid: pid_t
         do throws(FileError) {
             pid = try start.start()
         } catch {
-            close(output.write)
+            close(output.writeEnd)
             throw InputOutputError(message: "cannot \(error)")
         }
-        close(output.write)
-        let process = LoaderProcess(pid, wake.write)
+        close(output.writeEnd)
+        let process = LoaderProcess(pid, wakes)
         // The threads may outlive this call: `signals` runs until the program exits, `command` until the command does.
-        _ = WorkThread(name: "signals") { process.forwardSignals() }
+        signals.watch { signal in
+            process.asked.store(signal, ordering: .releasing)
+            if !process.send(signal) { SignalSet.endProgram(by: signal) }
+            wakes.send()
+        }
         _ = WorkThread(name: "command") { process.awaitEnd() }
         let bytes: [UInt8]
         do throws(InputOutputError) {
-            bytes = try process.collect(output.read, wake.read)
+            bytes = try process.collect(output.readEnd)
         } catch {
             process.send(SIGTERM)
             throw error
@@ -74,41 +71,7 @@ final class LoaderProcess: Sendable {
         return Result(output: bytes, end: signal == 0 ? process.reap() : .interrupted(signal: signal))
     }
 
-    /// Terminates this program by the signal, so that the parent process sees that signal.
-    static func endProgram(by number: Int32) -> Never {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, number)
-        signal(number, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-        raise(number)
-        exit(128 + number)
-    }
-
-    private static func makePipe() throws(InputOutputError) -> (read: Int32, write: Int32) {
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "cannot create a pipe for the command: \(SystemErrorText.of(errno))")
-        }
-        // The command must not inherit these two descriptors, but only the copy that is its standard output.
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        return (ends[0], ends[1])
-    }
-
     // MARK: Threads
-
-    private func forwardSignals() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
-        while true {
-            var signal: Int32 = 0
-            guard sigwait(&signals, &signal) == 0 else { continue }
-            asked.store(signal, ordering: .releasing)
-            if !send(signal) { Self.endProgram(by: signal) }
-            wake()
-        }
-    }
 
     /// Sends a signal to the command.
     /// - Returns: false if the command has exited.
@@ -121,12 +84,7 @@ final class LoaderProcess: Sendable {
         var info = siginfo_t()
         // WNOWAIT keeps the exited process as a zombie, so that its process ID is not reused.
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
-        wake()
-    }
-
-    private func wake() {
-        var byte: UInt8 = 0
-        _ = write(wakeEnd, &byte, 1)
+        wakes.send()
     }
 
     private func reap() -> End {
@@ -155,22 +113,20 @@ final class LoaderProcess: Sendable {
     // MARK: Output of the command
 
     /// Reads the output until all writers have closed the pipe and the command has exited, or until it is not needed.
-    private func collect(_ pipe: Int32, _ wakes: Int32) throws(InputOutputError) -> [UInt8] {
+    private func collect(_ output: Int32) throws(InputOutputError) -> [UInt8] {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
-        var entries = [pipe, wakes].map { pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0) }
+        var isComplete = false
         while true {
-            guard poll(&entries, nfds_t(entries.count), -1) > 0 else { continue }
-            if entries[1].revents != 0 {
-                _ = read(wakes, &piece, 1)
-                if isOver(isComplete: entries[0].fd < 0) { return bytes }
+            let ready = Descriptor.poll(isComplete ? -1 : output, wakes.readEnd)
+            if ready[1] {
+                _ = wakes.receive()
+                if isOver(isComplete: isComplete) { return bytes }
             }
-            guard entries[0].revents != 0 else { continue }
-            let count = read(pipe, &piece, piece.count)
+            guard ready[0] else { continue }
+            let count = read(output, &piece, piece.count)
             if count == 0 {
-                // poll(2) ignores entries with a negative descriptor.
-                entries[0].fd = -1
-                entries[0].revents = 0
+                isComplete = true
                 if isOver(isComplete: true) { return bytes }
             }
             if count <= 0 { continue }

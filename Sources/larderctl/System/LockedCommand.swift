@@ -9,10 +9,6 @@ import LarderPlatform
 ///
 /// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
-    /// The signals that are sent to the command, without those that this program ignores, for example because of nohup.
-    private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
-        .filter { !ProcessStart.isIgnored($0) }
-
     private let lock = Lock()
     /// The process ID of the running command. Nil after its exit, because the ID may then be that of another process.
     private var pid: pid_t?
@@ -23,12 +19,15 @@ final class LockedCommand: @unchecked Sendable {
     /// Blocks the signals, so that a separate thread can wait for them. Call it before other threads start: they
     /// inherit the blocked signals.
     init() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // Runs until the program exits.
-        _ = WorkThread(name: "signals") { [self] in forwardSignals() }
+        SignalSet([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]).watch { [self] number in
+            let stop = lock.withLock { () -> (@Sendable () -> Void)? in
+                signal = number
+                guard let pid else { return stopWaiting }
+                kill(pid, number)
+                return nil
+            }
+            stop?()
+        }
     }
 
     /// The last signal that this program has received; 0 if there was none.
@@ -41,23 +40,6 @@ final class LockedCommand: @unchecked Sendable {
             return signal != 0
         }
         if isLate { stop() }
-    }
-
-    private func forwardSignals() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
-        while true {
-            var number: Int32 = 0
-            guard sigwait(&signals, &number) == 0 else { continue }
-            let stop = lock.withLock { () -> (@Sendable () -> Void)? in
-                signal = number
-                guard let pid else { return stopWaiting }
-                kill(pid, number)
-                return nil
-            }
-            stop?()
-        }
     }
 
     // MARK: The command
@@ -109,7 +91,7 @@ final class LockedCommand: @unchecked Sendable {
         switch end {
         case .exited(let code): exit(code)
         case .killed(let signal):
-            if signal == receivedSignal { LoaderProcess.endProgram(by: signal) }
+            if signal == receivedSignal { SignalSet.endProgram(by: signal) }
             exit(128 + signal)
         }
     }

@@ -17,59 +17,36 @@ final class Terminal: Sendable {
         case ended(signal: Int32)
     }
 
-    private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
     // The escape sequences that switch to the alternate screen and hide the cursor, and that undo this.
     private static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
     private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
     private let before: termios
-    private let signalPipe: (read: Int32, write: Int32)
+    private let signals: Pipe
     private let isTaken = Atomic<Bool>(false)
 
     /// - Throws: if standard input or standard output is not a terminal.
     init() throws {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
             throw UsageError(
-                "this needs a terminal; without one: larderctl stats --watch, or --json", verb: "top")
+                "this needs a terminal; without one: larderctl stats --watch, or --json")
         }
         let kind = getenv("TERM").map { String(cString: $0) } ?? ""
         guard !kind.isEmpty, kind != "dumb" else {
             throw UsageError(
                 "this needs a terminal with a cursor, and \(kind.isEmpty ? "TERM is not set" : "TERM is dumb"); without one: "
-                    + "larderctl stats --watch, or --json", verb: "top")
+                    + "larderctl stats --watch, or --json")
         }
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
             throw InputOutputError(message: "cannot read the terminal's settings: \(SystemErrorText.of(errno))")
         }
         before = settings
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "cannot create a pipe for signals: \(SystemErrorText.of(errno))")
-        }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        signalPipe = (ends[0], ends[1])
-        var signals = Self.signalSet
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-        let writeEnd = ends[1]
-        // Runs until the program exits.
-        _ = WorkThread(name: "signals") {
-            var signals = Self.signalSet
-            while true {
-                var signal: Int32 = 0
-                guard sigwait(&signals, &signal) == 0 else { continue }
-                var byte = UInt8(truncatingIfNeeded: signal)
-                _ = write(writeEnd, &byte, 1)
-            }
-        }
+        let signals = try Pipe(for: "signals")
+        self.signals = signals
+        SignalSet([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT], leavesIgnored: false)
+            .watch { signals.send($0) }
         take()
-    }
-
-    private static var signalSet: sigset_t {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in watched { sigaddset(&signals, signal) }
-        return signals
     }
 
     /// Restores the screen and the terminal's settings. May be called repeatedly.
@@ -112,15 +89,13 @@ final class Terminal: Sendable {
         let end = MonotonicClock.milliseconds() + milliseconds
         while true {
             let left = max(0, end - MonotonicClock.milliseconds())
-            var entries = [STDIN_FILENO, signalPipe.read].map {
-                pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+            let ready = Descriptor.poll(STDIN_FILENO, signals.readEnd, milliseconds: left)
+            if ready[1], let signal = signals.receive() { return handle(signal) }
+            guard ready[0] else {
+                if MonotonicClock.milliseconds() >= end { return .timeout }
+                continue
             }
-            let count = poll(&entries, 2, Int32(clamping: left))
-            if count == 0 { return .timeout }
-            guard count > 0 else { continue }
             var byte: UInt8 = 0
-            if entries[1].revents != 0, read(signalPipe.read, &byte, 1) == 1 { return handle(Int32(byte)) }
-            guard entries[0].revents != 0 else { continue }
             let got = read(STDIN_FILENO, &byte, 1)
             if got == 1 { return .key(byte) }
             if got == 0 || errno != EINTR && errno != EAGAIN { return .ended(signal: SIGHUP) }
@@ -128,10 +103,7 @@ final class Terminal: Sendable {
     }
 
     /// Makes ``wait(milliseconds:)`` return ``Event/woken``. Thread-safe.
-    func wake() {
-        var byte: UInt8 = 0
-        _ = write(signalPipe.write, &byte, 1)
-    }
+    func wake() { signals.send() }
 
     private func handle(_ signal: Int32) -> Event {
         switch signal {
@@ -151,26 +123,5 @@ final class Terminal: Sendable {
         }
     }
 
-    private func put(_ text: String) { TerminalOutput.write(Array(text.utf8), to: STDOUT_FILENO) }
-}
-
-/// Writes bytes to the terminal or to standard error.
-enum TerminalOutput {
-    /// Writes all bytes. Blocks until there is space. If an error occurs, drops the rest.
-    static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var start = 0
-        while start < bytes.count {
-            let count = bytes.withUnsafeBytes { bytes in
-                systemWrite(descriptor, bytes.baseAddress.map { $0 + start }, bytes.count - start)
-            }
-            if count > 0 {
-                start += count
-            } else if errno == EAGAIN {
-                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
-                _ = poll(&entry, 1, 1000)
-            } else if errno != EINTR {
-                return
-            }
-        }
-    }
+    private func put(_ text: String) { Descriptor.write(Array(text.utf8), to: STDOUT_FILENO) }
 }

@@ -44,13 +44,11 @@ struct Failure {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""
             return Output.standardError("larderctl: \(line.map { "line \($0): " } ?? "")\(message)\(help)\n")
         }
-        var members: [(name: String, value: JSONText)] = [
-            ("code", .text(code)), ("message", .text(message)), ("exit", .integer(Int64(exitCode.rawValue))),
-        ]
-        if let line { members.append(("line", .integer(Int64(line)))) }
-        if let helpCall { members.append(("help", .text(helpCall))) }
+        let members = JSONText.present([
+            "code": code, "message": message, "exit": Int(exitCode.rawValue), "line": line, "help": helpCall,
+        ])
         var bytes: [UInt8] = []
-        JSONText.object([(exitCode == .done ? "warning" : "error", .object(members))]).write(to: &bytes)
+        JSONText.object([(exitCode == .done ? "warning" : "error", members)]).write(to: &bytes)
         // Control characters are already escaped in JSON.
         Output.writeToStandardError(bytes + [0x0A])
     }

@@ -17,8 +17,10 @@ indirect enum JSONText {
 
     static func text(_ text: String) -> JSONText { .bytes(Array(text.utf8)) }
 
-    /// Returns a number; null for nil.
-    static func optional(_ number: Int64?) -> JSONText { number.map { .integer($0) } ?? .null }
+    /// Returns an object of those members that are not nil.
+    static func present(_ members: KeyValuePairs<String, (any JSONValue)?>) -> JSONText {
+        .object(members.compactMap { name, value in value.map { (name, $0.json) } })
+    }
 
     func write(to output: inout [UInt8]) {
         switch self {
@@ -101,6 +103,39 @@ indirect enum JSONText {
         default: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
         return 1
+    }
+}
+
+/// What can be a member of a JSON object that is written as a dictionary literal.
+protocol JSONValue {
+    var json: JSONText { get }
+    /// Returns the array of these elements.
+    static func json(of elements: [Self]) -> JSONText
+}
+
+extension JSONValue {
+    static func json(of elements: [Self]) -> JSONText { .array(elements.map(\.json)) }
+}
+
+extension Bool: JSONValue { var json: JSONText { .bool(self) } }
+extension Double: JSONValue { var json: JSONText { .double(self) } }
+extension String: JSONValue { var json: JSONText { .text(self) } }
+extension JSONText: JSONValue { var json: JSONText { self } }
+extension Int64: JSONValue { var json: JSONText { .integer(self) } }
+extension Int: JSONValue { var json: JSONText { .integer(Int64(self)) } }
+extension UInt32: JSONValue { var json: JSONText { .integer(Int64(self)) } }
+extension Array: JSONValue where Element: JSONValue { var json: JSONText { Element.json(of: self) } }
+
+/// An array of bytes is text, or base 64.
+extension UInt8: JSONValue {
+    var json: JSONText { .integer(Int64(self)) }
+    static func json(of elements: [UInt8]) -> JSONText { .bytes(elements) }
+}
+
+/// An object whose members are in the literal's order; null for nil.
+extension JSONText: ExpressibleByDictionaryLiteral {
+    init(dictionaryLiteral members: (String, (any JSONValue)?)...) {
+        self = .object(members.map { ($0, $1?.json ?? .null) })
     }
 }
 

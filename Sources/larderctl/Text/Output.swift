@@ -69,24 +69,11 @@ final class Output {
 
     /// Writes the contents of the buffer to standard output.
     func flush() throws(InputOutputError) {
-        var start = 0
-        while start < buffer.count {
-            let count = buffer.withUnsafeBytes { bytes in
-                systemWrite(STDOUT_FILENO, bytes.baseAddress.map { $0 + start }, bytes.count - start)
-            }
-            if count >= 0 {
-                start += count
-            } else if errno == EAGAIN {
-                // Standard output is non-blocking, so wait until it is writable.
-                var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
-                _ = poll(&entry, 1, -1)
-            } else if errno != EINTR {
-                let reason = SystemErrorText.of(errno)
-                buffer.removeAll()
-                throw InputOutputError(message: "standard output could not be written: \(reason)")
-            }
-        }
+        let number = Descriptor.write(buffer, to: STDOUT_FILENO)
         buffer.removeAll(keepingCapacity: true)
+        guard number == 0 else {
+            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(number))")
+        }
     }
 
     /// Writes text to standard error at once. Ignores errors, because they could not be reported.
@@ -97,9 +84,9 @@ final class Output {
 
     /// Writes text to standard output, which must be a terminal, at once.
     static func writeToTerminal(_ text: String) {
-        TerminalOutput.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
+        Descriptor.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
     }
 
     /// Writes bytes to standard error unchanged, including control characters. Only for texts of larderctl itself.
-    static func writeToStandardError(_ bytes: [UInt8]) { TerminalOutput.write(bytes, to: STDERR_FILENO) }
+    static func writeToStandardError(_ bytes: [UInt8]) { Descriptor.write(bytes, to: STDERR_FILENO) }
 }

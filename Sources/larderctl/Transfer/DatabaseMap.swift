@@ -11,7 +11,7 @@ struct DatabaseMap {
     /// - Parameters:
     ///   - options: the values of `--map`: each is `NAME=NUMBER` or `NUMBER=NAME`.
     ///   - isNumberFirst: whether the values are `NUMBER=NAME`.
-    init(_ options: [String], isNumberFirst: Bool, verb: String) throws(UsageError) {
+    init(_ options: [String], isNumberFirst: Bool) throws(UsageError) {
         let form = isNumberFirst ? "NUMBER=NAME" : "NAME=NUMBER"
         for option in options {
             let parts = option.split(separator: "=", omittingEmptySubsequences: false)
@@ -19,11 +19,11 @@ struct DatabaseMap {
                 case let name = String(isNumberFirst ? parts[1] : parts[0]), !name.isEmpty
             else {
                 throw UsageError(
-                    "--map must be \(form), with a Redis database number, not '\(option)'", verb: verb)
+                    "--map must be \(form), with a Redis database number, not '\(option)'")
             }
             guard names.updateValue(name, forKey: number) == nil, numbers.updateValue(number, forKey: name) == nil
             else {
-                throw UsageError("--map \(option): the number or the name is mapped already", verb: verb)
+                throw UsageError("--map \(option): the number or the name is mapped already")
             }
         }
     }
@@ -37,7 +37,7 @@ struct DatabaseMap {
         guard number <= Self.numbersMax else {
             throw UsageError(
                 "the Redis has a database \(number), but numbers here end at \(Self.numbersMax): map it to a name with --map "
-                    + "\(number)=NAME", verb: "import")
+                    + "\(number)=NAME")
         }
         return "\(number)"
     }
@@ -46,7 +46,6 @@ struct DatabaseMap {
     func number(_ name: String) throws(UsageError) -> Int {
         if let number = numbers[name] ?? Int(name) { return number }
         throw UsageError(
-            "Redis databases have numbers: map '\(printableKey(name.utf8))' to one with --map \(name)=NUMBER",
-            verb: "export")
+            "Redis databases have numbers: map '\(printableKey(name.utf8))' to one with --map \(name)=NUMBER")
     }
 }

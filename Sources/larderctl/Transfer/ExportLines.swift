@@ -26,11 +26,10 @@ struct ExportHeader: Equatable {
     }
 
     var line: JSONText {
-        .object([
-            ("format", .text(Self.format)), ("version", .integer(Self.version)), ("created", .integer(created)),
-            ("larder", larder.map { .text($0) } ?? .null), ("databases", .array(databases.map { .text($0) })),
-            ("all", .bool(isOfAll)), ("prefix", .bytes(prefix)),
-        ])
+        [
+            "format": Self.format, "version": Self.version, "created": created, "larder": larder,
+            "databases": databases, "all": isOfAll, "prefix": prefix,
+        ]
     }
 }
 
@@ -44,17 +43,14 @@ struct DatabaseLine {
     var jitter: Int64
 
     var line: JSONText {
-        .object([
-            ("database", .text(database)), ("policy", .text(policy.description)), ("grace", .integer(grace)),
-            ("jitter", .integer(jitter)),
-        ])
+        ["database": database, "policy": policy.description, "grace": grace, "jitter": jitter]
     }
 }
 
 extension JSONText {
     /// Returns the last line of an export, which shows that the export is complete.
     static func endLine(entries: Int) -> JSONText {
-        .object([("end", .bool(true)), ("entries", .integer(Int64(entries)))])
+        ["end": true, "entries": entries]
     }
 }
 
@@ -114,14 +110,11 @@ extension CarriedEntry {
 
     /// Writes the line of this entry.
     func writeLine(to lines: LineBuffer) throws {
-        var members: [(name: String, value: JSONText)] = [
-            ("database", .text(database)), ("key", .bytes(key)), ("stored-at", .integer(storedAt)),
-            ("rule", .text(rule.name)), ("deadline", .optional(deadline)),
-        ]
-        if let grace { members.append(("grace", .integer(grace))) }
-        if codec != Codec.raw.description { members.append(("codec", .text(codec))) }
-        if !tags.isEmpty { members.append(("tags", .array(tags.map { .bytes($0) }))) }
-        JSONText.object(members).write(to: &lines.bytes)
+        JSONText.present([
+            "database": database, "key": key, "stored-at": storedAt, "rule": rule.name,
+            "deadline": deadline?.json ?? .null, "grace": grace, "codec": codec == Codec.raw.description ? nil : codec,
+            "tags": tags.isEmpty ? nil : tags,
+        ]).write(to: &lines.bytes)
         // Remove the closing brace, because the value follows as last member of the object.
         lines.bytes.removeLast()
         let form = form

@@ -34,7 +34,7 @@ struct Exporter {
         for name in names where !known.contains(where: { $0.name == name }) {
             throw UsageError(
                 "there is no database '\(printableKey(name.utf8))'"
-                    + Suggestion.text(for: name, among: known.map(\.name)), verb: "export")
+                    + Suggestion.text(for: name, among: known.map(\.name)))
         }
         let chosen = known.filter {
             // Without names, skip outboxes: their pending writes must be delivered only by their own larder.
@@ -85,7 +85,7 @@ struct Exporter {
         if let previous, !previous.header.isSameExport(as: header) {
             throw UsageError(
                 "\(file.partPath) is an unfinished export of \(Self.text(previous.header)), not of "
-                    + "\(Self.text(header)): complete it with the same options, or remove it", verb: "export")
+                    + "\(Self.text(header)): complete it with the same options, or remove it")
         }
         if previous?.isComplete != true {
             try run(previous, LineBuffer { try file.write($0) })

@@ -54,15 +54,11 @@ struct ImportPosition: Equatable {
     // MARK: The file
 
     private var text: JSONText {
-        .object([
-            ("format", .text(Self.format)), ("version", .integer(1)), ("header", .integer(Int64(identity.header))),
-            ("larder", .text(identity.larder)), ("options", .text(identity.options)),
-            ("offset", .integer(Int64(offset))),
-            ("line", .integer(Int64(line))), ("tail", .integer(Int64(tail))),
-            ("imported", .integer(Int64(report.imported))), ("expired", .integer(Int64(report.expired))),
-            ("kept", .integer(Int64(report.kept))), ("leftOut", .integer(Int64(report.leftOut))),
-            ("invalid", .integer(Int64(report.invalid))),
-        ])
+        [
+            "format": Self.format, "version": 1, "header": identity.header, "larder": identity.larder,
+            "options": identity.options, "offset": offset, "line": line, "tail": tail, "imported": report.imported,
+            "expired": report.expired, "kept": report.kept, "leftOut": report.leftOut, "invalid": report.invalid,
+        ]
     }
 
     /// Stores the position. The file is replaced atomically, so after a crash it has the previous position or this one.

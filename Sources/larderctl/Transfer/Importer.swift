@@ -225,8 +225,7 @@ struct Importer {
     private mutating func select(_ database: String, _ reader: LineReader) throws {
         guard !CompanionName.isOne(database) else {
             throw UsageError(
-                "\(name), line \(reader.number): \(CompanionName.refusal(database)); select databases with --database",
-                verb: "import")
+                "\(name), line \(reader.number): \(CompanionName.refusal(database)); select databases with --database")
         }
         do throws(LarderClientError) {
             try client.select(database)

@@ -79,20 +79,13 @@ final class LineReader {
     /// - Returns: false at the end of the file.
     private func fill() throws(InputOutputError) -> Bool {
         memory.makeRoom(Self.readBytes, &start, &end)
-        while true {
-            let space = memory.bytes[end...]
-            let count = systemRead(descriptor, memory.bytes.baseAddress.map { $0 + end }, space.count)
-            if count >= 0 {
-                end += count
-                return count > 0
-            }
-            if errno == EAGAIN {
-                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
-                _ = poll(&entry, 1, -1)
-            } else if errno != EINTR {
-                throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
-            }
+        let count = Descriptor.read(
+            descriptor, memory.bytes.baseAddress.map { $0 + end }, memory.bytes.count - end)
+        guard count >= 0 else {
+            throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
         }
+        end += count
+        return count > 0
     }
 
     /// The buffer for the bytes that were read.

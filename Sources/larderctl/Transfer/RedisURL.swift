@@ -17,41 +17,41 @@ struct RedisURL {
     static let rule = "redis://HOST[:PORT][/DATABASE] or unix:PATH[?db=DATABASE]"
 
     /// - Throws: an error whose message does not contain the URL, because the URL may contain a password.
-    init(_ text: String, verb: String) throws(UsageError) {
+    init(_ text: String) throws(UsageError) {
         if var path = UnixSocket.path(inURL: text) {
             if let mark = path.lastIndex(of: "?"), path[mark...].hasPrefix("?db=") {
-                database = try Self.number(path[mark...].dropFirst(4), verb)
+                database = try Self.number(path[mark...].dropFirst(4))
                 path = path[..<mark]
             }
             guard path.hasPrefix("/") else {
                 throw UsageError(
-                    "the socket of the Redis needs an absolute path: unix:/run/redis/redis.sock", verb: verb)
+                    "the socket of the Redis needs an absolute path: unix:/run/redis/redis.sock")
             }
             place = .unix(String(path))
             return
         }
         if text.hasPrefix("rediss:") {
             throw UsageError(
-                "TLS to a Redis is not supported: use a tunnel, such as stunnel, and redis://", verb: verb)
+                "TLS to a Redis is not supported: use a tunnel, such as stunnel, and redis://")
         }
-        guard text.hasPrefix("redis://") else { throw UsageError("the URL of a Redis is \(Self.rule)", verb: verb) }
+        guard text.hasPrefix("redis://") else { throw UsageError("the URL of a Redis is \(Self.rule)") }
         var rest = text.dropFirst("redis://".count)
         if let slash = rest.lastIndex(of: "/"), rest.lastIndex(of: "@").map({ $0 < slash }) ?? true {
             let number = rest[rest.index(after: slash)...]
-            if !number.isEmpty { database = try Self.number(number, verb) }
+            if !number.isEmpty { database = try Self.number(number) }
             rest = rest[..<slash]
         }
         if let at = rest.lastIndex(of: "@") {
             let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            let name = try Self.plain(parts[0], verb)
+            let name = try Self.plain(parts[0])
             user = name.isEmpty ? nil : name
-            password = parts.count > 1 ? try Self.plain(parts[1], verb) : nil
+            password = parts.count > 1 ? try Self.plain(parts[1]) : nil
             rest = rest[rest.index(after: at)...]
         }
-        place = try Self.host(rest, verb)
+        place = try Self.host(rest)
     }
 
-    private static func host(_ text: Substring, _ verb: String) throws(UsageError) -> Place {
+    private static func host(_ text: Substring) throws(UsageError) -> Place {
         var (host, port) = (text, Substring("6379"))
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
             host = text[text.index(after: text.startIndex)..<end]
@@ -60,25 +60,25 @@ struct RedisURL {
             (host, port) = (text[..<colon], text[text.index(after: colon)...])
         }
         guard !host.isEmpty, UInt16(port) != nil else {
-            throw UsageError("the URL of a Redis must be \(rule): invalid or missing host or port", verb: verb)
+            throw UsageError("the URL of a Redis must be \(rule): invalid or missing host or port")
         }
         return .tcp(host: String(host), port: String(port))
     }
 
-    private static func number(_ text: Substring, _ verb: String) throws(UsageError) -> Int {
+    private static func number(_ text: Substring) throws(UsageError) -> Int {
         guard let number = Int(text), number >= 0 else {
-            throw UsageError("the database in the URL of a Redis must be a number, 0 or more", verb: verb)
+            throw UsageError("the database in the URL of a Redis must be a number, 0 or more")
         }
         return number
     }
 
     /// Decodes percent-encoded text.
-    private static func plain(_ text: Substring, _ verb: String) throws(UsageError) -> String {
+    private static func plain(_ text: Substring) throws(UsageError) -> String {
         guard let bytes = PercentEncoding.decoded(text.utf8) else {
-            throw UsageError("a % in the user or the password of a URL must be written as %25", verb: verb)
+            throw UsageError("a % in the user or the password of a URL must be written as %25")
         }
         guard let plain = String(validating: bytes, as: UTF8.self) else {
-            throw UsageError("the user and the password of a URL must be UTF-8", verb: verb)
+            throw UsageError("the user and the password of a URL must be UTF-8")
         }
         return plain
     }

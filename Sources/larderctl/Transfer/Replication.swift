@@ -57,8 +57,7 @@ struct Replication {
         let both = known + (try clients.to.databases().map(\.name))
         for name in context.options.databases where mustExist && !both.contains(name) {
             throw UsageError(
-                "there is no database '\(printableKey(name.utf8))'" + Suggestion.text(for: name, among: known),
-                verb: "replicate")
+                "there is no database '\(printableKey(name.utf8))'" + Suggestion.text(for: name, among: known))
         }
         return context.options.databases
     }
@@ -118,10 +117,12 @@ struct Replication {
 
     /// Replicates changes continuously, until a signal stops the program.
     func resume() throws -> Never {
-        let signals = EndingSignals()
+        // Block the signals before other threads start, which inherit that.
+        let signals = SignalSet([SIGINT, SIGTERM, SIGHUP])
+        signals.block()
         // If a daemon is not available at the start, throw instead of retrying.
         let first = try connect()
-        let watch = ReplicationWatch(context, signals)
+        let watch = ReplicationWatch(context)
         var running: Set<String> = []
         func start(_ names: [String]) {
             for name in names where running.insert(name).inserted {
@@ -181,15 +182,11 @@ struct ReplicationReport: Equatable {
     var error: String?
 
     var json: JSONText {
-        var members: [(name: String, value: JSONText)] = [
-            ("time", .integer(Exporter.now())), ("database", .text(database)), ("state", .text(state)),
-            ("total", .integer(Int64(progress.total))), ("done", .integer(Int64(progress.done))),
-            ("stored", .integer(Int64(progress.stored))), ("removed", .integer(Int64(progress.removed))),
-            ("kept", .integer(Int64(progress.kept))), ("passes", .integer(Int64(progress.passes))),
-            ("ever", .integer(Int64(progress.everDone))),
-        ]
-        if let error { members.append(("error", .text(error))) }
-        return .object(members)
+        .present([
+            "time": Exporter.now(), "database": database, "state": state, "total": progress.total,
+            "done": progress.done, "stored": progress.stored, "removed": progress.removed, "kept": progress.kept,
+            "passes": progress.passes, "ever": progress.everDone, "error": error,
+        ])
     }
 
     var text: String {
@@ -209,7 +206,6 @@ struct ReplicationReport: Equatable {
 /// `@unchecked Sendable`: mutable state and the output are guarded by `lock`.
 final class ReplicationWatch: @unchecked Sendable {
     private let context: Context
-    private let signals: EndingSignals
     private let lock = Lock()
     private let ended = Condition()
     private let progress = ProgressLine(.entries)
@@ -221,10 +217,7 @@ final class ReplicationWatch: @unchecked Sendable {
     /// Two reports about a database whose state is unchanged are at least this many milliseconds apart.
     private static let pauseMilliseconds: Int64 = 1_000
 
-    init(_ context: Context, _ signals: EndingSignals) {
-        self.context = context
-        self.signals = signals
-    }
+    init(_ context: Context) { self.context = context }
 
     /// - Parameter exitCode: the exit code to print with the report's error, if it has one.
     func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
@@ -282,32 +275,6 @@ final class ReplicationWatch: @unchecked Sendable {
             }
             try? context.output.flush()
         }
-        LoaderProcess.endProgram(by: signal)
-    }
-}
-
-/// The signals that stop this program. Create this value before other threads, which inherit the blocked signals.
-struct EndingSignals {
-    private static let watched = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
-
-    init() {
-        var signals = Self.set
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-    }
-
-    private static var set: sigset_t {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in watched { sigaddset(&signals, signal) }
-        return signals
-    }
-
-    /// Waits for a signal, for at most the given time.
-    /// - Returns: the number of the signal; nil if none has arrived.
-    func wait(milliseconds: Int64) -> Int32? {
-        var signals = Self.set
-        var time = timespec(tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)
-        let signal = sigtimedwait(&signals, nil, &time)
-        return signal > 0 ? signal : nil
+        SignalSet.endProgram(by: signal)
     }
 }

@@ -18,7 +18,7 @@ extension Verb {
             """,
         argumentCount: 1...1
     ) { arguments, context in
-        let directory = FileSystem.absolute(try path(arguments.words[0], "backup"))
+        let directory = FileSystem.absolute(try path(arguments.words[0]))
         let client = try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
         let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
         if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
@@ -44,12 +44,10 @@ extension Verb {
                     + "its own /tmp and /var/tmp. Use a directory below /var/lib/larder, which other processes can see")
         }
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("path", .text(path)), ("files", .integer(number("files"))), ("bytes", .integer(number("bytes"))),
-                    ("newBytes", .integer(number("new-bytes"))), ("milliseconds", .integer(number("milliseconds"))),
-                    ("warnings", .array(warnings.map { .text($0) })),
-                ]))
+            context.output.json([
+                "path": path, "files": number("files"), "bytes": number("bytes"), "newBytes": number("new-bytes"),
+                "milliseconds": number("milliseconds"), "warnings": warnings,
+            ])
         } else {
             for warning in warnings { Output.standardError("larderctl: \(warning)\n") }
             Output.standardError(
@@ -78,17 +76,15 @@ extension Verb {
     ) { arguments, context in
         let progress = ProgressLine()
         defer { progress.end() }
-        let (reader, problems) = try reporting("verify") {
-            let reader = try BackupReader(try path(arguments.words[0], "verify"))
+        let (reader, problems) = try reporting {
+            let reader = try BackupReader(try path(arguments.words[0]))
             return (reader, try reader.verify { progress.show(done: $0.doneBytes, total: $0.totalBytes) })
         }
         progress.end()
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("path", .text(reader.directory)), ("files", .integer(Int64(reader.fileCount))),
-                    ("bytes", .integer(Int64(reader.byteCount))), ("problems", .array(problems.map { .text($0) })),
-                ]))
+            context.output.json([
+                "path": reader.directory, "files": reader.fileCount, "bytes": reader.byteCount, "problems": problems,
+            ])
         } else if problems.isEmpty {
             context.output.line(
                 "\(reader.directory) is undamaged: \(counted(reader.fileCount, "file")), "
@@ -110,46 +106,39 @@ extension Verb {
             """,
         argumentCount: 2...2, isUnlikeCommand: true
     ) { arguments, context in
-        let place = FileSystem.absolute(try path(arguments.words[1], "restore"))
+        let place = FileSystem.absolute(try path(arguments.words[1]))
         let progress = ProgressLine()
         defer { progress.end() }
-        let reader = try reporting("restore") {
-            let reader = try BackupReader(try path(arguments.words[0], "restore"))
+        let reader = try reporting {
+            let reader = try BackupReader(try path(arguments.words[0]))
             try reader.restore(to: place) { progress.show(done: $0.doneBytes, total: $0.totalBytes) }
             return reader
         }
         progress.end()
-        if context.options.json {
-            context.output.json(
-                .object([
-                    ("path", .text(place)), ("files", .integer(Int64(reader.fileCount))),
-                    ("bytes", .integer(Int64(reader.byteCount))),
-                ]))
-        } else {
-            context.output.line(
-                "\(place): \(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount)), "
-                    + "from \(reader.directory)")
-        }
+        context.show(
+            ["path": place, "files": reader.fileCount, "bytes": reader.byteCount],
+            text: "\(place): \(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount)), "
+                + "from \(reader.directory)")
         return .done
     }
 
     /// Returns a path without trailing slashes.
-    private static func path(_ word: [UInt8], _ verb: String) throws -> String {
+    private static func path(_ word: [UInt8]) throws -> String {
         guard let text = String(validating: word, as: UTF8.self), !text.isEmpty else {
-            throw UsageError("a path must be UTF-8 text, and not empty", verb: verb)
+            throw UsageError("a path must be UTF-8 text, and not empty")
         }
         var path = text
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
     }
 
-    private static func reporting<Result>(_ verb: String, _ body: () throws -> Result) throws -> Result {
+    private static func reporting<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as BackupError {
             switch error {
             case .damaged: throw DamagedBackup(message: error.description)
-            case .place, .noBackup: throw UsageError(error.description, verb: verb)
+            case .place, .noBackup: throw UsageError(error.description)
             case .io, .newerFormat: throw InputOutputError(message: error.description)
             }
         }

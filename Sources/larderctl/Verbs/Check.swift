@@ -38,7 +38,7 @@ extension Verb {
         guard let text = String(validating: word, as: UTF8.self), !text.isEmpty,
             let directory = FileSystem.canonical(text), FileSystem.isDirectory(directory)
         else {
-            throw UsageError("directory not found: \(printableKey(word))", verb: "check")
+            throw UsageError("directory not found: \(printableKey(word))")
         }
         switch try LarderHolder.find(directory) {
         case .nobody: return try lookAtFiles(directory, repairs, context)

@@ -37,13 +37,11 @@ extension Verb {
     }
 
     private static func databaseJSON(_ database: DatabaseInfo) -> JSONText {
-        .object([
-            ("name", .text(database.name)), ("policy", .text(database.policy)),
-            ("interval", .optional(database.intervalMilliseconds)),
-            ("grace", .integer(database.graceMilliseconds)), ("jitter", .integer(Int64(database.jitterPercent))),
-            ("entries", .optional(database.entries)), ("stale", .optional(database.staleEntries)),
-            ("bytes", .integer(database.bytes)), ("limit", .optional(database.limit)),
-            ("state", .text(database.state)), ("damage", database.damage.map { .text($0) } ?? .null),
-        ])
+        [
+            "name": database.name, "policy": database.policy, "interval": database.intervalMilliseconds,
+            "grace": database.graceMilliseconds, "jitter": database.jitterPercent, "entries": database.entries,
+            "stale": database.staleEntries, "bytes": database.bytes, "limit": database.limit, "state": database.state,
+            "damage": database.damage,
+        ]
     }
 }

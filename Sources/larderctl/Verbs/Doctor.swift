@@ -18,8 +18,7 @@ extension Verb {
         let facts = try facts(client)
         let (findings, omissions) = (DoctorRule.findings(facts), DoctorRule.omissions(facts))
         if context.options.json {
-            context.output.json(
-                .object([("findings", .array(findings.map(\.json))), ("unseen", .array(omissions.map(\.json)))]))
+            context.output.json(["findings": findings, "unseen": omissions])
         } else {
             for finding in findings { context.output.oneLine(Array(finding.text.utf8)) }
             if findings.isEmpty {

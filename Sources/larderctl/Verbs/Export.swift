@@ -20,35 +20,29 @@ extension Verb {
         argumentCount: 0...1
     ) { arguments, context in
         if arguments.options["--to-redis"] != nil { return try RedisVerb.export(arguments, context) }
-        try arguments.refuse(["--map"], without: "--to-redis", "export")
+        try arguments.refuse(["--map"], without: "--to-redis")
         var exporter = try Exporter(
             try context.connectForTransfer(), databases: context.options.databases,
             prefix: arguments.options["--prefix"]?.value ?? [])
-        guard let path = try arguments.file("export") else {
+        guard let path = try arguments.file() else {
             try exporter.run(to: context.output)
             return .done
         }
         if FileSystem.existsButIsNotRegularFile(path) {
             throw UsageError(
-                "\(path) is not a file; for a pipe or a device: larderctl export > \(path)", verb: "export")
+                "\(path) is not a file; for a pipe or a device: larderctl export > \(path)")
         }
         try exporter.run(to: try ExportFile(path))
         exporter.progress.end()
         let report = exporter.report
-        if context.options.json {
-            context.output.json(
-                .object([
-                    ("path", .text(path)), ("databases", .integer(Int64(report.databases))),
-                    ("entries", .integer(Int64(report.entries))), ("resumed", .integer(Int64(report.resumed))),
-                    ("bytes", .integer(Int64(report.byteCount))),
-                ]))
-        } else {
-            context.output.line(
-                "\(path): \(counted(report.entries, "entry", "entries")) of "
-                    + counted(report.databases, "database") + ", "
-                    + ByteText.short(report.byteCount)
-                    + (report.resumed == 0 ? "" : ", of which a previous call had written \(report.resumed)"))
-        }
+        context.show(
+            [
+                "path": path, "databases": report.databases, "entries": report.entries, "resumed": report.resumed,
+                "bytes": report.byteCount,
+            ],
+            text: "\(path): \(counted(report.entries, "entry", "entries")) of " + counted(report.databases, "database")
+                + ", " + ByteText.short(report.byteCount)
+                + (report.resumed == 0 ? "" : ", of which a previous call had written \(report.resumed)"))
         return .done
     }
 }
@@ -61,16 +55,16 @@ extension Context {
 
 extension VerbArguments {
     /// Returns the path in the first argument; nil if there is none, or if it is `-`.
-    func file(_ verb: String) throws(UsageError) -> String? {
+    func file() throws(UsageError) -> String? {
         guard let word = words.first, word != Array("-".utf8) else { return nil }
         guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
-            throw UsageError("a path must be UTF-8 text, and not empty", verb: verb)
+            throw UsageError("a path must be UTF-8 text, and not empty")
         }
         return path
     }
 
     /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
-    func refuse(_ names: [String], without other: String, _ verb: String) throws(UsageError) {
-        for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)", verb: verb) }
+    func refuse(_ names: [String], without other: String) throws(UsageError) {
+        for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)") }
     }
 }

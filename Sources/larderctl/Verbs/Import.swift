@@ -28,14 +28,14 @@ extension Verb {
         argumentCount: 0...1
     ) { arguments, context in
         if arguments.options["--from-redis"] != nil { return try RedisVerb.import(arguments, context) }
-        try arguments.refuse(["--map"], without: "--from-redis", "import")
+        try arguments.refuse(["--map"], without: "--from-redis")
         var choice = Importer.Choice()
         choice.databases = Set(context.options.databases)
         choice.prefix = arguments.options["--prefix"]?.value ?? []
         choice.target = try arguments.options["--into"]?.text()
         choice.keepsExisting = arguments.options["--keep-existing"] != nil
         choice.skipsInvalid = arguments.options["--skip-invalid"] != nil
-        let path = try arguments.file("import")
+        let path = try arguments.file()
         var descriptor = STDIN_FILENO
         if let path {
             descriptor = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC)
@@ -62,13 +62,10 @@ extension Verb {
     private static func show(_ importer: Importer, _ context: Context) {
         let report = importer.report
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("imported", .integer(Int64(report.imported))), ("expired", .integer(Int64(report.expired))),
-                    ("kept", .integer(Int64(report.kept))), ("leftOut", .integer(Int64(report.leftOut))),
-                    ("invalid", .integer(Int64(report.invalid))), ("resumed", .bool(importer.isResumed)),
-                    ("notes", .array(importer.notes.map { .text($0) })),
-                ]))
+            context.output.json([
+                "imported": report.imported, "expired": report.expired, "kept": report.kept, "leftOut": report.leftOut,
+                "invalid": report.invalid, "resumed": importer.isResumed, "notes": importer.notes,
+            ])
             return
         }
         printNotes(importer.notes)

@@ -36,15 +36,10 @@ extension Verb {
             reply.errorMessage.map { (what: what, reason: $0) }
         }
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("commands", .array(commands.map(json))), ("slow", .array(slow.map(\.json))),
-                    ("events", .array(events.map(\.json))),
-                    (
-                        "unseen",
-                        .array(unseen.map { .object([("what", .text($0.what)), ("reason", .text($0.reason))]) })
-                    ),
-                ]))
+            context.output.json([
+                "commands": commands, "slow": slow, "events": events,
+                "unseen": JSONText.array(unseen.map { ["what": $0.what, "reason": $0.reason] }),
+            ])
         } else {
             show(commands, slow, events, context.output)
             for (what, reason) in unseen {
@@ -64,14 +59,14 @@ extension Verb {
             throw UsageError(
                 "unknown command '\(printableKey(name.utf8))'"
                     + Suggestion.text(for: name, among: CommandMetadata.all.map { $0.name.lowercased() })
-                    + (ran.isEmpty ? "" : "; commands that have run: " + ran.joined(separator: ", ")), verb: "latency")
+                    + (ran.isEmpty ? "" : "; commands that have run: " + ran.joined(separator: ", ")))
         }
     }
 
     private static func slowCount(_ arguments: VerbArguments) throws -> Int {
         guard let option = arguments.options["--slow"] else { return 10 }
         guard let count = Int(try option.text()), (0...10_000).contains(count) else {
-            throw UsageError("--slow must be a number from 0 to 10000", verb: "latency")
+            throw UsageError("--slow must be a number from 0 to 10000")
         }
         return count
     }
@@ -87,7 +82,7 @@ extension Verb {
         case "average": value = { $0.averageMicroseconds }
         case "p99": value = { $0.p99 ?? 0 }
         case "name": value = { _ in 0 }
-        default: throw UsageError("--sort must be total, calls, average, p99 or name, not '\(column)'", verb: "latency")
+        default: throw UsageError("--sort must be total, calls, average, p99 or name, not '\(column)'")
         }
         return commands.sorted { value($0) != value($1) ? value($0) > value($1) : $0.name < $1.name }
     }
@@ -124,13 +119,13 @@ extension Verb {
         for line in Table.lines(eventRows, rightAligned: [2, 3]) { output.line(line) }
     }
 
-    private static func json(_ command: InfoFigures.Command) -> JSONText {
-        func optional(_ value: Double?) -> JSONText { value.map { .double($0) } ?? .null }
-        return .object([
-            ("name", .text(command.name)), ("calls", .integer(command.calls)), ("failed", .integer(command.failed)),
-            ("rejected", .integer(command.rejected)), ("average", .double(command.averageMicroseconds)),
-            ("p50", optional(command.p50)), ("p99", optional(command.p99)), ("p99.9", optional(command.p999)),
-            ("total", .integer(command.microseconds)),
-        ])
+}
+
+extension InfoFigures.Command: JSONValue {
+    var json: JSONText {
+        [
+            "name": name, "calls": calls, "failed": failed, "rejected": rejected, "average": averageMicroseconds,
+            "p50": p50, "p99": p99, "p99.9": p999, "total": microseconds,
+        ]
     }
 }

@@ -18,18 +18,14 @@ extension Verb {
         {
             throw UsageError(
                 "missing database name: larderctl limit NAME \(printableKey(word)) (if \(printableKey(word)) is the "
-                    + "name of a database: larderctl limit --database \(printableKey(word)))", verb: "limit")
+                    + "name of a database: larderctl limit --database \(printableKey(word)))")
         }
         let client = try context.connect()
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
         guard arguments.words.count > 1 else {
             let info = try client.limitInfo()
             if context.options.json {
-                context.output.json(
-                    .object([
-                        ("limit", .optional(info.limit)), ("bytes", .integer(info.bytes)),
-                        ("evicted", .integer(info.evicted)),
-                    ]))
+                context.output.json(["limit": info.limit, "bytes": info.bytes, "evicted": info.evicted])
             } else {
                 let limit = info.limit.map { "\($0) bytes" } ?? "none"
                 context.output.line(
@@ -39,11 +35,7 @@ extension Verb {
         }
         let text = String(decoding: arguments.words[1], as: UTF8.self)
         try client.setLimit(text)
-        if context.options.json {
-            context.output.json(.object([("limit", .text(text))]))
-        } else {
-            context.output.line("OK")
-        }
+        context.show(["limit": text], text: "OK")
         return .done
     }
 

@@ -51,10 +51,10 @@ private struct LockVerbCall: Sendable {
     init(_ arguments: VerbArguments, _ context: Context) throws {
         name = arguments.words[0]
         // An empty name probably comes from an unset variable of a script. All such scripts would wait for each other.
-        guard !name.isEmpty else { throw UsageError("the lock's name is empty", verb: "lock") }
+        guard !name.isEmpty else { throw UsageError("the lock's name is empty") }
         words = Array(arguments.words.dropFirst())
-        time = .milliseconds(try arguments.time("--for", 1...Self.longest, "lock") ?? 30_000)
-        limit = try arguments.time("--wait", 0...Self.longest, "lock").map { .milliseconds($0) }
+        time = .milliseconds(try arguments.time("--for", 1...Self.longest) ?? 30_000)
+        limit = try arguments.time("--wait", 0...Self.longest).map { .milliseconds($0) }
         let options = context.options
         socketPath = options.socketPath
         clientOptions = ClientOptions(
@@ -66,20 +66,14 @@ private struct LockVerbCall: Sendable {
         try ReservedDescriptors.check()
         try markHeld()
         let command = LockedCommand()
-        let task = Task { () -> Result<ProcessEnd, any Error> in
-            do {
-                return .success(try await hold(command))
-            } catch {
-                return .failure(error)
-            }
-        }
+        let task = Task { try await hold(command) }
         command.onSignal { task.cancel() }
-        switch Waiting.result(of: task) {
+        switch Awaited(task).result {
         case .success(let end): command.endProgram(as: end)
         case .failure(let error):
             let isLost = (error as? LarderClientError)?.code == .lockLost
             if command.receivedSignal != 0, !isLost, !(error is InputOutputError) {
-                LoaderProcess.endProgram(by: command.receivedSignal)
+                SignalSet.endProgram(by: command.receivedSignal)
             }
             throw error
         }
@@ -109,8 +103,7 @@ private struct LockVerbCall: Sendable {
             // after the lock was released. So check whether the holder still runs.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
-                "\(printableKey(name)) is held by a parent of this process: they would wait for each other",
-                verb: "lock")
+                "\(printableKey(name)) is held by a parent of this process: they would wait for each other")
         }
         setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)
     }

@@ -17,7 +17,7 @@ extension Verb {
         let client = try context.connect()
         try client.monitor { line in
             if context.options.json {
-                output.json(MonitorLine(line)?.json ?? .object([("line", .text(line))]))
+                output.json(MonitorLine(line)?.json ?? ["line": line])
             } else {
                 output.oneLine(Array(line.utf8))
             }

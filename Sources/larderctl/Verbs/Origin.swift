@@ -40,8 +40,7 @@ extension Verb {
         let words = Array(arguments.words.dropFirst())
         if let name = arguments.words.first, name.contains(UInt8(ascii: ":")) {
             throw UsageError(
-                "put the name of the database before the URL: larderctl origin NAME \(printableKey(name))",
-                verb: "origin")
+                "put the name of the database before the URL: larderctl origin NAME \(printableKey(name))")
         }
         if words.first?.lowercasedText == "path" { return try showPath(arguments, words, context) }
         guard let url = words.first, !isNone(url) else {
@@ -83,13 +82,13 @@ extension Verb {
     ) throws -> ExitCode {
         guard words.count == 1 else {
             throw UsageError(
-                "path takes no arguments: larderctl origin \(printableKey(arguments.words[0])) path", verb: "origin")
+                "path takes no arguments: larderctl origin \(printableKey(arguments.words[0])) path")
         }
         let client = try connect(arguments, context)
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         let path = try client.command(["ORIGIN", "PATH"]).elements?.compactMap(\.string) ?? []
         if context.options.json {
-            context.output.json(.array(path.map { .text($0) }))
+            context.output.json(path.json)
         } else {
             for larder in path { context.output.line(larder) }
         }
@@ -101,7 +100,7 @@ extension Verb {
     /// Connects to the daemon for a call without the URL of an origin.
     private static func connect(_ arguments: VerbArguments, _ context: Context) throws -> BlockingLarderClient {
         for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
-            throw UsageError("\(name) needs the URL of an origin", verb: "origin")
+            throw UsageError("\(name) needs the URL of an origin")
         }
         var options = context.options
         // Without the URL of an origin, `--password-file` is the file with the daemon's password.
@@ -134,11 +133,7 @@ extension Verb {
     }
 
     private static func printOK(_ context: Context) {
-        if context.options.json {
-            context.output.json(.object([("ok", .bool(true))]))
-        } else {
-            context.output.line("OK")
-        }
+        context.show(["ok": true], text: "OK")
     }
 }
 
@@ -148,13 +143,13 @@ private struct OriginURL {
 
     init(_ word: [UInt8], _ arguments: VerbArguments) throws {
         guard let text = String(validating: word, as: UTF8.self) else {
-            throw UsageError("the URL of an origin must be text", verb: "origin")
+            throw UsageError("the URL of an origin must be text")
         }
         self.text = text
         if arguments.options["--tls"] != nil { try encrypt() }
         guard let option = arguments.options["--ca"] else { return }
         guard self.text.hasPrefix("rediss") else {
-            throw UsageError("--ca needs --tls or a URL that starts with rediss", verb: "origin")
+            throw UsageError("--ca needs --tls or a URL that starts with rediss")
         }
         self.text += (self.text.contains("?") ? "&" : "?") + "ca=" + (try Self.wholePath(option))
     }
@@ -163,7 +158,7 @@ private struct OriginURL {
         guard !text.hasPrefix("rediss") else { return }
         guard text.hasPrefix("redis") else {
             throw UsageError(
-                "--tls is only for redis:// and redis+cluster://", verb: "origin")
+                "--tls is only for redis:// and redis+cluster://")
         }
         text = "rediss" + text.dropFirst("redis".count)
     }

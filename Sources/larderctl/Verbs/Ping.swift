@@ -10,11 +10,7 @@ extension Verb {
         argumentCount: 0...0
     ) { _, context in
         try context.connect().ping()
-        if context.options.json {
-            context.output.json(.object([("answer", .text("PONG"))]))
-        } else {
-            context.output.line("PONG")
-        }
+        context.show(["answer": "PONG"], text: "PONG")
         return .done
     }
 }

@@ -21,20 +21,19 @@ extension Verb {
         ],
         argumentCount: 0...1
     ) { arguments, context in
-        let grace = try arguments.grace("policy")
-        let jitter = try arguments.jitter("policy")
+        let grace = try arguments.grace()
+        let jitter = try arguments.jitter()
         guard let word = arguments.words.first else {
             guard grace == nil, jitter == nil else {
                 throw UsageError(
-                    "--grace and --jitter need a policy: larderctl policy low --grace 60", verb: "policy")
+                    "--grace and --jitter need a policy: larderctl policy low --grace 60")
             }
             let info = try context.connect().policyInfo()
             if context.options.json {
-                context.output.json(
-                    .object([
-                        ("policy", .text(info.policy)), ("interval", .optional(info.intervalMilliseconds)),
-                        ("grace", .integer(info.graceMilliseconds)), ("jitter", .integer(Int64(info.jitterPercent))),
-                    ]))
+                context.output.json([
+                    "policy": info.policy, "interval": info.intervalMilliseconds, "grace": info.graceMilliseconds,
+                    "jitter": info.jitterPercent,
+                ])
             } else {
                 let interval = info.intervalMilliseconds.map { ", " + TimeText.span($0) } ?? ""
                 let grace = info.graceMilliseconds > 0 ? ", grace " + TimeText.span(info.graceMilliseconds) : ""
@@ -46,18 +45,14 @@ extension Verb {
         let text = String(decoding: word, as: UTF8.self)
         guard let policy = UpdatePolicy.typed(text) else {
             throw UsageError(
-                "'\(printableKey(word))' is not a policy: use \(UpdatePolicy.typedSyntax)", verb: "policy")
+                "'\(printableKey(word))' is not a policy: use \(UpdatePolicy.typedSyntax)")
         }
         try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
-        if context.options.json {
-            context.output.json(
-                .object(
-                    [("policy", .text(policy.description)), ("interval", .optional(policy.intervalMilliseconds))]
-                        + (grace.map { [("grace", .integer($0))] } ?? [])
-                        + (jitter.map { [("jitter", .integer(Int64($0)))] } ?? [])))
-        } else {
-            context.output.line("OK")
-        }
+        context.show(
+            .present([
+                "policy": policy.description, "interval": policy.intervalMilliseconds?.json ?? .null, "grace": grace,
+                "jitter": jitter,
+            ]), text: "OK")
         return .done
     }
 }

@@ -24,7 +24,7 @@ extension Verb {
         argumentCount: 0...0
     ) { arguments, context in
         if arguments.options["--tag"] != nil { return try purgeTags(arguments, context) }
-        if arguments.options["--soft"] != nil { throw UsageError("--soft needs --tag", verb: "purge") }
+        if arguments.options["--soft"] != nil { throw UsageError("--soft needs --tag") }
         let result: PurgeReport
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
         case (nil, nil):
@@ -45,25 +45,18 @@ extension Verb {
         case (nil, let prefix?):
             // An empty prefix, for example from an unset variable of a script, would match every key.
             guard let prefix = prefix.value, !prefix.isEmpty else {
-                throw UsageError("--prefix is empty; to purge the whole database, omit it", verb: "purge")
+                throw UsageError("--prefix is empty; to purge the whole database, omit it")
             }
             result = try context.connect().remove(prefix: prefix)
         case (_?, _?):
-            throw UsageError("--expired and --prefix cannot be combined", verb: "purge")
+            throw UsageError("--expired and --prefix cannot be combined")
         }
         // The daemon always counts the entries, so this is not nil.
         let entries = result.entries ?? 0
-        if context.options.json {
-            context.output.json(
-                .object([
-                    ("entries", .integer(Int64(entries))), ("bytes", .integer(Int64(result.bytes))),
-                    ("milliseconds", .integer(result.milliseconds)),
-                ]))
-        } else {
-            context.output.line(
-                "removed \(counted(entries, "entry", "entries")), \(counted(result.bytes, "byte")), "
-                    + "in \(result.milliseconds) ms")
-        }
+        context.show(
+            ["entries": entries, "bytes": result.bytes, "milliseconds": result.milliseconds],
+            text: "removed \(counted(entries, "entry", "entries")), \(counted(result.bytes, "byte")), "
+                + "in \(result.milliseconds) ms")
         return .done
     }
 
@@ -74,16 +67,12 @@ extension Verb {
 
     private static func purgeTags(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
         for other in ["--expired", "--prefix"] where arguments.options[other] != nil {
-            throw UsageError("--tag and \(other) cannot be combined", verb: "purge")
+            throw UsageError("--tag and \(other) cannot be combined")
         }
-        let tags = try arguments.purgedTags("purge")
+        let tags = try arguments.purgedTags()
         let soft = arguments.options["--soft"] != nil
         try context.connect().removeAll(taggedBytes: tags, soft: soft)
-        if context.options.json {
-            context.output.json(.object([("tags", .array(tags.map { .bytes($0) })), ("soft", .bool(soft))]))
-        } else {
-            context.output.line("OK")
-        }
+        context.show(["tags": tags, "soft": soft], text: "OK")
         return .done
     }
 

@@ -34,25 +34,25 @@ enum RedisVerb {
         {"exported":…,"stale":…,"databases":…}.
         """
 
-    private static func map(_ arguments: VerbArguments, isNumberFirst: Bool, _ verb: String) throws -> DatabaseMap {
+    private static func map(_ arguments: VerbArguments, isNumberFirst: Bool) throws -> DatabaseMap {
         var options: [String] = []
         for option in arguments.given where option.name == "--map" { options.append(try option.text()) }
-        return try DatabaseMap(options, isNumberFirst: isNumberFirst, verb: verb)
+        return try DatabaseMap(options, isNumberFirst: isNumberFirst)
     }
 
-    private static func refuse(_ arguments: VerbArguments, _ others: [String], with name: String, _ verb: String)
+    private static func refuse(_ arguments: VerbArguments, _ others: [String], with name: String)
         throws(UsageError)
     {
         for other in others where arguments.options[other] != nil {
-            throw UsageError("\(other) and \(name) cannot be combined", verb: verb)
+            throw UsageError("\(other) and \(name) cannot be combined")
         }
-        guard arguments.words.isEmpty else { throw UsageError("a FILE and \(name) cannot be combined", verb: verb) }
+        guard arguments.words.isEmpty else { throw UsageError("a FILE and \(name) cannot be combined") }
     }
 
-    private static func redis(_ option: ParsedOption?, _ context: Context, _ verb: String) throws -> (
+    private static func redis(_ option: ParsedOption?, _ context: Context) throws -> (
         url: RedisURL, server: RedisServer
     ) {
-        let url = try RedisURL(try option?.text() ?? "", verb: verb)
+        let url = try RedisURL(try option?.text() ?? "")
         let limit = context.options.timeoutMilliseconds
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
@@ -67,15 +67,15 @@ enum RedisVerb {
     // MARK: import
 
     static func `import`(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
-        try refuse(arguments, ["--skip-invalid"], with: "--from-redis", "import")
+        try refuse(arguments, ["--skip-invalid"], with: "--from-redis")
         guard context.options.databases.isEmpty else {
             throw UsageError(
                 "--database and --from-redis cannot be combined: the URL selects the Redis database, --into or --map "
-                    + "the larder's", verb: "import")
+                    + "the larder's")
         }
-        let map = try map(arguments, isNumberFirst: true, "import")
+        let map = try map(arguments, isNumberFirst: true)
         let target = try arguments.options["--into"]?.text()
-        let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
+        let (url, redis) = try redis(arguments.options["--from-redis"], context)
         var databases: [(number: Int, keys: Int, name: String)] = []
         let found = try RedisImport.databases(redis)
         // The list has only databases with keys. Select those given by the user, so that an invalid number is an error.
@@ -94,14 +94,11 @@ enum RedisVerb {
     private static func show(_ report: RedisImport.Report, _ context: Context) {
         let others = report.otherTypes.sorted { $0.key < $1.key }
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("imported", .integer(Int64(report.imported))), ("gone", .integer(Int64(report.gone))),
-                    ("kept", .integer(Int64(report.kept))),
-                    ("otherTypes", .object(others.map { ($0.key, .integer(Int64($0.value))) })),
-                    ("tooLong", .integer(Int64(report.tooLong))),
-                    ("examples", .array(report.examples.map { .text($0) })),
-                ]))
+            context.output.json([
+                "imported": report.imported, "gone": report.gone, "kept": report.kept,
+                "otherTypes": JSONText.object(others.map { ($0.key, .integer(Int64($0.value))) }),
+                "tooLong": report.tooLong, "examples": report.examples,
+            ])
             return
         }
         var parts = ["imported \(counted(report.imported, "entry", "entries"))"]
@@ -120,19 +117,19 @@ enum RedisVerb {
     // MARK: export
 
     static func export(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
-        try refuse(arguments, [], with: "--to-redis", "export")
-        let map = try map(arguments, isNumberFirst: false, "export")
+        try refuse(arguments, [], with: "--to-redis")
+        let map = try map(arguments, isNumberFirst: false)
         let client = try connect(context)
         let prefix = arguments.options["--prefix"]?.value ?? []
         let plan = try Exporter(client, databases: context.options.databases, prefix: prefix)
-        let (url, redis) = try redis(arguments.options["--to-redis"], context, "export")
+        let (url, redis) = try redis(arguments.options["--to-redis"], context)
         let names = plan.header.databases
         var databases: [(name: String, number: Int)] = []
         if let number = url.database {
             guard names.count == 1 else {
                 throw UsageError(
                     "the URL selects one database of the Redis, but there are \(names.count) in the larder: use "
-                        + "--database, or omit the number", verb: "export")
+                        + "--database, or omit the number")
             }
             databases = [(names[0], number)]
         } else {
@@ -141,18 +138,10 @@ enum RedisVerb {
         var work = RedisExport(redis, client, prefix: prefix, total: plan.total)
         try work.run(databases)
         let report = work.report
-        if context.options.json {
-            context.output.json(
-                .object([
-                    ("exported", .integer(Int64(report.exported))), ("stale", .integer(Int64(report.stale))),
-                    ("databases", .integer(Int64(report.databases))),
-                ]))
-        } else {
-            context.output.line(
-                "exported \(counted(report.exported, "entry", "entries")) of "
-                    + counted(report.databases, "database")
-                    + (report.stale > 0 ? "; not exported: \(report.stale) stale" : ""))
-        }
+        context.show(
+            ["exported": report.exported, "stale": report.stale, "databases": report.databases],
+            text: "exported \(counted(report.exported, "entry", "entries")) of " + counted(report.databases, "database")
+                + (report.stale > 0 ? "; not exported: \(report.stale) stale" : ""))
         return .done
     }
 }

@@ -47,7 +47,7 @@ extension Verb {
             ends.to.password = try Options.password(try option.text())
         }
         for name in ["--prefix", "--name"] where arguments.given.count(where: { $0.name == name }) > 1 {
-            throw UsageError("\(name) must be given only once", verb: "replicate")
+            throw UsageError("\(name) must be given only once")
         }
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
@@ -65,7 +65,7 @@ extension Verb {
         do throws(TagRules.Impossible) {
             try TagRules.check(tag)
         } catch {
-            throw UsageError("--tag: \(error.message)", verb: "replicate")
+            throw UsageError("--tag: \(error.message)")
         }
         return tag
     }
@@ -73,15 +73,14 @@ extension Verb {
     /// Returns the path of a socket, given as a path or as a `unix:` URL.
     private static func path(_ word: [UInt8]) throws(UsageError) -> String {
         guard let text = String(validating: word, as: UTF8.self) else {
-            throw UsageError("the path of a socket must be UTF-8 text", verb: "replicate")
+            throw UsageError("the path of a socket must be UTF-8 text")
         }
         let path = UnixSocket.path(inURL: text)
         guard path != nil || !text.contains("://") else {
             throw UsageError(
-                "'\(printableKey(word))' is not the socket of a larder on this machine: use a path, or unix:PATH",
-                verb: "replicate")
+                "'\(printableKey(word))' is not the socket of a larder on this machine: use a path, or unix:PATH")
         }
-        guard path != "", text != "" else { throw UsageError("the path of a socket is empty", verb: "replicate") }
+        guard path != "", text != "" else { throw UsageError("the path of a socket is empty") }
         return path.map(String.init) ?? text
     }
 }

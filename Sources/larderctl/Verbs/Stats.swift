@@ -20,8 +20,8 @@ extension Verb {
         argumentCount: 0...1
     ) { arguments, context in
         if arguments.options["--watch"] != nil {
-            guard arguments.words.isEmpty else { throw UsageError("--watch does not accept a section", verb: "stats") }
-            return try watch(context, milliseconds: try interval(arguments, "--watch", "stats"))
+            guard arguments.words.isEmpty else { throw UsageError("--watch does not accept a section") }
+            return try watch(context, milliseconds: try interval(arguments, "--watch"))
         }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
         let client = try context.connect()
@@ -30,7 +30,7 @@ extension Verb {
             let names = sections(try client.serverInfo(section: "everything"))
             throw UsageError(
                 "unknown section '\(printableKey(section.utf8))'" + Suggestion.text(for: section, among: names)
-                    + "; there are " + names.joined(separator: ", "), verb: "stats")
+                    + "; there are " + names.joined(separator: ", "))
         }
         if context.options.json {
             context.output.json(FieldText.sections(Array(text.utf8)))

@@ -20,9 +20,8 @@ extension Verb {
         let client = try context.connect()
         try client.messages(of: arguments.words, arePatterns: arguments.options["--pattern"] != nil) { message in
             if context.options.json {
-                var members: [(name: String, value: JSONText)] = [("channel", .bytes(message.channel))]
-                if let pattern = message.pattern { members.append(("pattern", .bytes(pattern))) }
-                output.json(.object(members + [("message", .bytes(message.payload))]))
+                output.json(
+                    .present(["channel": message.channel, "pattern": message.pattern, "message": message.payload]))
             } else {
                 output.oneLine(message.channel, message.payload)
             }

@@ -15,7 +15,7 @@ extension Verb {
         options: [intervalOption],
         argumentCount: 0...0
     ) { arguments, context in
-        let milliseconds = try interval(arguments, intervalOption.name, "top")
+        let milliseconds = try interval(arguments, intervalOption.name)
         // Connect before switching to the full screen, so that an error stays visible.
         let client = try context.connect()
         let options = context.options
@@ -80,7 +80,7 @@ extension Verb {
             case .resized, .timeout, .woken: break
             case .ended(let signal):
                 terminal.close()
-                LoaderProcess.endProgram(by: signal)
+                SignalSet.endProgram(by: signal)
             }
         }
     }
@@ -89,9 +89,9 @@ extension Verb {
         name: "--interval", value: "SECONDS", summary: "the interval between updates, from 0.1 (default: 1)")
 
     /// Returns the interval given by an option, in milliseconds; a second if the option is not given.
-    static func interval(_ arguments: VerbArguments, _ option: String, _ verb: String) throws -> Int64 {
+    static func interval(_ arguments: VerbArguments, _ option: String) throws -> Int64 {
         guard arguments.options[option]?.value != nil else { return 1000 }
-        return try arguments.time(option, 100...3_600_000, verb) ?? 1000
+        return try arguments.time(option, 100...3_600_000) ?? 1000
     }
 
     /// Handles a key.

@@ -65,7 +65,7 @@ struct Verb: Sendable {
         guard options.showsHelp || argumentCount.contains(arguments.words.count) else {
             let problem = arguments.words.count < argumentCount.lowerBound ? "too few" : "too many"
             let call = "larderctl \(name)" + (synopsis.isEmpty ? "" : " " + synopsis)
-            throw UsageError("\(problem) arguments: \(call)", verb: name)
+            throw UsageError("\(problem) arguments: \(call)")
         }
         return (arguments, options)
     }

@@ -17,7 +17,7 @@ extension Verb {
         let prefix = arguments.options["--prefix"]?.value
         let entries: BlockingLarderClient.WatchedEntries
         if let key = arguments.words.first {
-            guard prefix == nil else { throw UsageError("KEY and --prefix cannot be combined", verb: "watch") }
+            guard prefix == nil else { throw UsageError("KEY and --prefix cannot be combined") }
             entries = .key(key)
         } else {
             entries = .prefix(prefix ?? [])
@@ -32,12 +32,10 @@ extension Verb {
     private static func write(_ change: BlockingLarderClient.Change, _ database: String, _ context: Context) {
         let now = Exporter.now()
         guard !context.options.json else {
-            var members: [(name: String, value: JSONText)] = [
-                ("time", .integer(now)), ("database", .text(database)), ("change", .bytes(change.kind)),
-            ]
-            if let key = change.key { members.append(("key", .bytes(key))) }
-            if let tag = change.tag { members.append(("tag", .bytes(tag))) }
-            return context.output.json(.object(members))
+            return context.output.json(
+                .present([
+                    "time": now, "database": database, "change": change.kind, "key": change.key, "tag": change.tag,
+                ]))
         }
         let kind = String(decoding: change.kind, as: UTF8.self)
         let space = String(repeating: " ", count: max(1, 12 - kind.count))

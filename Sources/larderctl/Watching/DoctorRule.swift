@@ -88,7 +88,7 @@ struct DoctorRule: Sendable {
     /// Checks the condition. Returns the figures for the message; nil if there is no finding.
     let find: @Sendable (DoctorFacts) -> String?
 
-    struct Finding {
+    struct Finding: JSONValue {
         let rule: DoctorRule
         let figures: String
         let remedy: String
@@ -96,21 +96,18 @@ struct DoctorRule: Sendable {
         var text: String { "\(rule.name): \(figures); \(remedy)" }
 
         var json: JSONText {
-            .object([
-                ("rule", .text(rule.name)), ("weight", .text(rule.weight.rawValue)), ("figures", .text(figures)),
-                ("remedy", .text(remedy)),
-            ])
+            ["rule": rule.name, "weight": rule.weight.rawValue, "figures": figures, "remedy": remedy]
         }
     }
 
     /// A rule that could not be checked, and the reason.
-    struct Omission {
+    struct Omission: JSONValue {
         let rule: DoctorRule
         let reason: String
 
         var text: String { "\(rule.name): not checked: \(reason)" }
 
-        var json: JSONText { .object([("rule", .text(rule.name)), ("reason", .text(reason))]) }
+        var json: JSONText { ["rule": rule.name, "reason": reason] }
     }
 
     static let all: [DoctorRule] = damage + disk + work + people

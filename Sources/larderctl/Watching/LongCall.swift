@@ -14,7 +14,7 @@ enum LongCall {
         let observer = try Context(options: options, output: context.output).connect()
         let progress = ProgressLine()
         defer { progress.end() }
-        let task = WorkInBackground { try client.command(words) }
+        let task = Awaited(onThread: { try client.command(words) })
         while !task.waitForEnd(milliseconds: 200) {
             guard let info = try? observer.serverInfo(section: "larder") else { continue }
             let figures = InfoFigures(info)

@@ -1,7 +1,7 @@
 import LarderClient
 import LarderCommandCatalog
 
-extension SlowCommand {
+extension SlowCommand: JSONValue {
     /// Whether the command is not an administrative one.
     var isOfProgram: Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
@@ -18,15 +18,12 @@ extension SlowCommand {
     }
 
     var json: JSONText {
-        .object([
-            ("time", .integer(seconds)), ("microseconds", .integer(microseconds)),
-            ("words", .array(words.map { .bytes($0) })), ("client", .text(clientName)),
-        ])
+        ["time": seconds, "microseconds": microseconds, "words": words, "client": clientName]
     }
 }
 
 /// An event in the reply to LATENCY LATEST. `latest` and `longest` are in milliseconds.
-struct LatencyEvent {
+struct LatencyEvent: JSONValue {
     let name: String
     let seconds: Int64
     let latest: Int64
@@ -42,9 +39,6 @@ struct LatencyEvent {
     }
 
     var json: JSONText {
-        .object([
-            ("event", .text(name)), ("time", .integer(seconds)), ("latestMilliseconds", .integer(latest)),
-            ("longestMilliseconds", .integer(longest)),
-        ])
+        ["event": name, "time": seconds, "latestMilliseconds": latest, "longestMilliseconds": longest]
     }
 }

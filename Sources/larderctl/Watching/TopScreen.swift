@@ -158,37 +158,23 @@ struct TopScreen {
 
     var json: JSONText {
         let figures = rates?.now ?? info
-        return .object([
-            ("operationsPerSecond", .double(rates?.perSecond("total_commands_processed") ?? 0)),
-            ("hitShare", rates?.hitShare.map { .double($0) } ?? .null),
-            ("clients", .integer(figures.number("connected_clients"))),
-            ("memoryBytes", .integer(figures.number("memory_tier_bytes"))),
-            ("diskBytes", .integer(figures.number("disk_bytes"))),
-            ("journalBytes", .integer(figures.number("journal_bytes"))),
-            (
-                "commands",
-                .array(
-                    commands.map {
-                        .object([
-                            ("name", .text($0.name)), ("callsPerSecond", .double($0.callsPerSecond)),
-                            ("load", .double($0.load)), ("averageMicroseconds", .double($0.averageMicroseconds)),
-                            ("p50", $0.total.p50.map { .double($0) } ?? .null),
-                            ("p99", $0.total.p99.map { .double($0) } ?? .null),
-                            ("p99.9", $0.total.p999.map { .double($0) } ?? .null),
-                            ("failed", .integer($0.total.failed)),
-                        ])
-                    })
-            ),
-            (
-                "databases",
-                .array(
-                    databases.map {
-                        .object([
-                            ("name", .text($0.name)), ("entries", .optional($0.entries)), ("bytes", .integer($0.bytes)),
-                            ("state", .text($0.state)),
-                        ])
-                    })
-            ),
-        ])
+        return [
+            "operationsPerSecond": rates?.perSecond("total_commands_processed") ?? 0, "hitShare": rates?.hitShare,
+            "clients": figures.number("connected_clients"), "memoryBytes": figures.number("memory_tier_bytes"),
+            "diskBytes": figures.number("disk_bytes"), "journalBytes": figures.number("journal_bytes"),
+            "commands": commands,
+            "databases": databases.map {
+                ["name": $0.name, "entries": $0.entries, "bytes": $0.bytes, "state": $0.state] as JSONText
+            },
+        ]
+    }
+}
+
+extension InfoRates.Command: JSONValue {
+    var json: JSONText {
+        [
+            "name": name, "callsPerSecond": callsPerSecond, "load": load, "averageMicroseconds": averageMicroseconds,
+            "p50": total.p50, "p99": total.p99, "p99.9": total.p999, "failed": total.failed,
+        ]
     }
 }

@@ -5,32 +5,20 @@ import LarderPlatform
 ///
 /// Must be created before other threads start. Confined to the main thread.
 struct EndSignals {
-    private var signals = sigset_t()
+    private let signals: SignalSet
 
     init() {
-        sigemptyset(&signals)
-        let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
-        for number in all {
-            // The parent process may have set the signal to be ignored, and `wait` would then not receive it.
-            signal(number, SIG_DFL)
-            sigaddset(&signals, number)
-        }
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // The parent process may have set these signals to be ignored, and `wait` would then not receive them.
+        for number in [SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+        signals = SignalSet([SIGTERM, SIGINT, SIGHUP])
+        signals.block()
     }
 
     /// Waits for a signal, and runs `work` periodically.
     /// - Returns: the signal's name.
-    func wait(every milliseconds: Int, _ work: () -> Void) -> String {
-        var signals = signals
+    func wait(every milliseconds: Int64, _ work: () -> Void) -> String {
         while true {
-            #if os(Linux)
-                var pause = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
-                let number = sigtimedwait(&signals, nil, &pause)
-            #else
-                var number: Int32 = 0
-                if sigwait(&signals, &number) != 0 { number = -1 }
-            #endif
-            switch number {
+            switch signals.wait(milliseconds: milliseconds) {
             case SIGTERM: return "SIGTERM"
             case SIGINT: return "SIGINT"
             case SIGHUP: return "SIGHUP"

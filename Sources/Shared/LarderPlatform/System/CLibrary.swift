@@ -18,6 +18,10 @@
     -> Int
 { write(descriptor, start, count) }
 
+package func systemPoll(_ entries: UnsafeMutablePointer<pollfd>, _ count: nfds_t, _ milliseconds: Int32) -> Int32 {
+    poll(entries, count, milliseconds)
+}
+
 @inlinable @inline(__always) package func systemSend(
     _ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32
 ) -> Int { send(descriptor, start, count, flags) }

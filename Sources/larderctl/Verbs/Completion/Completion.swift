@@ -24,7 +24,7 @@ extension Verb {
         }
         guard arguments.words.count == 1, let script = CompletionScript(rawValue: name) else {
             let names = CompletionScript.allCases.map(\.rawValue).joined(separator: ", ")
-            throw UsageError("no completion for '\(name)': only for \(names)", verb: "completion")
+            throw UsageError("no completion for '\(name)': only for \(names)")
         }
         context.output.line(script.text)
         return .done

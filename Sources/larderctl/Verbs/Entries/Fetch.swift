@@ -80,9 +80,9 @@ private struct FetchCall {
 
     init(_ arguments: VerbArguments, _ context: Context) throws {
         func time(_ name: String, from least: Int64) throws -> Int64? {
-            try arguments.time(name, least...Self.longest, in: .milliseconds, "fetch")
+            try arguments.time(name, least...Self.longest, in: .milliseconds)
         }
-        func code(_ name: String) throws -> Int64? { try arguments.number(name, 1...255, "an exit code", "fetch") }
+        func code(_ name: String) throws -> Int64? { try arguments.number(name, 1...255, "an exit code") }
         self.context = context
         key = arguments.words[0]
         command = Array(arguments.words.dropFirst())
@@ -94,13 +94,13 @@ private struct FetchCall {
         absentFor = try time("--absent-for", from: 1) ?? 60_000
         sameCode = try code("--same")
         if let absentCode, absentCode == sameCode {
-            throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
+            throw UsageError("--absent and --same cannot be the same exit code")
         }
-        if let policy = try arguments.policy("fetch") { storing += ["POLICY", policy.description] }
+        if let policy = try arguments.policy() { storing += ["POLICY", policy.description] }
         // Check the options before COMMAND runs.
-        if let grace = try arguments.grace("fetch") { storing += ["GRACE", EntryPolicy.graceText(grace)] }
-        if let jitter = try arguments.jitter("fetch") { storing += ["JITTER", "\(jitter)"] }
-        let tags = try arguments.tags("fetch")
+        if let grace = try arguments.grace() { storing += ["GRACE", EntryPolicy.graceText(grace)] }
+        if let jitter = try arguments.jitter() { storing += ["JITTER", "\(jitter)"] }
+        let tags = try arguments.tags()
         if !tags.isEmpty { storing += ["TAGS", "\(tags.count)"] + tags }
     }
 
@@ -143,8 +143,7 @@ private struct FetchCall {
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
         guard !outer.split(separator: ":").contains(Substring(name)) else {
             throw UsageError(
-                "\(printableKey(key)) is being fetched by a parent of this process: they would wait for each other",
-                verb: "fetch")
+                "\(printableKey(key)) is being fetched by a parent of this process: they would wait for each other")
         }
         setenv(Self.marker, outer.isEmpty ? name : outer + ":" + name, 1)
     }
@@ -163,7 +162,7 @@ private struct FetchCall {
         switch result.end {
         case .interrupted(let signal):
             release(token, [], client)
-            LoaderProcess.endProgram(by: signal)
+            SignalSet.endProgram(by: signal)
         case .killed(let signal):
             release(token, [], client)
             return showPrevious(answer, "signal \(signal) terminated the command")
@@ -248,12 +247,10 @@ private struct FetchCall {
         _ state: String, _ value: [UInt8]?, age: Int64?, ttl: Int64?, isStored: Bool, _ code: ExitCode
     ) -> ExitCode {
         if context.options.json {
-            func time(_ milliseconds: Int64?) -> JSONText { .optional(milliseconds.flatMap { $0 < 0 ? nil : $0 }) }
-            context.output.json(
-                .object([
-                    ("key", .bytes(key)), ("state", .text(state)), ("value", value.map { .bytes($0) } ?? .null),
-                    ("age", time(age)), ("ttl", time(ttl)), ("stored", .bool(isStored)),
-                ]))
+            func time(_ milliseconds: Int64?) -> Int64? { milliseconds.flatMap { $0 < 0 ? nil : $0 } }
+            context.output.json([
+                "key": key, "state": state, "value": value, "age": time(age), "ttl": time(ttl), "stored": isStored,
+            ])
         } else if let value {
             context.output.value(value)
         }

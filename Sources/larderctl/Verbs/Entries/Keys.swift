@@ -26,10 +26,10 @@ extension Verb {
     ) { arguments, context in
         let (output, json) = (context.output, context.options.json)
         let endsWithZero = arguments.options["--null"] != nil
-        if endsWithZero, json { throw UsageError("--null and --json cannot be combined", verb: "keys") }
+        if endsWithZero, json { throw UsageError("--null and --json cannot be combined") }
         let client = try context.connect()
         if arguments.options["--long"] != nil {
-            if endsWithZero { throw UsageError("--null and --long cannot be combined", verb: "keys") }
+            if endsWithZero { throw UsageError("--null and --long cannot be combined") }
             try LongListing(client, matching: arguments.words.first, context).write()
             return .done
         }

@@ -19,54 +19,54 @@ extension OptionSpec {
 
 extension VerbArguments {
     /// The policy given by ``OptionSpec/lifetime``; nil to use the database's.
-    func policy(_ verb: String) throws(UsageError) -> UpdatePolicy? {
+    func policy() throws(UsageError) -> UpdatePolicy? {
         let word = try options["--policy"]?.text()
         let seconds = try options["--ttl"]?.text()
         switch (word, seconds) {
         case (nil, nil): return nil
-        case (_?, _?): throw UsageError("--policy and --ttl cannot be combined", verb: verb)
+        case (_?, _?): throw UsageError("--policy and --ttl cannot be combined")
         case (let word?, nil):
             guard let policy = UpdatePolicy.typed(word) else {
                 throw UsageError(
-                    "'\(printableKey(word.utf8))' is not a policy: use \(UpdatePolicy.typedSyntax)", verb: verb)
+                    "'\(printableKey(word.utf8))' is not a policy: use \(UpdatePolicy.typedSyntax)")
             }
             return policy
         case (nil, let seconds?):
             // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-                throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds, verb)
+                throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds)
             }
             return policy
         }
     }
 
     /// The entry policy given by the options in ``OptionSpec/lifetime``, with grace and jitter.
-    func entryPolicy(_ verb: String) throws(UsageError) -> EntryPolicy {
-        var policy = try policy(verb).map { EntryPolicy.policy($0) } ?? .database
-        if let grace = try grace(verb) { policy = policy.grace(.milliseconds(grace)) }
-        if let jitter = try jitter(verb) { policy = policy.jitter(percent: jitter) }
+    func entryPolicy() throws(UsageError) -> EntryPolicy {
+        var policy = try policy().map { EntryPolicy.policy($0) } ?? .database
+        if let grace = try grace() { policy = policy.grace(.milliseconds(grace)) }
+        if let jitter = try jitter() { policy = policy.jitter(percent: jitter) }
         return policy
     }
 
     /// The given grace, in milliseconds.
-    func grace(_ verb: String) throws(UsageError) -> Int64? {
-        try time("--grace", 0...UpdatePolicy.longestMilliseconds, verb)
+    func grace() throws(UsageError) -> Int64? {
+        try time("--grace", 0...UpdatePolicy.longestMilliseconds)
     }
 
     /// The time span given by an option, in milliseconds; nil if the option is not given.
     /// - Parameter unit: the unit of a number without a unit. Seconds may have a fraction.
     func time(
-        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ verb: String
+        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds
     ) throws(UsageError) -> Int64? {
         guard let option = options[name] else { return nil }
         let text = (try? option.text()) ?? ""
         let time = unit == .seconds ? Self.span(text) : TimeSpan.parse(text, unit: .milliseconds)
-        guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text, verb) }
+        guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text) }
         return time
     }
 
     private static func noTime(
-        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ text: String, _ verb: String
+        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ text: String
     ) -> UsageError {
         func shown(_ milliseconds: Int64) -> String {
             guard unit == .seconds, milliseconds % 1000 != 0 else {
@@ -78,7 +78,7 @@ extension VerbArguments {
         }
         return UsageError(
             "\(name) must be \(TimeSpan.rule(unit, takesFractions: unit == .seconds)), from \(shown(range.lowerBound)) to \(shown(range.upperBound)), not "
-                + "'\(printableKey(text.utf8))'", verb: verb)
+                + "'\(printableKey(text.utf8))'")
     }
 
     /// Parses a time span in milliseconds: seconds, optionally with a fraction, or `90s`, `5m`.
@@ -93,46 +93,46 @@ extension VerbArguments {
     }
 
     /// The given jitter, in percent.
-    func jitter(_ verb: String) throws(UsageError) -> Int? {
-        try number("--jitter", 0...100, "a percentage", verb).map { Int($0) }
+    func jitter() throws(UsageError) -> Int? {
+        try number("--jitter", 0...100, "a percentage").map { Int($0) }
     }
 
     /// The tags to purge. They need not be text, because other programs may have set them.
-    func purgedTags(_ verb: String) throws(UsageError) -> [[UInt8]] {
+    func purgedTags() throws(UsageError) -> [[UInt8]] {
         let tags = given.filter { $0.name == "--tag" }.map { $0.value ?? [] }
         do throws(TagRules.Impossible) {
             return try TagRules.checkedForPurge(tags)
         } catch {
-            throw UsageError("--tag: \(error.message)", verb: verb)
+            throw UsageError("--tag: \(error.message)")
         }
     }
 
     /// The given tags of an entry.
-    func tags(_ verb: String) throws(UsageError) -> [String] {
+    func tags() throws(UsageError) -> [String] {
         var tags: [String] = []
         for option in given where option.name == "--tag" {
             guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
-                throw UsageError("a tag must be valid UTF-8", verb: verb)
+                throw UsageError("a tag must be valid UTF-8")
             }
             tags.append(tag)
         }
         do throws(TagRules.Impossible) {
             _ = try TagRules.checked(tags.map { Array($0.utf8) })
         } catch {
-            throw UsageError("--tag: \(error.message)", verb: verb)
+            throw UsageError("--tag: \(error.message)")
         }
         return tags
     }
 
     /// The number of an option; nil if it is not given.
-    func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String, _ verb: String) throws(UsageError)
+    func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) throws(UsageError)
         -> Int64?
     {
         guard let option = options[name] else { return nil }
         let text = (try? option.text()) ?? ""
         guard let number = Int64(text), range.contains(number) else {
             throw UsageError(
-                "\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'", verb: verb)
+                "\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'")
         }
         return number
     }
@@ -154,8 +154,7 @@ extension Verb {
         var milliseconds: Int64?
         if case .milliseconds(let number)? = left { milliseconds = number }
         if context.options.json {
-            context.output.json(
-                .object([("key", .bytes(key)), ("found", .bool(left != nil)), ("ttl", .optional(milliseconds))]))
+            context.output.json(["key": key, "found": left != nil, "ttl": milliseconds])
         } else if left != nil {
             context.output.line(milliseconds.map { TimeText.seconds($0) } ?? "never")
         }

@@ -48,14 +48,11 @@ struct LongListing {
         let left = entry.deadline.map { $0.subtractingReportingOverflow(now).partialValue }
         let state = left.map { $0 > 0 } ?? true ? "fresh" : "stale"
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("key", .bytes(entry.key)), ("size", .integer(Int64(entry.value.count))),
-                    ("ttl", .optional(left)), ("deadline", .optional(entry.deadline)),
-                    ("stored-at", .integer(entry.storedAt)), ("rule", .text(entry.rule.name)),
-                    ("state", .text(state)), ("codec", .text(entry.codec)),
-                    ("tags", .array(entry.tags.map { .bytes($0) })),
-                ]))
+            context.output.json([
+                "key": entry.key, "size": entry.value.count, "ttl": left, "deadline": entry.deadline,
+                "stored-at": entry.storedAt, "rule": entry.rule.name, "state": state, "codec": entry.codec,
+                "tags": entry.tags,
+            ])
             return
         }
         let size = context.output.isTerminal ? ByteText.short(entry.value.count) : "\(entry.value.count)"

@@ -45,21 +45,13 @@ extension Verb {
     }
 
     private static func metaJSON(_ key: [UInt8], _ info: EntryInfo?) -> JSONText {
-        guard let info else { return .object([("key", .bytes(key)), ("found", .bool(false))]) }
-        return .object([
-            ("key", .bytes(key)),
-            ("found", .bool(true)),
-            ("stored-at", .integer(info.storedAtMilliseconds)),
-            ("age", .integer(info.ageMilliseconds)),
-            ("deadline", .optional(info.deadlineMilliseconds)),
-            ("ttl", .optional(info.timeToLiveMilliseconds)),
-            ("rule", .text(info.rule.name)),
-            ("policy", .text(info.databasePolicy.description)),
-            ("grace", .integer(info.graceMilliseconds)),
-            ("size", .integer(Int64(info.byteCount))),
-            ("codec", .text(info.codec.description)),
-            ("state", .text(state(info))),
-        ])
+        guard let info else { return ["key": key, "found": false] }
+        return [
+            "key": key, "found": true, "stored-at": info.storedAtMilliseconds, "age": info.ageMilliseconds,
+            "deadline": info.deadlineMilliseconds, "ttl": info.timeToLiveMilliseconds, "rule": info.rule.name,
+            "policy": info.databasePolicy.description, "grace": info.graceMilliseconds, "size": info.byteCount,
+            "codec": info.codec.description, "state": state(info),
+        ]
     }
 
     private static func state(_ info: EntryInfo) -> String {
@@ -80,11 +72,7 @@ extension Verb {
         let key = arguments.words[0]
         let tags = try context.connect().tagBytes(forKey: key)
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("key", .bytes(key)), ("found", .bool(tags != nil)),
-                    ("tags", .array((tags ?? []).map { .bytes($0) })),
-                ]))
+            context.output.json(["key": key, "found": tags != nil, "tags": tags ?? []])
         } else {
             for tag in tags ?? [] { context.output.oneLine(tag) }
         }

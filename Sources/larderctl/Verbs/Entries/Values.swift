@@ -15,10 +15,7 @@ extension Verb {
         let key = arguments.words[0]
         let value = try context.connect().bytes(forKey: key)
         if context.options.json {
-            context.output.json(
-                .object([
-                    ("key", .bytes(key)), ("found", .bool(value != nil)), ("value", value.map { .bytes($0) } ?? .null),
-                ]))
+            context.output.json(["key": key, "found": value != nil, "value": value])
         } else if let value {
             context.output.value(value)
         }
@@ -41,15 +38,11 @@ extension Verb {
         argumentCount: 1...2
     ) { arguments, context in
         let key = arguments.words[0]
-        let policy = try arguments.entryPolicy("set")
-        let tags = try arguments.tags("set")
+        let policy = try arguments.entryPolicy()
+        let tags = try arguments.tags()
         let value = try setValue(arguments)
         try context.connect().setBytes(value, forKey: key, policy: policy, tags: tags)
-        if context.options.json {
-            context.output.json(.object([("key", .bytes(key)), ("stored", .bool(true))]))
-        } else {
-            context.output.line("OK")
-        }
+        context.show(["key": key, "stored": true], text: "OK")
         return .done
     }
 
@@ -57,7 +50,7 @@ extension Verb {
         let word = arguments.words.count == 2 ? arguments.words[1] : nil
         if let file = arguments.options["--file"] {
             guard word == nil else {
-                throw UsageError("the value is given twice: as an argument and with --file", verb: "set")
+                throw UsageError("the value is given twice: as an argument and with --file")
             }
             return try Input.file(try file.text())
         }
@@ -77,11 +70,7 @@ extension Verb {
         argumentCount: 1...1_000_000
     ) { arguments, context in
         let removed = try context.connect().remove(arguments.words)
-        if context.options.json {
-            context.output.json(.object([("removed", .integer(Int64(removed)))]))
-        } else {
-            context.output.line("\(removed)")
-        }
+        context.show(["removed": removed], text: "\(removed)")
         return removed == 0 ? .notFound : .done
     }
 }

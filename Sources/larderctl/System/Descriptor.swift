@@ -1,0 +1,76 @@
+import LarderPlatform
+
+/// Reads and writes descriptors that may be non-blocking, such as a terminal that another program has changed.
+enum Descriptor {
+    /// Waits until a descriptor is ready, for at most the given time. A signal may end the wait early.
+    /// - Parameters:
+    ///   - descriptors: negative ones are ignored.
+    ///   - milliseconds: -1 for no limit.
+    /// - Returns: whether each descriptor is ready.
+    @discardableResult
+    static func poll(_ descriptors: Int32..., for event: CInt = CInt(POLLIN), milliseconds: Int64 = -1) -> [Bool] {
+        var entries = descriptors.map { pollfd(fd: $0, events: Int16(truncatingIfNeeded: event), revents: 0) }
+        guard systemPoll(&entries, nfds_t(entries.count), Int32(clamping: milliseconds)) > 0 else {
+            return descriptors.map { _ in false }
+        }
+        return entries.map { $0.revents != 0 }
+    }
+
+    /// Reads bytes. Waits until there are some.
+    /// - Returns: the number of bytes; 0 at the end; negative after an error, with `errno` set.
+    static func read(_ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+        while true {
+            let count = systemRead(descriptor, start, count)
+            if count >= 0 || errno != EAGAIN && errno != EINTR { return count }
+            if errno == EAGAIN { poll(descriptor) }
+        }
+    }
+
+    /// Writes all bytes. Waits until there is space.
+    /// - Returns: the number of the error because of which the rest was dropped; 0 if there was none.
+    @discardableResult
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+        bytes.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                if count >= 0 {
+                    rest = rest.dropFirst(count)
+                } else if errno == EAGAIN {
+                    poll(descriptor, for: CInt(POLLOUT))
+                } else if errno != EINTR {
+                    return errno
+                }
+            }
+            return 0
+        }
+    }
+}
+
+/// A pipe whose ends are not inherited by other programs.
+struct Pipe: Sendable {
+    let readEnd: Int32
+    let writeEnd: Int32
+
+    /// - Parameter purpose: what the pipe is for, for an error.
+    init(for purpose: String) throws(InputOutputError) {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else {
+            throw InputOutputError(message: "cannot create a pipe for \(purpose): \(SystemErrorText.of(errno))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        (readEnd, writeEnd) = (ends[0], ends[1])
+    }
+
+    /// Writes a byte, such as the number of a signal, to wake the reader.
+    func send(_ number: Int32 = 0) {
+        var byte = UInt8(truncatingIfNeeded: number)
+        _ = systemWrite(writeEnd, &byte, 1)
+    }
+
+    /// Reads a byte; nil if that fails. Blocks if there is none.
+    func receive() -> Int32? {
+        var byte: UInt8 = 0
+        return systemRead(readEnd, &byte, 1) == 1 ? Int32(byte) : nil
+    }
+}
