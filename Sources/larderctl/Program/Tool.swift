@@ -26,17 +26,10 @@ enum Tool {
             try output.flush()
             return code
         } catch {
-            let failure = failure(error)
+            let failure = Failure(error)
             failure.show(asJSON: asJSON)
             return failure.exitCode
         }
-    }
-
-    private static func failure(_ error: any Error) -> Failure {
-        guard let error = error as? RedisError else { return Failure(error) }
-        return Failure(
-            code: error.isAnswer ? "redis" : "noRedis", message: error.message,
-            exitCode: error.isAnswer ? .serverError : .noDaemon)
     }
 
     private static func perform(_ words: [[UInt8]], _ output: Output, _ asJSON: inout Bool) throws -> ExitCode {

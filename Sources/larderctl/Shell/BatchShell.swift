@@ -24,7 +24,7 @@ final class BatchShell {
         session = ShellSession(try context.connect())
     }
 
-    /// - Throws: ``LineFailure`` for the line whose error has stopped the shell.
+    /// - Throws: ``Failure`` for the line whose error has stopped the shell.
     func run() throws -> ExitCode {
         while true {
             // Do not wait for more lines while commands are pending, because another program may wait for their replies
@@ -80,9 +80,9 @@ final class BatchShell {
                 replies = try session.run(waiting.map(\.words))
             } catch {
                 let failure = Failure(error)
-                throw LineFailure(
-                    line: first.line, code: failure.code, message: failure.message,
-                    exitCode: error.code == .invalidArgument ? .notFound : failure.exitCode)
+                throw Failure(
+                    code: failure.code, message: failure.message,
+                    exitCode: error.code == .invalidArgument ? .notFound : failure.exitCode, line: first.line)
             }
             for (command, reply) in zip(waiting, replies) { try write(reply, command.line, command.words) }
         }
@@ -109,9 +109,9 @@ final class BatchShell {
         if context.options.json, keepsGoing { context.output.json(["error": message]) }
         // Flush the replies of previous commands before the error is written.
         try context.output.flush()
-        let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
+        let failure = Failure(code: code, message: message, exitCode: .notFound, line: line)
         guard keepsGoing else { throw failure }
         hasFailed = true
-        Failure(failure).show(asJSON: context.options.json)
+        failure.show(asJSON: context.options.json)
     }
 }

@@ -57,23 +57,3 @@ struct UsageError: Error {
 struct InputOutputError: Error {
     let message: String
 }
-
-/// The error in a line of standard input.
-struct LineFailure: Error {
-    /// The line number, starting with 1.
-    let line: Int
-    /// The kind of the error, for programs.
-    let code: String
-    let message: String
-    let exitCode: ExitCode
-}
-
-/// The error if the files of a larder cannot be checked.
-struct CheckFailure: Error {
-    let message: String
-}
-
-/// The error for a damaged backup.
-struct DamagedBackup: Error {
-    let message: String
-}

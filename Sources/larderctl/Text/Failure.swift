@@ -2,7 +2,7 @@ import LarderClient
 import LarderCommandCatalog
 
 /// The failure of the program: a message, a code and the exit code.
-struct Failure {
+struct Failure: Error {
     /// The kind of the error, for programs.
     let code: String
     let message: String
@@ -18,12 +18,7 @@ struct Failure {
             (code, message, exitCode, help) = ("usage", error.message, .usage, error.verb ?? "")
         case let error as InputOutputError:
             (code, message, exitCode) = ("inputOutput", error.message, .inputOutput)
-        case let error as DamagedBackup:
-            (code, message, exitCode) = ("damaged", error.message, .damaged)
-        case let error as CheckFailure:
-            (code, message, exitCode) = ("unseen", error.message, .unseen)
-        case let error as LineFailure:
-            (code, message, exitCode, line) = (error.code, error.message, error.exitCode, error.line)
+        case let error as Failure: self = error
         case let error as LarderClientError:
             (code, message, exitCode) = (error.code.description, Self.text(of: error), Self.exitCode(for: error))
         default:
@@ -31,9 +26,12 @@ struct Failure {
         }
     }
 
-    init(code: String, message: String, exitCode: ExitCode) {
-        (self.code, self.message, self.exitCode) = (code, message, exitCode)
+    init(code: String, message: String, exitCode: ExitCode, line: Int? = nil) {
+        (self.code, self.message, self.exitCode, self.line) = (code, message, exitCode, line)
     }
+
+    /// Returns the failure if the files of a larder cannot be checked.
+    static func unseen(_ message: String) -> Failure { Failure(code: "unseen", message: message, exitCode: .unseen) }
 
     /// The command that shows the suggested help.
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }

@@ -57,8 +57,7 @@ final class ProgressLine {
     }
 
     private func write(_ text: String) {
-        let line = "\r" + text + String(repeating: " ", count: max(0, width - text.count))
-        Output.writeToStandardError(Array(line.utf8))
+        Output.writeToStandardError(Array(("\r" + text.padded(width)).utf8))
         width = text.count
     }
 }

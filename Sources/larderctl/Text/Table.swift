@@ -10,15 +10,19 @@ enum Table {
         return rows.map { row in
             var line = ""
             for (column, cell) in row.enumerated() {
-                let space = String(repeating: " ", count: widths[column] - cell.count)
                 if column > 0 { line += "  " }
-                if rightAligned.contains(column) {
-                    line += space + cell
-                } else {
-                    line += column == row.count - 1 ? cell : cell + space
-                }
+                let isRight = rightAligned.contains(column)
+                line += !isRight && column == row.count - 1 ? cell : cell.padded(widths[column], isRight: isRight)
             }
             return line
         }
+    }
+}
+
+extension String {
+    /// Returns the text with spaces after it (before it if `isRight` is true) up to a width. Longer text is unchanged.
+    func padded(_ width: Int, isRight: Bool = false) -> String {
+        let space = String(repeating: " ", count: max(0, width - count))
+        return isRight ? space + self : self + space
     }
 }

@@ -46,14 +46,24 @@ struct EntryReader {
     let client: BlockingLarderClient
     let prefix: [UInt8]
 
-    struct Step {
+    private struct Step {
         var entries: [CarriedEntry] = []
         /// The key after which to continue; nil at the end of the database.
         var next: [UInt8]?
     }
 
-    /// Reads the next entries after a key. The database must be selected.
-    func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
+    /// Calls `body` with all entries after a key, step by step. The database must be selected.
+    func forEachStep(_ database: String, after key: [UInt8]? = nil, _ body: ([CarriedEntry]) throws -> Void) throws {
+        var after = key
+        repeat {
+            let step = try step(database, after: after)
+            try body(step.entries)
+            after = step.next
+        } while after != nil
+    }
+
+    /// Reads the next entries after a key.
+    private func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
         var words = [Array("ENTRIES".utf8), Array("COUNT".utf8), Array("1000".utf8)]
         if let key { words += [Array("AFTER".utf8), key] }
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }

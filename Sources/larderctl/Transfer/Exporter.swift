@@ -139,16 +139,12 @@ struct Exporter {
     }
 
     private mutating func addEntries(_ database: String, after key: [UInt8]?, _ lines: LineBuffer) throws {
-        let reader = EntryReader(client: client, prefix: header.prefix)
-        var after = key
-        repeat {
-            let step = try reader.step(database, after: after)
-            for entry in step.entries {
+        try EntryReader(client: client, prefix: header.prefix).forEachStep(database, after: key) { entries in
+            for entry in entries {
                 try entry.writeLine(to: lines)
                 report.entries += 1
             }
             progress.show(done: report.entries, total: total)
-            after = step.next
-        } while after != nil
+        }
     }
 }

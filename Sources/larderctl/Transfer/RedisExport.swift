@@ -33,18 +33,15 @@ struct RedisExport {
         for database in databases {
             try redis.select(database.number)
             try reader.client.select(database.name)
-            var after: [UInt8]?
-            repeat {
-                let step = try reader.step(database.name, after: after)
-                try store(step.entries)
+            try reader.forEachStep(database.name) { entries in
+                try store(entries)
                 progress.show(done: report.exported + report.stale, total: total)
-                after = step.next
-            } while after != nil
+            }
             report.databases += 1
         }
     }
 
-    private mutating func store(_ entries: [CarriedEntry]) throws(RedisError) {
+    private mutating func store(_ entries: [CarriedEntry]) throws(Failure) {
         var rest = entries[...]
         while !rest.isEmpty {
             var requests: [[[UInt8]]] = []

@@ -41,7 +41,7 @@ struct RedisImport {
     }
 
     /// Returns the numbers of those databases in the Redis that have keys, each with the count of its keys.
-    static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
+    static func databases(_ redis: RedisServer) throws(Failure) -> [(number: Int, keys: Int)] {
         let text = try redis.command(["INFO", "keyspace"]).string ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
             guard line.hasPrefix("db"), let colon = line.firstIndex(of: ":"),
@@ -71,7 +71,7 @@ struct RedisImport {
             if !prefix.isEmpty { words += [Array("MATCH".utf8), pattern] }
             let reply = try redis.checked(try redis.exchange([words])[0])
             guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].elements
-            else { throw RedisError(message: "malformed reply to SCAN") }
+            else { throw Failure.redis("malformed reply to SCAN") }
             try take(keys.compactMap(\.bytes))
             cursor = next
         } while cursor != Array("0".utf8)
@@ -137,7 +137,7 @@ struct RedisImport {
         let replies = try redis.exchange(commands)
         guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == 2 * keys.count
         else {
-            throw RedisError(message: "malformed reply to EXEC")
+            throw Failure.redis("malformed reply to EXEC")
         }
         var requests: [[[UInt8]]] = []
         for (index, key) in keys.enumerated() {

@@ -137,7 +137,7 @@ extension Verb {
             return try body()
         } catch let error as BackupError {
             switch error {
-            case .damaged: throw DamagedBackup(message: error.description)
+            case .damaged: throw Failure(code: "damaged", message: error.description, exitCode: .damaged)
             case .place, .noBackup: throw UsageError(error.description)
             case .io, .newerFormat: throw InputOutputError(message: error.description)
             }

@@ -1,4 +1,4 @@
-// The definition of verbs. Each verb has its own file and is listed in `Verb.all`.
+// The definition of verbs. All are listed in `Verb.all`.
 
 import LarderCommandCatalog
 import LarderVocabulary

@@ -135,7 +135,7 @@ struct TopScreen {
         return rows.map { row in
             var line = fit(row[0], first, fills: true)
             for column in 1..<max(1, shown) {
-                line += "  " + String(repeating: " ", count: widths[column] - row[column].count) + row[column]
+                line += "  " + row[column].padded(widths[column], isRight: true)
             }
             return fit(line, width)
         }
@@ -151,7 +151,7 @@ struct TopScreen {
     /// Cuts a text to at most `width` columns. If `fills` is true, pads it to exactly `width` columns.
     static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {
         let short = text.count <= width ? text : String(text.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
-        return fills ? short + String(repeating: " ", count: max(0, width - short.count)) : short
+        return fills ? short.padded(width) : short
     }
 
     // MARK: JSON

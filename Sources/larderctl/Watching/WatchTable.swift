@@ -56,8 +56,6 @@ struct WatchTable {
     }
 
     private static func line(_ cells: [String]) -> String {
-        zip(columns, cells).map { column, cell in
-            String(repeating: " ", count: max(0, column.width - cell.count)) + cell
-        }.joined(separator: " ")
+        zip(columns, cells).map { $1.padded($0.width, isRight: true) }.joined(separator: " ")
     }
 }

@@ -14,20 +14,27 @@ struct WebOption: Sendable {
     /// each closure would have to repeat the type.
     let take: @Sendable (inout WebOptions, String) throws -> Void
 
+    /// Returns an option whose value is stored as `parse` returns it.
+    /// - Parameter rule: what the value must be, for the error if `parse` returns nil.
+    private static func parsed<Value>(
+        _ name: String, _ value: String, help: [String], _ place: any WritableKeyPath<WebOptions, Value> & Sendable,
+        rule: String, _ parse: @escaping @Sendable (String) -> Value?
+    ) -> WebOption {
+        WebOption(name: name, value: value, help: help) { options, text in
+            guard let value = parse(text) else { throw UsageError("\(name) \(text): \(rule)") }
+            options[keyPath: place] = value
+        }
+    }
+
     static let all: [WebOption] = [
-        WebOption(
-            name: "--listen", value: "ADDRESS",
+        parsed(
+            "--listen", "ADDRESS",
             help: [
                 "the address for browsers and scrapers: an address with a port; or unix:/path, which only",
                 "this user can use (creates missing directories); other machines need --token-file",
                 "(default: 127.0.0.1:8377; port 0: any)",
-            ]
-        ) { options, text in
-            guard let address = ListenAddress(text) else {
-                throw UsageError("--listen \(text): must be \(ListenAddress.rule)")
-            }
-            options.listen = address
-        },
+            ], \.listen, rule: "must be \(ListenAddress.rule)"
+        ) { ListenAddress($0) },
         WebOption(
             name: "--socket-group", value: "NAME",
             help: ["a group that may also use the socket of --listen unix:, such as that of a web server"]
@@ -67,24 +74,15 @@ struct WebOption: Sendable {
             options.keepsHistory = text != "none"
             options.historyDirectory = text == "none" ? nil : text
         },
-        WebOption(
-            name: "--max-connections", value: "N", help: ["maximum open connections (default: 64)"]
-        ) { options, text in
-            guard let number = UInt32(text), (1...1024).contains(number) else {
-                throw UsageError("--max-connections \(text): must be a number from 1 to 1024")
-            }
-            options.limits.connections = number
-        },
-        WebOption(
-            name: "--request-timeout", value: "TIME",
-            help: ["timeout for receiving a request, and for idle connections (default: 30s)"]
-        ) { options, text in
-            guard let span = TimeSpan.parse(text, unit: .milliseconds), (100...3_600_000).contains(span) else {
-                throw UsageError(
-                    "--request-timeout \(text): must be \(TimeSpan.rule(.milliseconds)), from 100ms to 1h")
-            }
-            options.limits.requestMilliseconds = span
-        },
+        parsed(
+            "--max-connections", "N", help: ["maximum open connections (default: 64)"], \.limits.connections,
+            rule: "must be a number from 1 to 1024"
+        ) { UInt32($0).flatMap { (1...1024).contains($0) ? $0 : nil } },
+        parsed(
+            "--request-timeout", "TIME",
+            help: ["timeout for receiving a request, and for idle connections (default: 30s)"],
+            \.limits.requestMilliseconds, rule: "must be \(TimeSpan.rule(.milliseconds)), from 100ms to 1h"
+        ) { TimeSpan.parse($0, unit: .milliseconds).flatMap { (100...3_600_000).contains($0) ? $0 : nil } },
         WebOption(
             name: "--socket", value: "PATH",
             help: ["the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"]
@@ -104,32 +102,19 @@ struct WebOption: Sendable {
             }
             options.trustedUsers.insert(user)
         },
-        WebOption(
-            name: "--log-level", value: "LEVEL", help: ["debug, info, warning or error (default: info)"]
-        ) { options, text in
-            guard let level = Log.Level(text) else {
-                throw UsageError("--log-level \(text): must be debug, info, warning or error")
-            }
-            options.logLevel = level
-        },
-        WebOption(
-            name: "--log-format", value: "FORMAT",
-            help: ["text, json or systemd (default: systemd if standard error is its journal, else text)"]
-        ) { options, text in
-            guard let format = LogFormat(rawValue: text) else {
-                throw UsageError("--log-format \(text): must be text, json or systemd")
-            }
-            options.logFormat = format
-        },
-        WebOption(
-            name: "--completion", value: "SHELL",
-            help: ["print the completion of these options for bash, zsh or fish, then exit"]
-        ) { options, text in
-            guard let completion = completions.text(for: text) else {
-                throw UsageError("--completion \(text): must be bash, zsh or fish")
-            }
-            options.action = .completion(completion)
-        },
+        parsed(
+            "--log-level", "LEVEL", help: ["debug, info, warning or error (default: info)"], \.logLevel,
+            rule: "must be debug, info, warning or error"
+        ) { Log.Level($0) },
+        parsed(
+            "--log-format", "FORMAT",
+            help: ["text, json or systemd (default: systemd if standard error is its journal, else text)"],
+            \.logFormat, rule: "must be text, json or systemd"
+        ) { LogFormat(rawValue: $0) },
+        parsed(
+            "--completion", "SHELL", help: ["print the completion of these options for bash, zsh or fish, then exit"],
+            \.action, rule: "must be bash, zsh or fish"
+        ) { completions.text(for: $0).map { .completion($0) } },
         WebOption(
             name: "--manual", value: nil, help: ["print the manual page (larderweb --manual | man -l -), then exit"]
         ) { options, _ in

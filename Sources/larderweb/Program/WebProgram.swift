@@ -64,7 +64,10 @@ enum WebProgram {
 
     private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
         // Block the signals before other threads start, so that only this thread receives them.
-        let signals = EndSignals()
+        // The parent process may have set signals to be ignored; only SIGHUP then stays so.
+        for number in [SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+        let signals = SignalSet([SIGTERM, SIGINT, SIGHUP])
+        signals.block()
         let log = Log(least: options.logLevel, format: options.logFormat)
         defer { log.flush() }
         func fail(_ text: String, _ code: Int32) -> Int32 {
@@ -112,9 +115,12 @@ enum WebProgram {
         log.info("larderweb \(Version.text) serves \(socket.name)\(change)")
         service?.ready("serving \(socket.name)")
         history.start()
-        let name = signals.wait(every: 1000) {
+        var ending: Int32?
+        while ending == nil {
             service?.tick(now: MonotonicClock.milliseconds(), isAlive: true)
+            ending = signals.wait(milliseconds: 1000)
         }
+        let name = ending == SIGTERM ? "SIGTERM" : ending == SIGINT ? "SIGINT" : "SIGHUP"
         service?.stopping(name)
         log.info("\(name): ending")
         server.stop()

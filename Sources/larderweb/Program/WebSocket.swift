@@ -33,3 +33,54 @@ final class WebSocket {
 
     deinit { if file == nil { close(descriptor) } }
 }
+
+/// A listening TCP socket.
+enum NetworkSocket {
+    /// Opens a socket that listens on an address.
+    /// - Returns: the descriptor, to be closed by the caller, and the port, which the system chooses if `port` is 0.
+    /// - Throws: an error if the system refuses.
+    static func listening(host: String, port: UInt16) throws(FileError) -> (descriptor: Int32, port: UInt16) {
+        let name = "\(host):\(port)"
+        var wanted = addrinfo()
+        wanted.ai_flags = AI_NUMERICHOST | AI_PASSIVE
+        wanted.ai_socktype = streamType
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, "\(port)", &wanted, &found) == 0, let found else {
+            throw FileError(operation: "listen on", path: name, number: EINVAL)
+        }
+        defer { freeaddrinfo(found) }
+        let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype, found.pointee.ai_protocol)
+        guard descriptor >= 0 else { throw FileError(operation: "listen on", path: name, number: errno) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        var on: Int32 = 1
+        // Allow the port to be used again at once after a restart, while connections of the previous process linger.
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        guard bind(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0,
+            systemListen(descriptor, 64) == 0
+        else {
+            let number = errno
+            close(descriptor)
+            throw FileError(operation: "listen on", path: name, number: number)
+        }
+        return (descriptor, Self.port(of: descriptor) ?? port)
+    }
+
+    private static var streamType: Int32 {
+        #if os(Linux)
+            Int32(SOCK_STREAM.rawValue)
+        #else
+            SOCK_STREAM
+        #endif
+    }
+
+    private static func port(of descriptor: Int32) -> UInt16? {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard status == 0 else { return nil }
+        // In both address types, the port follows the family, in network byte order.
+        return withUnsafeBytes(of: &address) { UInt16($0[2]) << 8 | UInt16($0[3]) }
+    }
+}

@@ -79,27 +79,18 @@ struct CommandLineCompletion {
         return last == "--database" ? .words(daemon.databases) : candidates(for: value)
     }
 
-    /// The names of values in the help of options and arguments, for which there are completions.
-    private enum Value: String {
-        case path = "PATH"
-        case file = "FILE"
-        case directory = "DIRECTORY"
-        case backup = "BACKUP"
-        case policy = "POLICY"
-        case key = "KEY"
-        case prefix = "PREFIX"
-        case shell = "SHELL"
-    }
-
+    /// - Parameter value: the name of the value in the help of the option or the argument.
     private func candidates(for value: String) -> Candidates {
-        switch Value(rawValue: value) {
-        case .path, .file, .directory, .backup: .files
-        case .policy: .words(Self.policies)
-        case .key, .prefix: .words(daemon.keys(beginningWith: current).words)
-        case .shell: .words(CompletionScript.allCases.map { ($0.rawValue, "") })
-        case nil: .words([])
+        switch value {
+        case "PATH", "FILE", "DIRECTORY", "BACKUP": .files
+        case Self.policyValue: .words(Self.policies)
+        case "KEY", "PREFIX": .words(daemon.keys(beginningWith: current).words)
+        case "SHELL": .words(CompletionScript.allCases.map { ($0.rawValue, "") })
+        default: .words([])
         }
     }
+
+    private static let policyValue = "POLICY"
 
     private static var policies: [(word: String, note: String)] {
         [

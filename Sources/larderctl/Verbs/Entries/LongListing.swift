@@ -24,16 +24,13 @@ struct LongListing {
 
     func write() throws {
         if !context.options.json { context.output.line(Self.line("SIZE", "EXPIRES IN", "POLICY", "STATE") + "KEY") }
-        var after: [UInt8]?
-        repeat {
-            let step = try reader.step(database, after: after)
+        try reader.forEachStep(database) { entries in
             let now = try now()
-            for entry in step.entries where glob?.matches(entry.key) ?? true {
+            for entry in entries where glob?.matches(entry.key) ?? true {
                 write(entry, now: now)
                 try context.output.flushIfLarge()
             }
-            after = step.next
-        } while after != nil
+        }
     }
 
     /// Returns the daemon's time, with which deadlines are compared, in milliseconds since 1970.
@@ -63,11 +60,7 @@ struct LongListing {
 
     /// Formats a line. Columns have fixed widths, because later lines are unknown. A longer field moves those after it.
     private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
-        func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
-            let space = String(repeating: " ", count: max(0, width - text.count))
-            return isNumber ? space + text : text + space
-        }
-        return padded(size, 9, isNumber: true) + "  " + padded(left, 10, isNumber: true) + "  " + padded(policy, 9)
-            + "  " + padded(state, 5) + "  "
+        size.padded(9, isRight: true) + "  " + left.padded(10, isRight: true) + "  " + policy.padded(9) + "  "
+            + state.padded(5) + "  "
     }
 }

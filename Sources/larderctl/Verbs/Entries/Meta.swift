@@ -17,9 +17,7 @@ extension Verb {
         if context.options.json {
             context.output.json(metaJSON(key, info))
         } else if let info {
-            for (name, text) in metaLines(info) {
-                context.output.line(name + String(repeating: " ", count: 11 - name.count) + text)
-            }
+            for (name, text) in metaLines(info) { context.output.line(name.padded(11) + text) }
         }
         return info == nil ? .notFound : .done
     }
