@@ -37,20 +37,14 @@ final class LoaderProcess: Sendable {
         // Leave the pipe `wakes` open, because a signal may arrive until this program exits. The command inherits neither
         // pipe, but only the copy that is its standard output.
         let (output, wakes) = (try Pipe(for: "the command"), try Pipe(for: "the command"))
-        defer { close(output.readEnd) }
         // Block the signals that are sent to the command before it starts, so that none is lost.
         let signals = SignalSet([SIGINT, SIGTERM, SIGHUP])
         signals.block()
-        var start = ProcessStart(words: words)
-        start.descriptors = [STDIN_FILENO, output.writeEnd, STDERR_FILENO]
-        let pid: pid_t
-        do throws(FileError) {
-            pid = try start.start()
-        } catch {
-            close(output.writeEnd)
-            throw InputOutputError(message: "cannot \(error)")
-        }
-        close(output.writeEnd)
+        defer { close(output.readEnd) }
+        let pid = try { () throws(InputOutputError) in
+            defer { close(output.writeEnd) }
+            return try ChildCommand.start(words, output: output.writeEnd)
+        }()
         let process = LoaderProcess(pid, wakes)
         // The threads may outlive this call: `signals` runs until the program exits, `command` until the command does.
         signals.watch { signal in
@@ -58,7 +52,10 @@ final class LoaderProcess: Sendable {
             if !process.send(signal) { SignalSet.endProgram(by: signal) }
             wakes.send()
         }
-        _ = WorkThread(name: "command") { process.awaitEnd() }
+        _ = WorkThread(name: "command") {
+            ChildCommand.awaitExit(pid)
+            wakes.send()
+        }
         let bytes: [UInt8]
         do throws(InputOutputError) {
             bytes = try process.collect(output.readEnd)
@@ -78,13 +75,6 @@ final class LoaderProcess: Sendable {
     @discardableResult
     private func send(_ signal: Int32) -> Bool {
         lock.withLock { isRunning.load(ordering: .relaxed) && kill(pid, signal) == 0 }
-    }
-
-    private func awaitEnd() {
-        var info = siginfo_t()
-        // WNOWAIT keeps the exited process as a zombie, so that its process ID is not reused.
-        while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
-        wakes.send()
     }
 
     private func reap() -> End {

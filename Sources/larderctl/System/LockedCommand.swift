@@ -64,19 +64,11 @@ final class LockedCommand: @unchecked Sendable {
     private func runHere(_ words: [[UInt8]]) throws -> ProcessEnd {
         let pid = try lock.withLock {
             if isCancelled || signal != 0 { throw CancellationError() }
-            do throws(FileError) {
-                var start = ProcessStart(words: words)
-                start.descriptors = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
-                let pid = try start.start()
-                self.pid = pid
-                return pid
-            } catch {
-                throw InputOutputError(message: "cannot \(error)")
-            }
+            let pid = try ChildCommand.start(words, output: STDOUT_FILENO)
+            self.pid = pid
+            return pid
         }
-        var info = siginfo_t()
-        // WNOWAIT keeps the exited process as a zombie, so that its process ID is not reused.
-        while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
+        ChildCommand.awaitExit(pid)
         return try lock.withLock {
             self.pid = nil
             return try ProcessEnd.wait(for: pid)
@@ -94,6 +86,21 @@ final class LockedCommand: @unchecked Sendable {
             if signal == receivedSignal { SignalSet.endProgram(by: signal) }
             exit(128 + signal)
         }
+    }
+}
+
+/// A command with this program's standard input and error.
+enum ChildCommand {
+    static func start(_ words: [[UInt8]], output: Int32) throws(InputOutputError) -> pid_t {
+        var start = ProcessStart(words: words)
+        start.descriptors = [STDIN_FILENO, output, STDERR_FILENO]
+        do throws(FileError) { return try start.start() } catch { throw InputOutputError(message: "cannot \(error)") }
+    }
+
+    /// Waits until the command has exited, and keeps it as a zombie, so that its process ID is not reused.
+    static func awaitExit(_ pid: pid_t) {
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
     }
 }
 

@@ -14,6 +14,10 @@ struct Exporter {
         var byteCount = 0
         /// The number of entries that an interrupted export had written.
         var resumed = 0
+
+        mutating func resume(_ previous: ExportFile.Previous) {
+            (entries, resumed, byteCount) = (previous.entries, previous.entries, previous.byteCount)
+        }
     }
 
     let client: BlockingLarderClient
@@ -90,9 +94,7 @@ struct Exporter {
         if previous?.isComplete != true {
             try run(previous, LineBuffer { try file.write($0) })
         } else if let previous {
-            (report.entries, report.resumed, report.byteCount) = (
-                previous.entries, previous.entries, previous.byteCount
-            )
+            report.resume(previous)
         }
         try file.finish()
     }
@@ -106,9 +108,7 @@ struct Exporter {
     private mutating func run(_ previous: ExportFile.Previous?, _ lines: LineBuffer) throws {
         defer { progress.end() }
         if let previous {
-            (report.entries, report.resumed, report.byteCount) = (
-                previous.entries, previous.entries, previous.byteCount
-            )
+            report.resume(previous)
         } else {
             lines.add(header.line)
         }

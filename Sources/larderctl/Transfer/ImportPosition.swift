@@ -7,9 +7,9 @@ import LarderPlatform
 ///
 /// All entries before the position were acknowledged by the daemon. The position is valid only for the same file,
 /// larder and options; otherwise the import starts from the beginning, without overwriting newer entries.
-struct ImportPosition: Equatable {
+struct ImportPosition: Equatable, Codable {
     /// The file, the larder and the options of an import.
-    struct Identity: Equatable {
+    struct Identity: Equatable, Codable {
         /// The CRC-32C of the file's first line, which contains the start time of the export.
         var header: UInt32
         /// The directory of the larder into which entries are imported.
@@ -26,7 +26,6 @@ struct ImportPosition: Equatable {
     var tail: UInt32
     var report = Importer.Report()
 
-    private static let format = "larder-import-position"
     private static let tailBytes = 4096
 
     static func digest(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
@@ -53,45 +52,23 @@ struct ImportPosition: Equatable {
 
     // MARK: The file
 
-    private var text: JSONText {
-        [
-            "format": Self.format, "version": 1, "header": identity.header, "larder": identity.larder,
-            "options": identity.options, "offset": offset, "line": line, "tail": tail, "imported": report.imported,
-            "expired": report.expired, "kept": report.kept, "leftOut": report.leftOut, "invalid": report.invalid,
-        ]
+    private struct Stored: Codable {
+        var format = "larder-import-position"
+        var version = 2
+        let position: ImportPosition
     }
 
     /// Stores the position. The file is replaced atomically, so after a crash it has the previous position or this one.
-    func save(_ path: String) throws(FileError) {
-        var bytes: [UInt8] = []
-        text.write(to: &bytes)
-        _ = try FileSystem.replace(path, with: bytes + [0x0A])
+    func save(_ path: String) throws {
+        _ = try FileSystem.replace(path, with: try JSONCoder().encode(Stored(position: self)) + [0x0A])
     }
 
     /// Reads a stored position.
     /// - Returns: nil if there is no file, or if it is malformed.
     static func read(_ path: String) -> ImportPosition? {
-        guard let bytes = try? FileSystem.read(path) else { return nil }
-        return bytes.withUnsafeBytes { text -> ImportPosition? in
-            guard let members = try? JSONOutline.members(text) else { return nil }
-            var places: [String: Range<Int>] = [:]
-            for member in members { places[member.name] = member.place }
-            func string(_ name: String) -> String? { places[name].flatMap { JSONOutline.string(text, $0) } }
-            func number(_ name: String) -> Int? {
-                places[name].flatMap { Int(String(decoding: text[$0], as: UTF8.self)) }.flatMap { $0 >= 0 ? $0 : nil }
-            }
-            guard string("format") == format, number("version") == 1, let larder = string("larder"),
-                let header = number("header").flatMap({ UInt32(exactly: $0) }), let options = string("options"),
-                let offset = number("offset"), let line = number("line"),
-                let tail = number("tail").flatMap({ UInt32(exactly: $0) }), let imported = number("imported"),
-                let expired = number("expired"), let kept = number("kept"), let leftOut = number("leftOut"),
-                let invalid = number("invalid")
-            else { return nil }
-            return ImportPosition(
-                identity: Identity(header: header, larder: larder, options: options), offset: offset, line: line,
-                tail: tail,
-                report: Importer.Report(
-                    imported: imported, expired: expired, kept: kept, leftOut: leftOut, invalid: invalid))
-        }
+        guard let bytes = try? FileSystem.read(path), let stored = try? JSONCoder().decode(Stored.self, from: bytes)
+        else { return nil }
+        let (own, position) = (Stored(position: stored.position), stored.position)
+        return stored.format == own.format && stored.version == own.version && position.offset >= 0 ? position : nil
     }
 }

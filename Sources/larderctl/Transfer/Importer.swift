@@ -7,7 +7,7 @@ import LarderPlatform
 /// daemon has acknowledged the previous one.
 struct Importer {
     /// The numbers of lines by result.
-    struct Report: Equatable {
+    struct Report: Equatable, Codable {
         var imported = 0
         /// Entries that had expired, and were not imported.
         var expired = 0
@@ -305,7 +305,7 @@ struct Importer {
 
     private mutating func save(_ position: ImportPosition) {
         guard identity != nil, position.line > 1 else { return }
-        do throws(FileError) {
+        do {
             try position.save(ImportPosition.path(name))
         } catch {
             identity = nil

@@ -2,7 +2,9 @@ import LarderClient
 import LarderPlatform
 
 /// Replicates the databases of one larder to another one, with a ``LarderFollower`` for each database.
-struct Replication {
+///
+/// `@unchecked Sendable`: it is never changed. With several threads, only ``ReplicationWatch`` uses the output.
+struct Replication: @unchecked Sendable {
     /// The connection options of the two daemons.
     struct Ends {
         var from: Options
@@ -126,8 +128,7 @@ struct Replication {
         var running: Set<String> = []
         func start(_ names: [String]) {
             for name in names where running.insert(name).inserted {
-                let work = SendableReplication(replication: self, watch: watch)
-                _ = WorkThread(name: "replicate") { work.replication.follow(name, work.watch) }
+                _ = WorkThread(name: "replicate") { follow(name, watch) }
             }
         }
         let names = try databases(first, mustExist: false)
@@ -165,12 +166,6 @@ struct Replication {
             }
         }
     }
-}
-
-/// Passes a replication to another thread. `@unchecked Sendable`: it is never changed.
-private struct SendableReplication: @unchecked Sendable {
-    let replication: Replication
-    let watch: ReplicationWatch
 }
 
 /// The progress of a database's replication, to be printed.

@@ -93,8 +93,7 @@ private struct LockVerbCall: Sendable {
     private func markHeld() throws(UsageError) {
         let path = socketPath ?? LarderClient.defaultSocketPath
         let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
-        let bytes = place.flatMap { Array($0.utf8) + [0] } + name
-        let mark = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let mark = HexText.text(place.flatMap { Array($0.utf8) + [0] } + name)
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
         for other in outer.split(separator: ":") {
             let parts = other.split(separator: "@")

@@ -100,7 +100,7 @@ extension Verb {
         let key = Character(Unicode.Scalar(key))
         if key == "q" || key == "Q" { return false }
         if key == "d" { screen.table = screen.table == .commands ? .databases : .commands }
-        if let order = TopScreen.Order.allCases.first(where: { $0.key == key }) { screen.order = order }
+        if let order = TopScreen.Order(rawValue: key) { screen.order = order }
         return true
     }
 

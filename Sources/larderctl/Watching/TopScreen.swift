@@ -2,19 +2,15 @@ import LarderClient
 
 /// The contents of the screen of `larderctl top` at one time.
 struct TopScreen {
-    enum Order: String, CaseIterable {
-        case calls, load, average, slowest, name
+    enum Order: Character, CaseIterable {
+        case calls = "c"
+        case load = "l"
+        case average = "a"
+        case slowest = "p"
+        case name = "n"
 
         /// The key on the keyboard that selects this order.
-        var key: Character {
-            switch self {
-            case .calls: "c"
-            case .load: "l"
-            case .average: "a"
-            case .slowest: "p"
-            case .name: "n"
-            }
-        }
+        var key: Character { rawValue }
     }
 
     enum Table { case commands, databases }

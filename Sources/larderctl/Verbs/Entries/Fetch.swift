@@ -139,7 +139,7 @@ private struct FetchCall {
     /// - Throws: if a parent process is fetching the same key: waiting for it would be a deadlock.
     private func markFetching() throws(UsageError) {
         let database = context.options.database ?? "0"
-        let name = (Array(database.utf8) + [0] + key).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let name = HexText.text(Array(database.utf8) + [0] + key)
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
         guard !outer.split(separator: ":").contains(Substring(name)) else {
             throw UsageError(
