@@ -17,6 +17,14 @@ struct OptionSpec: Sendable {
     /// Stores the value in ``Options``; nil for an option of a single verb, which reads it from ``VerbArguments``.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 
+    init(
+        _ name: String, _ value: String?, _ summary: String, short: String? = nil, isValueOptional: Bool = false,
+        take: (@Sendable (inout Options, ParsedOption) throws -> Void)? = nil
+    ) {
+        (self.name, self.short, self.value, self.summary) = (name, short, value, summary)
+        (self.isValueOptional, self.take) = (isValueOptional, take)
+    }
+
     /// Whether the word after the option is its value.
     var takesNextWord: Bool { value != nil && !isValueOptional }
 
@@ -63,33 +71,28 @@ struct Options {
     /// All options that every verb accepts.
     static let specs: [OptionSpec] = [
         OptionSpec(
-            name: "--socket", value: "PATH",
-            summary: "the daemon's socket (default: $LARDER_SOCKET, else your daemon's, else the machine's)"
+            "--socket", "PATH", "the daemon's socket (default: $LARDER_SOCKET, else your daemon's, else the machine's)"
         ) { $0.socketPath = try $1.text() },
-        OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)") {
+        OptionSpec("--database", "NAME", "the database to use (default: 0)") {
             let name = try $1.text()
             $0.database = name
             $0.databases.append(name)
         },
         OptionSpec(
-            name: "--password-file", value: "PATH",
-            summary: "a file with the daemon's password in its first line, as for larderd (default: $REDISCLI_AUTH)"
+            "--password-file", "PATH",
+            "a file with the daemon's password in its first line, as for larderd (default: $REDISCLI_AUTH)"
         ) { $0.password = try password(try $1.text()) },
         OptionSpec(
-            name: "--trust-user", value: "NAME",
-            summary: "also trust a daemon of this user (name or number), in addition to root, you and system users"
+            "--trust-user", "NAME",
+            "also trust a daemon of this user (name or number), in addition to root, you and system users"
         ) { $0.trustedUsers.insert(try user(try $1.text())) },
+        OptionSpec("--json", nil, "print JSON, one line per reply; also errors, on standard error") { options, _ in
+            options.json = true
+        },
         OptionSpec(
-            name: "--json", value: nil,
-            summary: "print JSON, one line per reply; also errors, on standard error"
-        ) { options, _ in options.json = true },
-        OptionSpec(
-            name: "--raw", value: nil,
-            summary: "print keys and values unchanged on a terminal (default: with control characters escaped)"
+            "--raw", nil, "print keys and values unchanged on a terminal (default: with control characters escaped)"
         ) { options, _ in options.isRaw = true },
-        OptionSpec(
-            name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
-        ) {
+        OptionSpec("--timeout", "MS", "how long to wait for the daemon (default: 5000; 0: no limit)") {
             $0.timeoutMilliseconds = try milliseconds($1)
             $0.hasTimeout = true
         },
@@ -97,12 +100,12 @@ struct Options {
         version,
     ]
 
-    static let version = OptionSpec(name: "--version", value: nil, summary: "print the version; also -V") {
+    static let version = OptionSpec("--version", nil, "print the version; also -V") {
         options, _ in
         options.showsVersion = true
     }
 
-    static let help = OptionSpec(name: "--help", value: nil, summary: "print this help") { options, _ in
+    static let help = OptionSpec("--help", nil, "print this help") { options, _ in
         options.showsHelp = true
     }
 

@@ -9,21 +9,12 @@ enum Raw {
         if let reason = refusal(command, words) {
             throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
         }
-        let client = try context.connect()
-        let reply: RESPValue
-        do throws(LarderClientError) {
-            reply = try client.command(bytes: words)
-        } catch {
-            guard error.code == .closed, case .endsDaemon = command.effect else { throw error }
-            // A daemon that executes SHUTDOWN closes the connection instead of replying, so this is success.
-            context.show(.text("OK"), text: "OK")
-            return .done
-        }
+        guard let reply = try ShellSession(try context.connect()).run([words]).first else { return .done }
         if let text = reply.errorMessage {
             throw LarderClientError.server(text, operation: command.name)
         }
         if context.options.json {
-            context.output.json(FieldText.json(reply, of: CommandMetadata.row(of: words) ?? command))
+            context.output.json(FieldText.json(reply, to: words))
         } else {
             PlainReply.write(reply, to: context.output)
         }

@@ -94,8 +94,7 @@ final class BatchShell {
             return try fail(line, "server", text)
         }
         if context.options.json {
-            context.output.json(
-                CommandMetadata.row(of: words).map { FieldText.json(reply, of: $0) } ?? JSONText(reply))
+            context.output.json(FieldText.json(reply, to: words))
         } else if reply.isNull {
             context.output.line("")
         } else {

@@ -185,13 +185,12 @@ final class InteractiveShell {
     }
 
     private func show(_ reply: RESPValue, _ words: [[UInt8]]) throws {
-        let row = CommandMetadata.row(of: words)
         if context.options.json {
-            context.output.json(row.map { FieldText.json(reply, of: $0) } ?? JSONText(reply))
+            context.output.json(FieldText.json(reply, to: words))
         } else if context.options.isRaw {
             PlainReply.write(reply, to: context.output)
         } else {
-            try typed.write(reply, of: row)
+            try typed.write(reply, of: CommandMetadata.row(of: words))
         }
     }
 

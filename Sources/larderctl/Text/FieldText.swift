@@ -5,6 +5,11 @@ import LarderCommandCatalog
 ///
 /// Works on bytes, because a path in a field need not be UTF-8.
 enum FieldText {
+    /// Converts the reply to a call, whose first words are the command.
+    static func json(_ reply: RESPValue, to words: [[UInt8]]) -> JSONText {
+        CommandMetadata.row(of: words).map { json(reply, of: $0) } ?? JSONText(reply)
+    }
+
     /// Converts the reply to a command. Parses text in the format that the command table defines for the command.
     static func json(_ reply: RESPValue, of command: CommandMetadata) -> JSONText {
         guard let text = reply.bytes else { return JSONText(reply) }

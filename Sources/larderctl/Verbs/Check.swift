@@ -18,7 +18,7 @@ extension Verb {
             "operations":…}; "left" has the problems that remain after --repair.
             """,
         options: [
-            OptionSpec(name: "--repair", value: nil, summary: "repair what can be repaired, and check again")
+            OptionSpec("--repair", nil, "repair what can be repaired, and check again")
         ],
         argumentCount: 0...1
     ) { arguments, context in

@@ -15,7 +15,7 @@ extension Verb {
             \(RedisVerb.exportDetails)
             """,
         options: [
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX")
+            OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX")
         ] + RedisVerb.exportOptions,
         argumentCount: 0...1
     ) { arguments, context in

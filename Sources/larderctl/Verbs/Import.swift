@@ -19,11 +19,10 @@ extension Verb {
             \(RedisVerb.importDetails)
             """,
         options: [
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX"),
-            OptionSpec(name: "--into", value: "NAME", summary: "the database for all entries, instead of their own"),
-            OptionSpec(
-                name: "--keep-existing", value: nil, summary: "keep existing entries, even if they are older"),
-            OptionSpec(name: "--skip-invalid", value: nil, summary: "skip invalid lines, and count them"),
+            OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX"),
+            OptionSpec("--into", "NAME", "the database for all entries, instead of their own"),
+            OptionSpec("--keep-existing", nil, "keep existing entries, even if they are older"),
+            OptionSpec("--skip-invalid", nil, "skip invalid lines, and count them"),
         ] + RedisVerb.importOptions,
         argumentCount: 0...1
     ) { arguments, context in

@@ -13,9 +13,8 @@ extension Verb {
             microseconds.
             """,
         options: [
-            OptionSpec(
-                name: "--sort", value: "COLUMN", summary: "total (default), calls, average, p99 or name"),
-            OptionSpec(name: "--slow", value: "N", summary: "commands of the slow log to show (default: 10; 0: none)"),
+            OptionSpec("--sort", "COLUMN", "total (default), calls, average, p99 or name"),
+            OptionSpec("--slow", "N", "commands of the slow log to show (default: 10; 0: none)"),
         ],
         argumentCount: 0...64
     ) { arguments, context in

@@ -23,11 +23,9 @@ extension Verb {
             """,
         options: [
             OptionSpec(
-                name: "--for", value: "SECONDS",
-                summary: "when the lock expires if this program is killed (default: 30; fractions are allowed)"),
-            OptionSpec(
-                name: "--wait", value: "SECONDS",
-                summary: "how long to wait for the lock; 0: do not wait (default: no limit)"),
+                "--for", "SECONDS",
+                "when the lock expires if this program is killed (default: 30; fractions are allowed)"),
+            OptionSpec("--wait", "SECONDS", "how long to wait for the lock; 0: do not wait (default: no limit)"),
         ],
         argumentCount: 2...Int.max
     ) { arguments, context in try LockVerbCall(arguments, context).run() }

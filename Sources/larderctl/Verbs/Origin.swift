@@ -26,14 +26,12 @@ extension Verb {
             second. With --json, prints an object.
             """,
         options: [
-            OptionSpec(name: "--user", value: "NAME", summary: "with a URL: the user at the origin"),
+            OptionSpec("--user", "NAME", "with a URL: the user at the origin"),
             OptionSpec(
-                name: "--password-file", value: "PATH",
-                summary: "with a URL: a file that the daemon reads, with the origin's password in its first line"),
-            OptionSpec(name: "--tls", value: nil, summary: "with a URL: use TLS, like rediss"),
-            OptionSpec(
-                name: "--ca", value: "PATH",
-                summary: "with TLS: a file with the trusted certificates, instead of the system's"),
+                "--password-file", "PATH",
+                "with a URL: a file that the daemon reads, with the origin's password in its first line"),
+            OptionSpec("--tls", nil, "with a URL: use TLS, like rediss"),
+            OptionSpec("--ca", "PATH", "with TLS: a file with the trusted certificates, instead of the system's"),
         ],
         argumentCount: 0...160
     ) { arguments, context in

@@ -14,10 +14,8 @@ extension Verb {
             for never; after a change only the given values.
             """,
         options: [
-            OptionSpec(
-                name: "--grace", value: "SECONDS", summary: "how long clients that fetch may get a stale value"),
-            OptionSpec(
-                name: "--jitter", value: "PERCENT", summary: "maximum random reduction of lifetimes"),
+            OptionSpec("--grace", "SECONDS", "how long clients that fetch may get a stale value"),
+            OptionSpec("--jitter", "PERCENT", "maximum random reduction of lifetimes"),
         ],
         argumentCount: 0...1
     ) { arguments, context in

@@ -12,14 +12,11 @@ extension Verb {
             On a terminal it asks before it empties the database, and exits with 1 if the answer is not y.
             """,
         options: [
-            OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys start with PREFIX"),
-            OptionSpec(
-                name: "--tag", value: "TAG", summary: "remove only entries with this tag; repeatable"),
-            OptionSpec(
-                name: "--soft", value: nil,
-                summary: "with --tag: make the entries stale for their grace, instead of removing them"),
-            OptionSpec(name: "--yes", value: nil, summary: "do not ask on a terminal before emptying the database"),
+            OptionSpec("--expired", nil, "remove only expired entries that still take space"),
+            OptionSpec("--prefix", "PREFIX", "remove only entries whose keys start with PREFIX"),
+            OptionSpec("--tag", "TAG", "remove only entries with this tag; repeatable"),
+            OptionSpec("--soft", nil, "with --tag: make the entries stale for their grace, instead of removing them"),
+            OptionSpec("--yes", nil, "do not ask on a terminal before emptying the database"),
         ],
         argumentCount: 0...0
     ) { arguments, context in

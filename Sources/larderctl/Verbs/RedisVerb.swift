@@ -3,19 +3,18 @@ import LarderClient
 /// The parts of the verbs `import` and `export` for `--from-redis` and `--to-redis`.
 enum RedisVerb {
     static let importOptions = [
-        OptionSpec(name: "--from-redis", value: "URL", summary: "import the strings of a Redis: \(RedisURL.rule)"),
+        OptionSpec("--from-redis", "URL", "import the strings of a Redis: \(RedisURL.rule)"),
         OptionSpec(
-            name: "--map", value: "NUMBER=NAME",
-            summary: "with --from-redis: import Redis database NUMBER into a database (default: the same number); "
+            "--map", "NUMBER=NAME",
+            "with --from-redis: import Redis database NUMBER into a database (default: the same number); "
                 + "repeatable"),
     ]
 
     static let exportOptions = [
-        OptionSpec(name: "--to-redis", value: "URL", summary: "into a Redis: \(RedisURL.rule)"),
+        OptionSpec("--to-redis", "URL", "into a Redis: \(RedisURL.rule)"),
         OptionSpec(
-            name: "--map", value: "NAME=NUMBER",
-            summary:
-                "with --to-redis: the Redis database NUMBER for a database (default: its name, if a number); "
+            "--map", "NAME=NUMBER",
+            "with --to-redis: the Redis database NUMBER for a database (default: its name, if a number); "
                 + "repeatable"),
     ]
 
@@ -35,9 +34,7 @@ enum RedisVerb {
         """
 
     private static func map(_ arguments: VerbArguments, isNumberFirst: Bool) throws -> DatabaseMap {
-        var options: [String] = []
-        for option in arguments.given where option.name == "--map" { options.append(try option.text()) }
-        return try DatabaseMap(options, isNumberFirst: isNumberFirst)
+        try DatabaseMap(try arguments.all("--map").map { try $0.text() }, isNumberFirst: isNumberFirst)
     }
 
     private static func refuse(_ arguments: VerbArguments, _ others: [String], with name: String)

@@ -23,20 +23,12 @@ extension Verb {
             --password-file is that of FROM, and of TO unless --to-password-file is given. See docs/Origins.md.
             """,
         options: [
-            OptionSpec(
-                name: "--continuous", value: nil, summary: "continue with new changes, until Ctrl-C or SIGTERM"),
-            OptionSpec(
-                name: "--join", value: nil,
-                summary: "at the first call: merge with the entries of TO; the later entry wins"),
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX"),
-            OptionSpec(
-                name: "--tag", value: "TAG", summary: "only entries with this tag; repeatable"),
-            OptionSpec(
-                name: "--name", value: "NAME",
-                summary: "the name of FROM in TO's records (default: the path of its directory)"),
-            OptionSpec(
-                name: "--to-password-file", value: "PATH",
-                summary: "a file with the password of TO in its first line"),
+            OptionSpec("--continuous", nil, "continue with new changes, until Ctrl-C or SIGTERM"),
+            OptionSpec("--join", nil, "at the first call: merge with the entries of TO; the later entry wins"),
+            OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX"),
+            OptionSpec("--tag", "TAG", "only entries with this tag; repeatable"),
+            OptionSpec("--name", "NAME", "the name of FROM in TO's records (default: the path of its directory)"),
+            OptionSpec("--to-password-file", "PATH", "a file with the password of TO in its first line"),
         ],
         argumentCount: 2...2
     ) { arguments, context in
@@ -46,13 +38,13 @@ extension Verb {
         if let option = arguments.options["--to-password-file"] {
             ends.to.password = try Options.password(try option.text())
         }
-        for name in ["--prefix", "--name"] where arguments.given.count(where: { $0.name == name }) > 1 {
+        for name in ["--prefix", "--name"] where arguments.all(name).count > 1 {
             throw UsageError("\(name) must be given only once")
         }
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
         choice.joins = arguments.options["--join"] != nil
-        for option in arguments.given where option.name == "--tag" { choice.byteTags.insert(try tag(option)) }
+        for option in arguments.all("--tag") { choice.byteTags.insert(try tag(option)) }
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)
         if arguments.options["--continuous"] != nil { try replication.resume() }

@@ -22,8 +22,8 @@ extension Verb {
             """,
         options: [
             OptionSpec(
-                name: "--keep-going", value: nil,
-                summary: "standard input: continue after errors, exit with 1 at the end; sends many commands at once")
+                "--keep-going", nil,
+                "standard input: continue after errors, exit with 1 at the end; sends many commands at once")
         ],
         argumentCount: 0...0
     ) { arguments, context in

@@ -14,8 +14,7 @@ extension Verb {
             """,
         options: [
             OptionSpec(
-                name: "--watch", value: "SECONDS", summary: "continue, with a line per interval (default: 1 second)",
-                isValueOptional: true)
+                "--watch", "SECONDS", "continue, with a line per interval (default: 1 second)", isValueOptional: true)
         ],
         argumentCount: 0...1
     ) { arguments, context in

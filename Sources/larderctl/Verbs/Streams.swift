@@ -13,8 +13,7 @@ extension Verb {
             """,
         options: [
             OptionSpec(
-                name: "--pattern", value: nil,
-                summary: "each CHANNEL is a pattern: * matches any characters, ? one, [a-c] one of these")
+                "--pattern", nil, "each CHANNEL is a pattern: * matches any characters, ? one, [a-c] one of these")
         ],
         argumentCount: 1...Int.max
     ) { arguments, context in
@@ -68,7 +67,7 @@ extension Verb {
             does not reconnect, because changes would be missing. With --json: objects of time (milliseconds since 1970),
             database, change, and key or tag.
             """,
-        options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX")],
+        options: [OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX")],
         argumentCount: 0...1, isUnlikeCommand: true
     ) { arguments, context in
         let prefix = arguments.options["--prefix"]?.value

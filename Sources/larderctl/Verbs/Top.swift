@@ -86,7 +86,7 @@ extension Verb {
     }
 
     static let intervalOption = OptionSpec(
-        name: "--interval", value: "SECONDS", summary: "the interval between updates, from 0.1 (default: 1)")
+        "--interval", "SECONDS", "the interval between updates, from 0.1 (default: 1)")
 
     /// Returns the interval given by an option, in milliseconds; a second if the option is not given.
     static func interval(_ arguments: VerbArguments, _ option: String) throws -> Int64 {

@@ -80,4 +80,7 @@ struct VerbArguments {
     var given: [ParsedOption] = []
     /// Whether the words contain `--`.
     var endsOptions = false
+
+    /// Returns all uses of an option of the verb, in order.
+    func all(_ name: String) -> [ParsedOption] { given.filter { $0.name == name } }
 }

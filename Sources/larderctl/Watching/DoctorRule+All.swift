@@ -10,21 +10,17 @@ extension DoctorRule {
 
     static let damage: [DoctorRule] = [
         DoctorRule(
-            name: "writes-refused", weight: .problem, condition: "the last write could not be committed",
-            remedy: "see the daemon's log for the reason, usually a full disk or missing rights",
-            advise: \.writeRemedy
+            .problem, "writes-refused", "the last write could not be committed",
+            "see the daemon's log for the reason, usually a full disk or missing rights", advise: \.writeRemedy
         ) { facts in
             guard facts.info.text("aof_last_write_status") == "err" else { return nil }
             let number = facts.writeErrorNumber
             return "writes are failing" + (number > 0 ? ": \(SystemErrorText.of(number))" : "")
         },
         DoctorRule(
-            name: "database-unusable", weight: .problem,
-            condition: "a database is damaged, or cannot be opened although writes succeed",
-            remedy:
-                "larderctl check reports damage, and larderctl check --repair salvages readable entries; without "
-                + "damage, see the daemon's log",
-            needs: .databases
+            .problem, "database-unusable", "a database is damaged, or cannot be opened although writes succeed",
+            "larderctl check reports damage, and larderctl check --repair salvages readable entries; without "
+                + "damage, see the daemon's log", needs: .databases
         ) { facts in
             // While writes fail, the state `failed` means that the database refuses writes, not that it is damaged.
             let writesFail = facts.isDiskFull || facts.writeRemedy != nil
@@ -32,19 +28,16 @@ extension DoctorRule {
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
         DoctorRule(
-            name: "origins-unusable", weight: .problem,
-            condition: "the origins are unknown, or one of them could not be set up",
-            remedy:
-                "see the log of the start for the reason; all commands of these databases are refused until the origins "
+            .problem, "origins-unusable", "the origins are unknown, or one of them could not be set up",
+            "see the log of the start for the reason; all commands of these databases are refused until the origins "
                 + "can be read or are set again"
         ) { facts in
             let count = facts.info.number("origins_unusable")
             return count > 0 ? counted(count, "database") + " with an unknown or unavailable origin" : nil
         },
         DoctorRule(
-            name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, is down",
-            remedy:
-                "check whether it runs and accepts connections; larderctl origin NAME shows its settings; as a service of "
+            .problem, "origin-away", "a database's origin, or a server of it, is down",
+            "check whether it runs and accepts connections; larderctl origin NAME shows its settings; as a service of "
                 + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Operating.md)"
         ) { facts in
             let away = facts.info.origins.compactMap { origin -> String? in
@@ -58,11 +51,9 @@ extension DoctorRule {
             return away.isEmpty ? nil : away.joined(separator: ", ")
         },
         DoctorRule(
-            name: "damage-met", weight: .problem,
-            condition:
-                "since the start, a database was missing, salvaged or moved aside, the journal damaged, or purges, functions or origins lost",
-            remedy:
-                "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
+            .problem, "damage-met",
+            "since the start, a database was missing, salvaged or moved aside, the journal damaged, or purges, functions or origins lost",
+            "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
             let kinds: [(String, String, String?, String)] = [
                 ("salvages", "database", nil, "salvaged"), ("journal_damages", "journal", nil, "damaged"),
@@ -77,10 +68,8 @@ extension DoctorRule {
             return counts.isEmpty ? nil : counts.joined(separator: ", ") + " since the start"
         },
         DoctorRule(
-            name: "clock-set-back", weight: .advice,
-            condition: "the larder's time is more than 60 s ahead of the clock",
-            remedy:
-                "synchronize the clock (chrony, systemd-timesyncd); until it has caught up, entries expire "
+            .advice, "clock-set-back", "the larder's time is more than 60 s ahead of the clock",
+            "synchronize the clock (chrony, systemd-timesyncd); until it has caught up, entries expire "
                 + "by the larder's time"
         ) { facts in
             let offset = facts.info.number("clock_offset_milliseconds")
@@ -92,9 +81,8 @@ extension DoctorRule {
 
     static let disk: [DoctorRule] = [
         DoctorRule(
-            name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system is free",
-            remedy:
-                "remove other files, or lower the larder's limit, also in its configuration: "
+            .problem, "file-system-full", "less than 5 % of the larder's file system is free",
+            "remove other files, or lower the larder's limit, also in its configuration: "
                 + "larderctl CONFIG SET max-disk BYTES, which evicts entries even on a full disk; "
                 + "or purge entries that can be fetched again (larderctl purge --database NAME)", needs: .disk,
             advise: \.remedyAtLeastLimit
@@ -106,19 +94,17 @@ extension DoctorRule {
                 + (failed.isEmpty ? "" : "; writes are refused by database \(failed.joined(separator: ", "))")
         },
         DoctorRule(
-            name: "no-disk-limit", weight: .advice, condition: "the larder's files have no limit",
-            remedy: "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
+            .advice, "no-disk-limit", "the larder's files have no limit",
+            "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
         ) { facts in
             guard facts.info.text("disk_limit") != nil, facts.info.number("disk_limit") == 0 else { return nil }
             return
                 "the larder has \(ByteText.short(Int(clamping: facts.info.number("disk_bytes")))), and can fill the disk"
         },
         DoctorRule(
-            name: "evicting", weight: .advice,
-            condition:
-                "at least 1000 entries were evicted to keep the disk limit, and fewer than 80 % of at least 10000 reads hit",
-            remedy:
-                "raise the limit: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or shorten lifetimes"
+            .advice, "evicting",
+            "at least 1000 entries were evicted to keep the disk limit, and fewer than 80 % of at least 10000 reads hit",
+            "raise the limit: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or shorten lifetimes"
         ) { facts in
             let evicted = facts.info.number("evicted_entries")
             guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {
@@ -128,26 +114,24 @@ extension DoctorRule {
                 + ByteText.short(Int(clamping: facts.info.number("disk_limit")))
         },
         DoctorRule(
-            name: "memory-too-large", weight: .advice,
-            condition: "the limit of entries in memory is above half of the machine's memory",
-            remedy: "lower it, or the machine may swap: larderctl CONFIG SET memory BYTES"
+            .advice, "memory-too-large", "the limit of entries in memory is above half of the machine's memory",
+            "lower it, or the machine may swap: larderctl CONFIG SET memory BYTES"
         ) { facts in
             let (limit, machine) = (facts.info.number("maxmemory"), facts.info.number("total_system_memory"))
             guard machine > 0, limit > machine / 2 else { return nil }
             return "limit \(ByteText.short(Int(clamping: limit))), machine \(ByteText.short(Int(clamping: machine)))"
         },
         DoctorRule(
-            name: "journal-long", weight: .problem, condition: "the journal has more than 256 MiB",
-            remedy: "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
+            .problem, "journal-long", "the journal has more than 256 MiB",
+            "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
         ) { facts in
             let bytes = facts.info.number("journal_bytes")
             return bytes > 256 << 20
                 ? "\(ByteText.short(Int(clamping: bytes))) are not in the databases' files yet" : nil
         },
         DoctorRule(
-            name: "expiry-late", weight: .advice,
-            condition: "1 % of at least 1000 expired entries were removed more than 10 minutes late",
-            remedy: "they are not served, but use space: the disk may be too slow for the writes (iostat -x)"
+            .advice, "expiry-late", "1 % of at least 1000 expired entries were removed more than 10 minutes late",
+            "they are not served, but use space: the disk may be too slow for the writes (iostat -x)"
         ) { facts in
             let late = facts.info.number("expiry_lag_p99_ms")
             guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
@@ -159,19 +143,17 @@ extension DoctorRule {
 
     static let work: [DoctorRule] = [
         DoctorRule(
-            name: "few-hits", weight: .advice, condition: "fewer than 50 % of at least 10000 reads hit",
-            remedy: "larderctl top shows the reads; check whether keys are read that are never written, and how long "
+            .advice, "few-hits", "fewer than 50 % of at least 10000 reads hit",
+            "larderctl top shows the reads; check whether keys are read that are never written, and how long "
                 + "entries live (larderctl policy)"
         ) { facts in
             guard let share = facts.info.hitShare, share < 0.5, facts.reads >= readsMin else { return nil }
             return "\(NumberText.percent(share)) of \(facts.reads) reads"
         },
         DoctorRule(
-            name: "short-lives", weight: .advice,
-            condition:
-                "at least 10 % of at least 10000 reads, and more than half of the misses, found an expired entry",
-            remedy:
-                "lengthen lifetimes (larderctl policy), or set a grace and read with FETCH, so that one "
+            .advice, "short-lives",
+            "at least 10 % of at least 10000 reads, and more than half of the misses, found an expired entry",
+            "lengthen lifetimes (larderctl policy), or set a grace and read with FETCH, so that one "
                 + "client refreshes while others get the stale value"
         ) { facts in
             let (expired, misses) = (facts.info.number("keyspace_misses_expired"), facts.info.number("keyspace_misses"))
@@ -179,28 +161,24 @@ extension DoctorRule {
             return "\(expired) of \(misses) misses"
         },
         DoctorRule(
-            name: "origin-fails", weight: .problem,
-            condition: "more than 10 % of at least 100 fetches from the origin failed",
-            remedy: "check the origin of the clients' values, and the clients' logs"
+            .problem, "origin-fails", "more than 10 % of at least 100 fetches from the origin failed",
+            "check the origin of the clients' values, and the clients' logs"
         ) { facts in
             let (failed, granted) = (facts.info.number("fetch_failures"), facts.info.number("leases_granted"))
             guard granted >= 100, failed > granted / 10 else { return nil }
             return "\(failed) of \(granted) fetches"
         },
         DoctorRule(
-            name: "slow-commands", weight: .advice,
-            condition:
-                "the slow log has 10 or more commands of the last hour, not counting administrative commands",
-            remedy: "larderctl latency shows them; usually KEYS, long MGETs and values of many megabytes",
-            needs: .slowLog
+            .advice, "slow-commands",
+            "the slow log has 10 or more commands of the last hour, not counting administrative commands",
+            "larderctl latency shows them; usually KEYS, long MGETs and values of many megabytes", needs: .slowLog
         ) { facts in
             let recent = facts.slowTimes.count { $0 > facts.now - hour }
             return recent >= 10 ? "\(recent) commands in the last hour" : nil
         },
         DoctorRule(
-            name: "errors", weight: .advice,
-            condition: "more than 5 % of at least 1000 commands returned an error",
-            remedy: "larderctl stats errorstats counts errors by kind"
+            .advice, "errors", "more than 5 % of at least 1000 commands returned an error",
+            "larderctl stats errorstats counts errors by kind"
         ) { facts in
             let (errors, all) = (facts.info.number("total_error_replies"), facts.answered)
             guard all >= 1000, errors > all / 20 else { return nil }
@@ -212,26 +190,23 @@ extension DoctorRule {
 
     static let people: [DoctorRule] = [
         DoctorRule(
-            name: "clients-refused", weight: .problem,
-            condition: "a connection was refused because of the limit",
-            remedy:
-                "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients open fewer connections"
+            .problem, "clients-refused", "a connection was refused because of the limit",
+            "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients open fewer connections"
         ) { facts in
             let refused = facts.info.number("rejected_connections")
             guard refused > 0 else { return nil }
             return counted(refused, "connection was", "connections were") + " refused since the start"
         },
         DoctorRule(
-            name: "many-clients", weight: .advice, condition: "more than 80 % of the allowed connections are open",
-            remedy: "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients raises the limit"
+            .advice, "many-clients", "more than 80 % of the allowed connections are open",
+            "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients raises the limit"
         ) { facts in
             let (open, most) = (facts.info.number("connected_clients"), facts.info.number("maxclients"))
             return most > 0 && open > most * 8 / 10 ? "\(open) of \(most)" : nil
         },
         DoctorRule(
-            name: "client-does-not-read", weight: .problem, condition: "more than 8 MiB of replies wait for one client",
-            remedy:
-                "check that program: its connection is closed if it reads nothing for some time (--reply-timeout)",
+            .problem, "client-does-not-read", "more than 8 MiB of replies wait for one client",
+            "check that program: its connection is closed if it reads nothing for some time (--reply-timeout)",
             needs: .clients
         ) { facts in
             let slow = facts.clients.filter { (Int64($0["obl"] ?? "") ?? 0) > 8 << 20 }
@@ -244,9 +219,8 @@ extension DoctorRule {
                 + (slow.count > 1 ? ", and for \(slow.count - 1) more" : "")
         },
         DoctorRule(
-            name: "short-connections", weight: .advice,
-            condition: "at least 1000 connections sent fewer than 3 commands each on average",
-            remedy: "let programs reuse connections: connecting costs more than a read"
+            .advice, "short-connections", "at least 1000 connections sent fewer than 3 commands each on average",
+            "let programs reuse connections: connecting costs more than a read"
         ) { facts in
             let (connections, commands) = (
                 facts.info.number("total_connections_received"), facts.info.number("total_commands_processed")
@@ -255,19 +229,17 @@ extension DoctorRule {
             return "\(connections) connections for \(commands) commands"
         },
         DoctorRule(
-            name: "monitor-on", weight: .advice, condition: "a client runs MONITOR",
-            remedy: "stop it when it is not needed: it receives every command with its values",
-            needs: .clients
+            .advice, "monitor-on", "a client runs MONITOR",
+            "stop it when it is not needed: it receives every command with its values", needs: .clients
         ) { facts in
             let watching = facts.clients.filter { $0["flags"]?.contains("O") == true }
             return watching.isEmpty
                 ? nil : "clients " + watching.prefix(5).map { $0["id"] ?? "?" }.joined(separator: ", ")
         },
         DoctorRule(
-            name: "open-to-all", weight: .advice,
-            condition:
-                "any user of the machine can connect to the socket, and there is neither a password nor an access rule",
-            remedy: "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
+            .advice, "open-to-all",
+            "any user of the machine can connect to the socket, and there is neither a password nor an access rule",
+            "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
             needs: .settings
         ) { facts in
             // If this user may not read the settings, it is unknown whether the daemon is protected.
@@ -277,8 +249,8 @@ extension DoctorRule {
                 ? "any user can read and write everything" : nil
         },
         DoctorRule(
-            name: "larder-writable", weight: .advice, condition: "other users can write to the larder's directory",
-            remedy: "chmod go-w DIRECTORY", needs: .disk
+            .advice, "larder-writable", "other users can write to the larder's directory", "chmod go-w DIRECTORY",
+            needs: .disk
         ) { facts in
             guard facts.isLarderOpenToOthers else { return nil }
             return "other users can replace the files of \(facts.info.text("directory") ?? "the larder")"

@@ -88,6 +88,15 @@ struct DoctorRule: Sendable {
     /// Checks the condition. Returns the figures for the message; nil if there is no finding.
     let find: @Sendable (DoctorFacts) -> String?
 
+    init(
+        _ weight: Weight, _ name: String, _ condition: String, _ remedy: String, needs: DoctorFacts.Source? = nil,
+        advise: @escaping @Sendable (DoctorFacts) -> String? = { _ in nil },
+        find: @escaping @Sendable (DoctorFacts) -> String?
+    ) {
+        (self.name, self.weight, self.condition, self.remedy, self.needs) = (name, weight, condition, remedy, needs)
+        (self.advise, self.find) = (advise, find)
+    }
+
     struct Finding: JSONValue {
         let rule: DoctorRule
         let figures: String

@@ -8,22 +8,15 @@ enum Metrics {
 
     static func text(_ collector: Collector, _ format: MetricsText.Format) -> String {
         var text = MetricsText(format)
-        text.add(
-            .info, "larder_web", help: "The version of larderweb.",
-            [MetricsText.Sample(labels: [("version", Version.text)], value: 1)])
+        text.add(.info, "larder_web", help: "The version of larderweb.", 1, labels: [("version", Version.text)])
         let figures = try? collector.figures()
-        text.add(
-            .gauge, "larder_up", help: "Whether the daemon is available.",
-            [MetricsText.Sample(value: figures == nil ? 0 : 1)])
+        text.add(.gauge, "larder_up", help: "Whether the daemon is available.", figures == nil ? 0 : 1)
         guard let figures else { return text.finished }
-        text.add(
-            .info, "larder_build", help: "The version of the daemon.",
-            [MetricsText.Sample(labels: [("version", figures.info.text("larder_version") ?? "")], value: 1)])
+        let version = figures.info.text("larder_version") ?? ""
+        text.add(.info, "larder_build", help: "The version of the daemon.", 1, labels: [("version", version)])
         for row in FieldMetric.all {
             guard let value = figures.info.number(row.field) else { continue }
-            text.add(
-                row.kind, "larder_" + row.name, unit: row.unit, help: row.help,
-                [MetricsText.Sample(value: value * row.scale)])
+            text.add(row.kind, "larder_" + row.name, unit: row.unit, help: row.help, value * row.scale)
         }
         addCommands(figures, to: &text)
         OriginMetrics.add(figures.info, databasesMax: databasesMax, to: &text)
@@ -68,7 +61,7 @@ enum Metrics {
         text.add(
             .gauge, "larder_databases_omitted",
             help: "Databases without their own series, because there are too many.",
-            [MetricsText.Sample(value: Double(databases.count - shown.count))])
+            Double(databases.count - shown.count))
         func gauge(
             _ name: String, unit: String? = nil, _ help: String, _ value: (DatabaseInfo) -> Double?
         ) {

@@ -52,6 +52,12 @@ struct MetricsText {
         }
     }
 
+    /// Adds a metric family with one sample.
+    mutating func add(
+        _ kind: Kind, _ name: String, unit: String? = nil, help: String, _ value: Double,
+        labels: [(name: String, value: String)] = []
+    ) { add(kind, name, unit: unit, help: help, [Sample(labels: labels, value: value)]) }
+
     /// The complete text; nothing can be added after it.
     var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
 

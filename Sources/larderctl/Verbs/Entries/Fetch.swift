@@ -26,13 +26,13 @@ extension Verb {
             """,
         options: OptionSpec.lifetime + [
             OptionSpec.tag,
-            OptionSpec(name: "--max-age", value: "MS", summary: "do not accept a value older than this"),
-            OptionSpec(name: "--wait", value: "MS", summary: "how long to wait for other clients (default: 30000)"),
-            OptionSpec(name: "--lease", value: "MS", summary: "how long COMMAND may take (default: 30000)"),
-            OptionSpec(name: "--back-off", value: "MS", summary: "back-off after a failure (default: 5000; 0: none)"),
-            OptionSpec(name: "--absent", value: "CODE", summary: "the exit code that means that there is no value"),
-            OptionSpec(name: "--absent-for", value: "MS", summary: "how long to remember that (default: 60000)"),
-            OptionSpec(name: "--same", value: "CODE", summary: "the exit code that means that the value is unchanged"),
+            OptionSpec("--max-age", "MS", "do not accept a value older than this"),
+            OptionSpec("--wait", "MS", "how long to wait for other clients (default: 30000)"),
+            OptionSpec("--lease", "MS", "how long COMMAND may take (default: 30000)"),
+            OptionSpec("--back-off", "MS", "back-off after a failure (default: 5000; 0: none)"),
+            OptionSpec("--absent", "CODE", "the exit code that means that there is no value"),
+            OptionSpec("--absent-for", "MS", "how long to remember that (default: 60000)"),
+            OptionSpec("--same", "CODE", "the exit code that means that the value is unchanged"),
         ],
         argumentCount: 2...Int.max
     ) { arguments, context in try FetchCall(arguments, context).run() }

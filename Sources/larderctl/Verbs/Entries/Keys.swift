@@ -16,11 +16,8 @@ extension Verb {
             Exits with 0, even if there are none.
             """,
         options: [
-            OptionSpec(
-                name: "--null", short: "-0", value: nil,
-                summary: "terminate each key with a zero byte, without escaping"),
-            OptionSpec(
-                name: "--long", short: "-l", value: nil, summary: "with size, remaining lifetime, policy and state"),
+            OptionSpec("--null", nil, "terminate each key with a zero byte, without escaping", short: "-0"),
+            OptionSpec("--long", nil, "with size, remaining lifetime, policy and state", short: "-l"),
         ],
         argumentCount: 0...1
     ) { arguments, context in

@@ -4,17 +4,14 @@ import LarderClient
 
 extension OptionSpec {
     static let lifetime = [
+        OptionSpec("--policy", "POLICY", "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
         OptionSpec(
-            name: "--policy", value: "POLICY",
-            summary: "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
-        OptionSpec(
-            name: "--ttl", value: "SECONDS",
-            summary: "how long the entry stays fresh: seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
-        OptionSpec(name: "--grace", value: "SECONDS", summary: "how long a stale value may be served"),
-        OptionSpec(name: "--jitter", value: "PERCENT", summary: "maximum random reduction of its lifetime"),
+            "--ttl", "SECONDS",
+            "how long the entry stays fresh: seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
+        OptionSpec("--grace", "SECONDS", "how long a stale value may be served"),
+        OptionSpec("--jitter", "PERCENT", "maximum random reduction of its lifetime"),
     ]
-    static let tag = OptionSpec(
-        name: "--tag", value: "TAG", summary: "a tag to purge it by; repeatable, at most 16 times")
+    static let tag = OptionSpec("--tag", "TAG", "a tag to purge it by; repeatable, at most 16 times")
 }
 
 extension VerbArguments {
@@ -99,7 +96,7 @@ extension VerbArguments {
 
     /// The tags to purge. They need not be text, because other programs may have set them.
     func purgedTags() throws(UsageError) -> [[UInt8]] {
-        let tags = given.filter { $0.name == "--tag" }.map { $0.value ?? [] }
+        let tags = all("--tag").map { $0.value ?? [] }
         do throws(TagRules.Impossible) {
             return try TagRules.checkedForPurge(tags)
         } catch {
@@ -110,7 +107,7 @@ extension VerbArguments {
     /// The given tags of an entry.
     func tags() throws(UsageError) -> [String] {
         var tags: [String] = []
-        for option in given where option.name == "--tag" {
+        for option in all("--tag") {
             guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
                 throw UsageError("a tag must be valid UTF-8")
             }

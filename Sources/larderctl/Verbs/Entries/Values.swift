@@ -33,7 +33,7 @@ extension Verb {
             Without --policy and --ttl, the database's policy applies.
             Prints OK; with --json: {"key":…,"stored":true}.
             """,
-        options: [OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file")]
+        options: [OptionSpec("--file", "PATH", "read the value from this file")]
             + OptionSpec.lifetime + [OptionSpec.tag],
         argumentCount: 1...2
     ) { arguments, context in
