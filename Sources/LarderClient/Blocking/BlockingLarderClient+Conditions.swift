@@ -148,9 +148,8 @@ extension BlockingLarderClient {
         return try decoded(type, try perform(.get(key, renewing: lifetime)), key)
     }
 
-    /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
-    /// - Parameter policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep``
-    ///   changes nothing.
+    /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same. An interval in
+    /// `policy` counts from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes nothing.
     /// - Returns: whether there was a fresh entry.
     /// - Throws: `invalidArgument` for ``EntryPolicy/database``, because the daemon has no command for it.
     @discardableResult
