@@ -51,7 +51,6 @@ extension Database {
     /// keys.
     /// - Parameters:
     ///   - update: an update to which ``Update/add(_:)`` or ``Update/addUnchecked(_:)`` has added the keys.
-    ///   - loading: the parts of the entries that `body` reads.
     ///   - writes: whether `body` may change entries.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
@@ -59,12 +58,11 @@ extension Database {
     /// - Returns: false if nothing was done: the disk is needed to find out whether a key has an entry; or an entry is
     ///   unreadable; or `body` returned false; or, with `writes`, the files accept no writes.
     package func withBatch(
-        _ update: Update, now: Int64, loading: Loading = .records, writes: Bool = true, ticket: inout CommitTicket,
-        _ body: (Update) -> Bool
+        _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {
         guard !ForkGuard.isForked else { return false }
         // Listeners are notified of each change.
-        update.prepare(self, now: now, loading, merges: !context.changes.isOn)
+        update.prepare(self, now: now, .records, merges: !context.changes.isOn)
         let needed = try? Executor.run(update.alone, .memoryOnly) {
             (sequence, _) throws(LarderError) -> UInt64? in
             let store = try writes ? writableStore(applied.presence, "update") : nil

@@ -22,7 +22,16 @@ extension InMemoryRunner {
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
         guard interpreter.knows(script) else { return false }
-        return run(script, row, in: interpreter, arguments, keyCount: Int(number), now)
+        return withUnsafeTemporaryAllocation(of: Int32.self, capacity: QuickScript.callsMax) { calls in
+            var quick = QuickScript(session, recording: calls)
+            defer { quick.end() }
+            guard run(&quick, script, row, in: interpreter, arguments, keyCount: Int(number), now) else {
+                return false
+            }
+            quick.forEachCall { accounting.counter.ran($0, times: 1, nanosecondsEach: 0) }
+            server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
+            return true
+        }
     }
 
     /// Returns the script that a word identifies; nil if it is unknown.
@@ -39,15 +48,13 @@ extension InMemoryRunner {
     private static let scriptTextMax = 4096
 
     private func run(
-        _ script: Script, _ row: CommandMetadata, in interpreter: Interpreter, _ arguments: RequestArguments,
-        keyCount: Int, _ now: Int64
+        _ quick: inout QuickScript, _ script: Script, _ row: CommandMetadata, in interpreter: Interpreter,
+        _ arguments: RequestArguments, keyCount: Int, _ now: Int64
     ) -> Bool {
         let count = arguments.count - ScriptCall.firstKey
         let (version, replies) = (session.replyMemory.pointee.version, session.replyMemory)
         let bytesMax = min(server.limits.replyBytesMax, server.limits.scriptMemoryMax)
-        var quick = QuickScript(session)
-        defer { quick.end() }
-        let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
+        return withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
@@ -73,10 +80,6 @@ extension InMemoryRunner {
                 }
             }
         }
-        guard isDone else { return false }
-        quick.forEachCall { accounting.counter.ran($0, times: 1, nanosecondsEach: 0) }
-        server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
-        return true
     }
 
     /// Counts the reply of a script if it is an error.

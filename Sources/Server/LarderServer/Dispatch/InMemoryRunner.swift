@@ -49,7 +49,9 @@ struct InMemoryRunner {
     @inline(__always)
     private func perform(_ plan: EntryPlan, _ row: CommandMetadata, _ words: CallWords) -> Bool {
         switch plan {
-        case .store(let options) where options.isUnconditional: store(options, words)
+        case .store(let options) where options.isUnconditional && !server.notifier.needsPrevious:
+            store(options, words)
+        case .store(let options) where !options.isSimple: false
         case .apply, .store: change(plan, row, words)
         case .values: replyWithValues(words)
         case .fetch(let options): fetch(options, words)
@@ -59,9 +61,7 @@ struct InMemoryRunner {
 
     /// Stores a value without looking at the existing entry.
     private func store(_ options: SetOptions, _ words: CallWords) -> Bool {
-        guard server.mayStoreBlindly, let rule = options.rule(nil, session.database.rules, now: words.now) else {
-            return false
-        }
+        guard let rule = options.rule(nil, session.database.rules, now: words.now) else { return false }
         let replies = replies
         return withUnsafePointer(to: words.bytes(1)) { key in
             withUnsafePointer(to: words.bytes(2)) { value in
@@ -85,9 +85,9 @@ struct InMemoryRunner {
         defer { entries.giveBack() }
         guard entries.add(words.bytes(1)) else { return false }
         entries.origin = WriteOrigin(tag: row.tag.rawValue, client: session.prechecks.setOrigin.client)
-        let (replies, loading) = (replies, plan.readsEntry || server.notifier.needsPrevious ? Loading.records : .none)
+        let replies = replies
         return replyFromMemory { database, ticket in
-            database.withBatch(entries, now: words.now, loading: loading, ticket: &ticket) { entries in
+            database.withBatch(entries, now: words.now, ticket: &ticket) { entries in
                 guard let answer = plan.perform(on: entries, words) else { return false }
                 replies.pointee.reply(answer)
                 return true

@@ -46,7 +46,9 @@ struct PipelineRunner {
     }
 
     /// Whether consecutive SETs may run together. If not, do not parse ahead: each SET would parse the next SETs again.
-    private var mayRunSets: Bool { session.prechecks.allowsAll && server.mayStoreBlindly }
+    private var mayRunSets: Bool {
+        session.prechecks.allowsAll && !server.isCongested && !server.notifier.needsPrevious
+    }
 
     /// Stores the values of consecutive SETs.
     /// - Returns: the number of values that were stored.

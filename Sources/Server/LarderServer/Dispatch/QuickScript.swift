@@ -21,25 +21,24 @@ struct QuickScript {
     /// call.
     private var begin: Int64 = 0
     /// The numbers of the commands that have run, for the statistics. At most ``callsMax`` of them are recorded.
-    private let calls = UnsafeMutablePointer<Int32>.allocate(capacity: Self.callsMax)
+    private let calls: UnsafeMutableBufferPointer<Int32>
     private var callCount = 0
 
     /// The maximum number of keys.
     static let keysMax = 8
-    private static let callsMax = 64
+    static let callsMax = 64
 
-    init(_ session: Session) {
+    /// - Parameter calls: memory for ``callsMax`` numbers.
+    init(_ session: Session, recording calls: UnsafeMutableBufferPointer<Int32>) {
+        self.calls = calls
         server = .passUnretained(session.server)
         access = .passUnretained(session.server.access)
         generation = session.rights.generation
         entries.origin.client = session.prechecks.setOrigin.client
     }
 
-    /// Releases the memory. Call this once, after the last use.
-    func end() {
-        calls.deallocate()
-        entries.giveBack()
-    }
+    /// Call this once, after the last use.
+    func end() { entries.giveBack() }
 
     /// Calls `body` for each command that has run, with the number of its row.
     func forEachCall(_ body: (Int) -> Void) { for index in 0..<callCount { body(Int(calls[index])) } }

@@ -201,9 +201,6 @@ extension EntryPlan {
     /// The maximum length in bytes of a value that ``perform(on:_:)`` stores or copies.
     private static let quickBytesMax = 64 << 10
 
-    /// Whether ``perform(on:_:)`` needs the existing entry.
-    var readsEntry: Bool { if case .store(let options) = self { options.loading != .none } else { true } }
-
     /// Executes a plan for one key on entries in memory, as event loops and scripts do.
     /// - Parameter entries: an update whose locks are held. It must contain the key.
     /// - Returns: the result; nil, without an effect, if the plan must be executed by ``Call/perform(_:)``.

@@ -155,9 +155,6 @@ package final class ServerState: Sendable {
     /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
     var isCongested: Bool { pipeline.isCongested || pubsub.isCongested }
 
-    /// Whether values may be stored without waiting, and without reading the previous entries.
-    var mayStoreBlindly: Bool { !isCongested && !notifier.needsPrevious }
-
     /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)

@@ -17,3 +17,24 @@ package enum ThreadClock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
+
+/// Exponential back-off with jitter: the time between a failed attempt and the next one.
+package enum RetryBackoff {
+    /// The shortest back-off of deliveries and of requests to origins, in milliseconds, before randomization.
+    package static let shortest: Int64 = 100
+    /// The longest back-off of deliveries and of requests to origins, in milliseconds.
+    package static let longest: Int64 = 30_000
+
+    /// Returns the back-off in milliseconds. It doubles with each failure, up to `longest`. A random part of at most
+    /// half of it is then subtracted, so that retries do not happen all at once.
+    /// - Parameters:
+    ///   - failures: the number of failures before the last one.
+    ///   - random: a random number from 0 to below 1.
+    package static func rest(
+        after failures: Int, from shortest: Int64 = shortest, to longest: Int64 = longest,
+        random: Double = .random(in: 0..<1)
+    ) -> Int64 {
+        let most = min(longest, shortest << Int64(min(failures, 20)))
+        return most - Int64(Double(most) * random / 2)
+    }
+}
