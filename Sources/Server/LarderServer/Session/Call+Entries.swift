@@ -65,8 +65,8 @@ extension Call {
     /// Returns the error that a command throws when it must run again on the thread for long values.
     private mutating func needsLongThread() -> CommandError {
         session.thread.needsLongThread = true
-        // The other thread counts these reads again.
-        database.noteReads(hits: -counted.hits, misses: -counted.misses)
+        // The other thread counts these reads again. A transaction has counted none, and holds locks.
+        if !isInTransaction { database.noteReads(hits: -counted.hits, misses: -counted.misses) }
         run?.leaveToLongThread()
         return cold()
     }
