@@ -87,14 +87,7 @@ struct LarderLock: ~Copyable {
     }
 
     private static func held(_ directory: String, _ holder: [UInt8]) -> LarderError {
-        var pid = "unknown"
-        var socket: String?
-        for line in String(decoding: holder, as: UTF8.self).split(separator: "\n") {
-            let words = line.split(separator: " ", maxSplits: 1)
-            guard words.count == 2 else { continue }
-            if words[0] == "pid" { pid = String(words[1]) }
-            if words[0] == "socket" { socket = String(words[1]) }
-        }
+        let (pid, socket) = parse(holder) ?? ("unknown", nil)
         let wayOut =
             socket.map { "use it through its socket \($0) (larderctl, LarderClient, any Redis client)" }
             ?? "it serves no socket; terminate it, or use another directory"
@@ -108,6 +101,10 @@ struct LarderLock: ~Copyable {
         guard !FileSystem.existsButIsNotRegularFile(directory + "/" + fileName),
             let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil
         else { return nil }
+        return parse(bytes)
+    }
+
+    private static func parse(_ bytes: [UInt8]) -> (pid: String, socket: String?)? {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {
             $0.split(separator: " ", maxSplits: 1)
         }

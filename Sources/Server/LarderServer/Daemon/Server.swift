@@ -67,7 +67,7 @@ package enum Server {
         let engine: Engine
         do throws(LarderError) {
             engine = try during("opening the larder", service) { () throws(LarderError) in
-                try open(configuration, options)
+                try open(configuration, options, log)
             }
         } catch {
             early?.remove()
@@ -83,22 +83,32 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// Opens the larder. If another process has it open and the socket is missing, a daemon may be stopping. Then waits
-    /// up to two seconds for the end of that process.
+    /// Opens the larder. If a daemon has it open and does not listen any more, that daemon is stopping. Then waits up to
+    /// five seconds for its end.
     private static func open(
-        _ configuration: ServerConfiguration, _ options: EngineOptions
+        _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {
-        let end = MonotonicClock.nanoseconds() + 2_000_000_000
+        let begin = MonotonicClock.milliseconds()
+        var isWaiting = false
         while true {
             do throws(LarderError) {
                 return try Engine.open(configuration.directory, options: options)
             } catch {
-                guard error.code == .larderHeld, MonotonicClock.nanoseconds() < end,
-                    !FileSystem.exists(configuration.socketPath)
+                guard error.code == .larderHeld, MonotonicClock.milliseconds() < begin + 5000,
+                    let holder = Engine.holder(of: configuration.directory), let socket = holder.socket,
+                    !isInUse(socket)
                 else { throw error }
+                if !isWaiting { log.info("waiting up to 5 s for process \(holder.pid), which is stopping") }
+                isWaiting = true
                 WorkThread.sleep(nanoseconds: 10_000_000)
             }
         }
+    }
+
+    private static func isInUse(_ socketPath: String) -> Bool {
+        guard let descriptor = try? UnixSocket.connected(to: socketPath) else { return false }
+        close(descriptor)
+        return true
     }
 
     private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
@@ -183,12 +193,15 @@ package enum Server {
             state.notifier.tick()
             state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
         }
-        loops[0].onStopping = {
+        loops[0].onStopping = { [others = loops.dropFirst()] in
             guardian.end()
             listener.close()
+            // Do this before connections are closed: when its connection ends, a client may start the next daemon.
+            surroundings.socket.remove()
             signals?.close()
+            for loop in others { loop.send(.stop) }
         }
-        stopper.start(loops)
+        stopper.start(loops[0])
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }
@@ -276,14 +289,15 @@ package enum Server {
         }
     }
 
-    /// Stops all event loops. Only the first call has an effect; there may be several reasons to stop.
+    /// Stops the first event loop, which stops the others. Only the first call has an effect; there may be several reasons
+    /// to stop.
     ///
     /// `@unchecked Sendable`: all variables are guarded by `lock`.
     private final class Stopper: @unchecked Sendable {
         private let lock = Lock()
         private let log: Log
         private let service: ServiceManager?
-        private var loops: [EventLoop] = []
+        private var loop: EventLoop?
         private var isStopped = false
 
         init(_ log: Log, _ service: ServiceManager?) {
@@ -291,17 +305,17 @@ package enum Server {
             self.service = service
         }
 
-        func start(_ loops: [EventLoop]) { lock.withLock { self.loops = loops } }
+        func start(_ loop: EventLoop) { lock.withLock { self.loop = loop } }
 
         func stop(_ reason: String) {
-            let loops = lock.withLock {
+            let loop = lock.withLock {
                 defer { isStopped = true }
-                return isStopped ? [] : self.loops
+                return isStopped ? nil : self.loop
             }
-            guard !loops.isEmpty else { return }
+            guard let loop else { return }
             log.info("stopping: \(reason)")
             service?.stopping(reason)
-            for loop in loops { loop.send(.stop) }
+            loop.send(.stop)
         }
     }
 }
