@@ -155,6 +155,15 @@ private struct Book: Codable, Equatable, Sendable {
                 }
             }
             #expect(try await numbers.value(forKey: "new") == 2)
+            if server != .redis {
+                await #expect(throws: LarderClientError.self) {
+                    try await numbers.batch {
+                        try $0.set(9, forKey: "new")
+                        $0.remove(String(repeating: "k", count: 65_537))
+                    }
+                }
+                #expect(try await numbers.value(forKey: "new") == 2)
+            }
             try await numbers.batch { $0.remove("new") }
             try await numbers.batch { _ in }
             #expect(try await numbers.value(forKey: "new") == nil)

@@ -92,6 +92,19 @@ import Testing
                     Wire.error("ERR DB index is out of range"), Wire.bulk("1")))
     }
 
+    @Test(
+        "a transaction with a key that is too long changes nothing",
+        arguments: ["SET key v", "DEL a key", "MSET a 1 key 2"])
+    func tooLongKeysAreRefusedWhenQueued(_ line: String) throws {
+        let call = try SocketlessServer().connect()
+        let key = String(repeating: "k", count: Key.bytesMax + 1)
+        #expect(call("MULTI") == Wire.ok && call("SET a 1") == Self.queued)
+        let words = line.split(separator: " ").map { $0 == "key" ? key : String($0) }
+        #expect(call(words) == Wire.error("ERR key is 65537 bytes long, the longest is 65536"))
+        #expect(call("EXEC").hasPrefix("-EXECABORT"))
+        #expect(call("EXISTS a") == Wire.int(0))
+    }
+
     @Test func queuedBytesAndWatchedKeysAreLimited() throws {
         var limits = Limits()
         limits.transactionBytesMax = 4096

@@ -16,13 +16,18 @@ struct TransactionState {
 
     // MARK: MULTI and EXEC
 
-    /// Adds a command to the queue. Throws if the command is not allowed there, or the transaction would be too long.
+    /// Adds a command to the queue. Throws if the command is not allowed there, has a key that is too long, or makes the
+    /// transaction too long.
     /// - Parameter word: returns the bytes of one of the command's words.
     mutating func enqueue(
         _ row: CommandMetadata, count: Int, bytesMax: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) throws(CommandError) {
         guard !row.flags.contains(.noMulti) else {
             throw CommandError("ERR Command not allowed inside a transaction")
+        }
+        // Refuse it now: in EXEC, the other commands of the transaction would already be applied.
+        for index in row.keyIndices(count: count, word) where word(index).count > Key.bytesMax {
+            throw .tooLongKey(word(index).count)
         }
         let room = bytesMax - (queue?.byteCount ?? 0)
         guard let command = QueuedCommand(row, count: count, bytesMax: room, word: word) else {
