@@ -154,6 +154,14 @@ import Testing
         #expect(fixture.origin.takeReads() == ["short"])
     }
 
+    @Test("a lifetime at the origin that is longer than any policy counts as none", arguments: [1 << 53, Int64.max])
+    func hugeLifetimes(_ lifetime: Int64) throws {
+        let fixture = try OriginFixture(policy: .never)
+        fixture.origin.change("a", to: "v", lifetime: lifetime)
+        for _ in 0..<2 { #expect(fixture.client("GET a") == Wire.bulk("v")) }
+        #expect(fixture.client("PTTL a") == Wire.int(-1))
+    }
+
     /// The lifetime in a reply starts with the request, so the time until the reply arrives is a part of it.
     @Test func aLifetimeCountsFromTheStartOfTheRequest() throws {
         var random = SeededGenerator(seed: testSeed())

@@ -272,10 +272,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Returns the deadline rule of a cached value. The value expires at the origin's deadline or at the policy's
     /// deadline, whichever is earlier.
     /// - Parameters:
-    ///   - left: the remaining lifetime at the origin, in milliseconds; nil if the value does not expire there.
+    ///   - left: the remaining lifetime at the origin, in milliseconds; nil if the value does not expire there. A
+    ///     lifetime that is longer than any policy counts as nil.
     ///   - now: the engine's time, in milliseconds.
     private func rule(_ left: Int64?, _ now: Int64) -> DeadlineRule {
-        let interval = database.rules.policy.intervalMilliseconds ?? .max
+        let interval = database.rules.policy.intervalMilliseconds ?? UpdatePolicy.longestMilliseconds
         return left.map { $0 < interval ? .own(now + max(0, $0)) : .governed } ?? .governed
     }
 
