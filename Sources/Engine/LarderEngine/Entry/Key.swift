@@ -38,10 +38,7 @@ package struct Key: Hashable, Sendable {
 
     /// Returns the hash of a key with these bytes, as in ``hash``.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
-        var hasher = Hasher()
-        // Hash all bytes at once: the standard hash of an array hashes each element, at five times the cost.
-        hasher.combine(bytes: bytes)
-        return hasher.finalize()
+        Int(bitPattern: UInt(sipHash(bytes, seed, rounds: 1, lastRounds: 3)))
     }
 
     /// Returns the hash of a key in LevelDB's form.
@@ -124,5 +121,72 @@ package enum BigEndian {
         var value: UInt64 = 0
         for index in offset..<(offset + count) { value = value << 8 | UInt64(bytes[index]) }
         return value
+    }
+}
+
+// MARK: Hash
+
+/// SipHash (Aumasson and Bernstein: SipHash, a fast short-input PRF, 2012) with one round for each word and three at the
+/// end, as in the standard library's `Hasher`, whose calls cannot be inlined. The secret key is random in each process,
+/// so clients cannot choose keys with the same hash.
+extension Key {
+    /// The secret key of this process.
+    private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+
+    /// Returns the SipHash of bytes.
+    /// - Parameters:
+    ///   - key: the two words of the key.
+    ///   - rounds: the number of rounds for each word of eight bytes.
+    ///   - lastRounds: the number of rounds at the end.
+    @inline(__always)
+    static func sipHash(
+        _ bytes: UnsafeRawBufferPointer, _ key: (UInt64, UInt64), rounds: Int, lastRounds: Int
+    ) -> UInt64 {
+        var v0 = key.0 ^ 0x736f_6d65_7073_6575
+        var v1 = key.1 ^ 0x646f_7261_6e64_6f6d
+        var v2 = key.0 ^ 0x6c79_6765_6e65_7261
+        var v3 = key.1 ^ 0x7465_6462_7974_6573
+
+        @inline(__always) func mix(_ count: Int) {
+            for _ in 0..<count {
+                v0 &+= v1
+                v2 &+= v3
+                v1 = (v1 << 13 | v1 >> 51) ^ v0
+                v3 = (v3 << 16 | v3 >> 48) ^ v2
+                v0 = v0 << 32 | v0 >> 32
+                v2 &+= v1
+                v0 &+= v3
+                v1 = (v1 << 17 | v1 >> 47) ^ v2
+                v3 = (v3 << 21 | v3 >> 43) ^ v0
+                v2 = v2 << 32 | v2 >> 32
+            }
+        }
+        @inline(__always) func add(_ word: UInt64) {
+            v3 ^= word
+            mix(rounds)
+            v0 ^= word
+        }
+
+        @inline(__always) func word(_ offset: Int) -> UInt64 {
+            UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        }
+
+        let (count, rest) = (bytes.count, bytes.count & 7)
+        var offset = 0
+        while offset < count - rest {
+            add(word(offset))
+            offset += 8
+        }
+        var last = UInt64(truncatingIfNeeded: count) << 56
+        if rest > 0, count >= 8 {
+            // The last eight bytes contain the rest.
+            last |= word(count - 8) >> UInt64(64 - 8 * rest)
+        } else {
+            for index in 0..<rest { last |= UInt64(bytes[index]) << UInt64(8 * index) }
+        }
+        add(last)
+        v2 ^= 0xff
+        mix(lastRounds)
+        return v0 ^ v1 ^ v2 ^ v3
     }
 }
