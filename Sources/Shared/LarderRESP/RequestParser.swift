@@ -121,83 +121,63 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Finds consecutive requests `GET key`, or consecutive requests `SET key value`, starting with the next command.
-    /// They must have the usual form: `*2` or `*3`, `$3`, the name in any case, a key of less than 1,000 bytes, and for
-    /// `SET` a value of less than 10,000 bytes. Does not consume them: call ``skip(_:)`` for that. The keys and values
-    /// are valid until the next mutating call.
+    /// Whether bytes follow the current command.
+    package var hasNext: Bool { input.available > 0 }
+
+    /// Returns the head of the current command, for comparison with the requests behind it.
+    package mutating func currentHead() -> RequestHead {
+        var head = RequestHead()
+        // The current command starts at the first byte of the buffer.
+        if phase == .complete, input.cursor >= 16 {
+            _ = head.read(UnsafeRawPointer(input.buffer.start), argumentsMax: arguments.count)
+        }
+        return head
+    }
+
+    /// Finds the next request without consuming it, if the request has the usual form: `*`, one digit, CR LF, and strings
+    /// of less than 10,000 bytes. Its arguments are valid until the next mutating call.
     /// - Parameters:
-    ///   - keys: is filled with the keys.
-    ///   - values: is filled with the values of `SET`s.
-    ///   - ends: is filled with the end of each request, in bytes from the start of the first one.
-    ///   - allowsSets: whether to find `SET`s. Evaluated only if the next command may be a `SET`.
-    /// - Returns: the number of requests, at most the size of each buffer, and whether they are `SET`s.
-    package mutating func usualRun(
-        _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>,
-        _ values: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>,
-        allowsSets: @autoclosure () -> Bool = true
-    ) -> (count: Int, isSet: Bool) {
-        guard failure == nil, phase == .complete || phase == .start else { return (0, false) }
-        if phase == .complete { finish() }
+    ///   - place: where to look, in bytes from the end of the current command; is moved behind the request.
+    ///   - head: the head of the previous request that was found; is set to the head of this one.
+    ///   - slices: memory for the positions of the arguments, which limits their number.
+    package mutating func requestAhead(
+        _ place: inout Int, _ head: inout RequestHead, _ slices: UnsafeMutableBufferPointer<ArgumentSlice>
+    ) -> RequestArguments? {
+        guard failure == nil, phase == .complete, !isUnauthenticated, let start = slices.baseAddress else { return nil }
         let text = UnsafeRawPointer(input.current)
         let end = input.available
-        var at = 0
-        var count = 0
-        let isSet = end >= 8 && text.loadUnaligned(as: UInt64.self) == Self.setHead && allowsSets()
-        let (head, name) = isSet ? (Self.setHead, Self.setName) : (Self.getHead, Self.getName)
-        let (keyMax, valueMax) = (min(999, limits.bulkBytesMax), min(9999, limits.bulkBytesMax))
-        // The shortest request has 17 bytes: 13 up to the key's header, and 4 for the header `$0` CR LF.
-        while count < min(keys.count, ends.count), end - at >= 13 + 4 {
-            guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == head,
-                text.loadUnaligned(fromByteOffset: at + 8, as: UInt32.self) & ~0x2020_20 == name,
-                text.load(fromByteOffset: at + 11, as: UInt8.self) == ASCII.carriageReturn,
-                text.load(fromByteOffset: at + 12, as: UInt8.self) == ASCII.lineFeed
-            else { break }
-            var next = at + 13
-            guard Self.usualWord(text, &next, end, keyMax, &keys[count]) else { break }
-            if isSet, !Self.usualWord(text, &next, end, valueMax, &values[count]) { break }
-            at = next
-            ends[count] = at
-            count += 1
+        guard end - place >= 16 else { return nil }
+        var (at, index) = (place + head.byteCount, 1)
+        head.isRepeated = head.isEqual(text + place)
+        if head.isRepeated {
+            start[0] = ArgumentSlice(offset: place + head.nameOffset, length: head.byteCount - head.nameOffset - 2)
+        } else {
+            guard head.read(text + place, argumentsMax: slices.count) else { return nil }
+            (at, index) = (place + 4, 0)
         }
-        return (count, isSet)
+        while index < head.argumentCount {
+            guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { return nil }
+            at += 1
+            let length = Self.usualNumber(text, &at, end)
+            guard length >= 0, length <= min(9999, limits.bulkBytesMax), end - at >= length + 2,
+                text.loadUnaligned(fromByteOffset: at + length, as: UInt16.self) == RequestHead.lineEnd
+            else { return nil }
+            start[index] = ArgumentSlice(offset: at, length: length)
+            at += length + 2
+            index += 1
+        }
+        place = at
+        return RequestArguments(start: text, slices: UnsafePointer(start), count: index)
     }
 
-    /// Parses a word in the usual form at `at`: `$`, the length, CR LF, the bytes, CR LF. Moves `at` behind the word.
-    /// - Returns: false if the word is incomplete, or has another form.
-    @inline(__always)
-    private static func usualWord(
-        _ text: UnsafeRawPointer, _ at: inout Int, _ end: Int, _ lengthMax: Int,
-        _ word: inout UnsafeRawBufferPointer
-    ) -> Bool {
-        guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { return false }
-        at += 1
-        let length = usualNumber(text, &at, end)
-        guard length >= 0, length <= lengthMax, end - at >= length + 2,
-            text.loadUnaligned(fromByteOffset: at + length, as: UInt16.self) == lineEnd
-        else { return false }
-        word = UnsafeRawBufferPointer(start: text + at, count: length)
-        at += length + 2
-        return true
-    }
-
-    /// Consumes the requests up to an end that ``usualRun(_:_:_:allowsSets:)`` returned.
-    package mutating func skip(_ byteCount: Int) {
+    /// Consumes the current command, and the requests behind it up to a place that ``requestAhead(_:_:)`` returned.
+    package mutating func skip(to place: Int) {
         precondition(
-            phase == .start && byteCount >= 0 && byteCount <= input.available,
-            "more bytes are skipped than are available")
-        input.noteExamined(byteCount)
-        input.advance(byteCount)
+            phase == .complete && place >= 0 && place <= input.available, "more bytes are skipped than are available")
+        input.noteExamined(place)
+        input.advance(place)
         finish()
     }
-
-    /// The bytes `*2` CR LF `$3` CR LF as a number in the machine's byte order.
-    private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
-    /// The bytes `*3` CR LF `$3` CR LF as a number.
-    private static var setHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_332A) }
-    /// The bytes `SET` CR as a number. The comparison ignores case.
-    private static var setName: UInt32 { UInt32(littleEndian: 0x0D54_4553) }
-    /// The bytes `GET` CR as a number in the machine's byte order. The comparison ignores case.
-    private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
 
     // MARK: Memory
 
@@ -208,7 +188,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// The size of the allocated memory, in bytes.
     package var capacity: Int {
-        input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentTable.Slice>.stride
+        input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentSlice>.stride
     }
 
     /// Frees unused memory. Copies the buffered bytes, so call it only for idle connections.
@@ -279,7 +259,7 @@ extension RequestParser {
             // All terms are below 10^18, so the sum does not overflow.
             guard length >= 0, length <= limits.bulkBytesMax, first + next + length + 2 <= limits.requestBytesMax,
                 end - next >= length + 2,
-                text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == Self.lineEnd
+                text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == RequestHead.lineEnd
             else { break }
             arguments.append(offset: first + next, length: length)
             at = next + length + 2
@@ -290,11 +270,6 @@ extension RequestParser {
         bulksLeft = left
         phase = left == 0 ? .complete : .bulkHeader
         return true
-    }
-
-    /// The bytes CR LF as a number in the machine's byte order.
-    private static var lineEnd: UInt16 {
-        UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
     }
 
     /// Parses a number in the usual form (at most 18 digits without a leading zero, and CR LF) at `at`, and moves `at`
@@ -310,7 +285,7 @@ extension RequestParser {
             value = value &* 10 &+ Int(digit)
             at += 1
         }
-        guard at > start, end - at >= 2, text.loadUnaligned(fromByteOffset: at, as: UInt16.self) == lineEnd,
+        guard at > start, end - at >= 2, text.loadUnaligned(fromByteOffset: at, as: UInt16.self) == RequestHead.lineEnd,
             at - start == 1 || text.load(fromByteOffset: start, as: UInt8.self) != ASCII.zero
         else { return -1 }
         at += 2

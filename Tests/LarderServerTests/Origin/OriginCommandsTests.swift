@@ -34,21 +34,21 @@ import Testing
         ]
         for words in commands { #expect(client(words) == refusal, "\(words[0])") }
         #expect(client("MULTI") == Wire.ok)
-        #expect(client(["SET", key, "v"]) == "+QUEUED\r\n")
-        #expect(client("EXEC").contains("bytes long"))
+        #expect(client(["SET", key, "v"]) == refusal)
+        #expect(client("EXEC").hasPrefix("-EXECABORT "))
         #expect(origin.takeCommands() == [])
         let other = server.connect()
         #expect(other("SELECT 5") == Wire.ok && other("SET a 1") == Wire.ok)
-        let bytes = Array(key.utf8)
-        let stored = try bytes.withUnsafeBytes { key in
-            try withUnsafePointer(to: key) { key in
-                let keys = UnsafeBufferPointer(start: key, count: 1)
-                return try server.engine.database("5").run(keys, storing: keys, now: server.engine.now()) { _, _, _ in
-                    true
+        let database = try server.engine.database("5")
+        Array(key.utf8).withUnsafeBytes { key in
+            for unit in [EntryUnit(reading: key), EntryUnit(storing: key, under: key, .governed)] {
+                var units = [unit]
+                let done = units.withUnsafeMutableBufferPointer {
+                    database.run($0, now: server.engine.now(), origin: WriteOrigin()) { _, _, _ in true }
                 }
+                #expect(done.count == 0)
             }
         }
-        #expect(stored.count == 0)
         #expect(other("SET b 2") == Wire.ok && other("GET b") == Wire.bulk("2"))
     }
 

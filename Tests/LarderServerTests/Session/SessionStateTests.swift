@@ -23,32 +23,34 @@ import Testing
         }
     }
 
-    // MARK: The fast path
+    // MARK: Commands in memory
 
-    @Test("the fast path takes all commands only from clients that may write, in no mode, and without an origin")
-    func fastPathConditions() throws {
+    @Test("all commands run without checks only for clients that may write, in no mode, and without an origin")
+    func conditionsForSkippingChecks() throws {
         let server = try SocketlessServer()
         var state = Prechecks(client: 1, server.state.standardDatabase, areUsed: true)
-        #expect(!state.allowsAll && !state.mayRunGets(isOnLoop: true))
+        #expect(!state.allowsAll && !state.mayRunInMemory(isNew: true, isOnLoop: true))
         state.update(isPlain: true, .write, checksOrigin: false, hasOrigin: false)
         #expect(state.allowsAll && state.allowsGets && !state.allowsOriginGets)
         state.update(isPlain: true, .read, checksOrigin: false, hasOrigin: false)
-        #expect(!state.allowsAll && state.mayRunGets(isOnLoop: false))
+        #expect(!state.allowsAll && state.mayRunInMemory(isNew: true, isOnLoop: false))
         state.update(isPlain: true, nil, checksOrigin: false, hasOrigin: false)
-        #expect(!state.allowsAll && !state.mayRunGets(isOnLoop: true))
+        #expect(!state.allowsAll && !state.mayRunInMemory(isNew: true, isOnLoop: true))
         state.update(isPlain: false, .write, checksOrigin: false, hasOrigin: true)
-        #expect(!state.allowsAll && !state.mayRunGets(isOnLoop: true))
+        #expect(!state.allowsAll && !state.mayRunInMemory(isNew: true, isOnLoop: true))
     }
 
-    @Test("GETs of a database with an origin use the fast path only on an event loop")
-    func fastPathWithAnOrigin() throws {
+    @Test("new GETs of a database with an origin run without checks only on an event loop")
+    func skippingChecksWithAnOrigin() throws {
         let server = try SocketlessServer()
         var state = Prechecks(client: 1, server.state.standardDatabase, areUsed: true)
         state.update(isPlain: true, .write, checksOrigin: true, hasOrigin: true)
         #expect(!state.allowsAll && state.allowsOriginGets)
-        #expect(state.mayRunGets(isOnLoop: true) && !state.mayRunGets(isOnLoop: false))
+        #expect(state.mayRunInMemory(isNew: true, isOnLoop: true))
+        #expect(!state.mayRunInMemory(isNew: false, isOnLoop: true))
+        #expect(!state.mayRunInMemory(isNew: true, isOnLoop: false))
         state.update(isPlain: true, .write, checksOrigin: true, hasOrigin: false)
-        #expect(!state.mayRunGets(isOnLoop: true))
+        #expect(!state.mayRunInMemory(isNew: true, isOnLoop: true))
     }
 
     // MARK: The current command

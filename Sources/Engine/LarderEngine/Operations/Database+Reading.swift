@@ -47,7 +47,34 @@ extension Database {
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         while true {
-            switch beginRead(key, hash, now, access, below: bytesMax, fillCache: fillCache, &ticket, body) {
+            let begun = shards.withLocked(hash) { shard -> Begun in
+                let isInMemory = access == .memoryOnly
+                switch look(shard, key, hash, now, access, &ticket) {
+                case .fresh(let header, let record, let entry):
+                    // The thread that reads the entry counts the hit.
+                    if isInMemory, record.count >= bytesMax { return .ended(.cold) }
+                    use(entry, shard, &ticket)
+                    let version = entry.head.pointee.version
+                    if record.count >= context.options.pinnedBytesMin, entry.pin() {
+                        return .pinned(entry, header, record, version: version)
+                    }
+                    body(header, record, version)
+                    return .ended(.hit)
+                case .absent: return .ended(.miss)
+                case .unreadable where isInMemory, .unavailable where isInMemory, .unknown where isInMemory:
+                    return .ended(.cold)
+                case .unreadable(let defect): return .unreadable(defect)
+                case .unavailable: return .unavailable
+                case .unknown:
+                    guard case .open(let store) = applied.presence else { return .unavailable }
+                    if fillCache { shard.noteDiskRead(hash) }
+                    let place = fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil
+                    if place == nil { shard.counters.hits += 1 }
+                    return .cold(
+                        ColdRead(store: store, rules: applied.rules, sequence: applied.sequence, place: place))
+                }
+            }
+            switch begun {
             case .ended(let outcome): return outcome
             case .pinned(let entry, let header, let record, let version):
                 defer { shards.withLocked(hash) { _ in entry.unpin() } }
@@ -65,6 +92,35 @@ extension Database {
                     guard cold.store.ending != .none, appliedState.store !== cold.store else { throw error }
                 }
             }
+        }
+    }
+
+    /// Passes the fresh entry of a key to `body`, if it is in memory.
+    /// - Parameters:
+    ///   - usesAttachment: whether `body` requires an attachment, and uses it.
+    ///   - ticket: raised to cover the commits that the reply has to wait for, if `body` returns true.
+    ///   - body: called at most once, with a shard's lock held: copy the data that you need, and do not call the
+    ///     engine. Returns whether it used the entry. A used entry counts as a hit.
+    /// - Returns: whether `body` was called and returned true. If not, nothing was done.
+    package func readInMemory(
+        _ key: UnsafeRawBufferPointer, now: Int64, usesAttachment: Bool = false, ticket: inout CommitTicket,
+        _ body: (FreshEntry) -> Bool
+    ) -> Bool {
+        if ForkGuard.isForked { return false }
+        let hash = Key.hash(key)
+        return shards.withLocked(hash) { shard in
+            guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
+                !usesAttachment || entry.head.pointee.attachment != nil, let record = entry.record,
+                let header = try? RecordHeader(parsing: record, applied.rules.purges),
+                applied.rules.freshness(header, now: now) == .fresh,
+                body(
+                    FreshEntry(
+                        header: header, record: record, attachment: entry.head.pointee.attachment, hash: hash, now: now,
+                        database: .passUnretained(self)))
+            else { return false }
+            use(entry, shard, &ticket)
+            if usesAttachment { entry.head.pointee.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
+            return true
         }
     }
 
@@ -87,40 +143,6 @@ extension Database {
         case unreadable(RecordHeader.Defect)
         case unavailable
         case cold(ColdRead)
-    }
-
-    private func beginRead(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ access: Access, below bytesMax: Int,
-        fillCache: Bool, _ ticket: inout CommitTicket,
-        _ body: (RecordHeader, UnsafeRawBufferPointer, UInt64) -> Void
-    ) -> Begun {
-        shards.withLocked(hash) { shard in
-            let isInMemory = access == .memoryOnly
-            switch look(shard, key, hash, now, access, &ticket) {
-            case .fresh(let header, let record, let entry):
-                // The thread that reads the entry counts the hit.
-                if isInMemory, record.count >= bytesMax { return .ended(.cold) }
-                use(entry, shard, &ticket)
-                let version = entry.head.pointee.version
-                if record.count >= context.options.pinnedBytesMin, entry.pin() {
-                    return .pinned(entry, header, record, version: version)
-                }
-                body(header, record, version)
-                return .ended(.hit)
-            case .absent: return .ended(.miss)
-            case .unreadable where isInMemory, .unavailable where isInMemory, .unknown where isInMemory:
-                return .ended(.cold)
-            case .unreadable(let defect): return .unreadable(defect)
-            case .unavailable: return .unavailable
-            case .unknown:
-                guard case .open(let store) = applied.presence else { return .unavailable }
-                if fillCache { shard.noteDiskRead(hash) }
-                let place = fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil
-                if place == nil { shard.counters.hits += 1 }
-                return .cold(
-                    ColdRead(store: store, rules: applied.rules, sequence: applied.sequence, place: place))
-            }
-        }
     }
 
     /// Reads a record without the lock. If there is a placeholder, and the key was not changed in the meantime, keeps

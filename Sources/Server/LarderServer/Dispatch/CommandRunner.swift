@@ -45,50 +45,44 @@ struct CommandRunner {
                 if let pause = runner.run(now: time) { return pause }
                 continue
             }
-            if !session.command.isPending {
+            let isNew = !session.command.isPending
+            if isNew {
                 if let slice {
                     if count >= slice.commandsMax || session.clock.monotonic() >= slice.until { return .sliceEnded }
                 } else if count >= Limits.loopCommandsMax {
                     return .sliceEnded
                 }
-                let before = session.pendingOutput
-                if before > outputBytesMax { return .outputFull }
+                if session.pendingOutput > outputBytesMax { return .outputFull }
                 // Measure the duration of the rest of a long run. Its commands may be faster than those of a short run.
                 if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
-                }
-                if skipsChecks, session.prechecks.mayRunGets(isOnLoop: slice == nil) {
-                    let time = now ?? readClock()
-                    (now, lastNow) = (time, time)
-                    let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
-                    let done = PipelineRunner(session: session).run(
-                        now: time, most: (slice?.commandsMax ?? Limits.loopCommandsMax) - count, outputBytesMax: most,
-                        until: slice?.until)
-                    if done.count > 0 {
-                        count += done.count
-                        accounting.untimed.pointee.workLeft -= done.count + (session.pendingOutput - before) >> 10
-                        if accounting.untimed.pointee.workLeft <= 0 || slice != nil { now = nil }
-                        continue
-                    }
-                    if done.needsDisk, slice == nil { return .cold }
                 }
                 if let pause = parse() { return pause }
             }
             let time = now ?? readClock()
             (now, lastNow) = (time, time)
             var plan: EntryPlan?
-            if skipsChecks, session.prechecks.allowsAll, InMemoryRunner(session: session).run(now: time, &plan) {
-                session.command.isPending = false
-                if accounting.untimed.pointee.workLeft <= 0 { now = nil }
-            } else {
-                now = nil
-                if let pause = runCommand(plan, now: time, mayBlock: slice != nil) {
-                    if case .work = pause { count += 1 }
-                    return pause
+            if skipsChecks, session.prechecks.mayRunInMemory(isNew: isNew, isOnLoop: slice == nil) {
+                let limit = InMemoryRunner.Limit(
+                    commandsMax: (slice?.commandsMax ?? Limits.loopCommandsMax) - count,
+                    outputBytesMax: min(outputBytesMax, session.pendingOutput + Limits.loopCopyBytesMax),
+                    until: slice?.until)
+                let done = InMemoryRunner(session: session).run(now: time, limit, &plan)
+                if done.count > 0 {
+                    session.command.isPending = false
+                    count += done.count
+                    if accounting.untimed.pointee.workLeft <= 0 || slice != nil { now = nil }
+                    continue
                 }
-                // The command may have been MONITOR or CLIENT PAUSE.
-                skipsChecks = maySkipChecks
+                if done.needsDisk, slice == nil { return .cold }
             }
+            now = nil
+            if let pause = runCommand(plan, now: time, mayBlock: slice != nil) {
+                if case .work = pause { count += 1 }
+                return pause
+            }
+            // The command may have been MONITOR or CLIENT PAUSE.
+            skipsChecks = maySkipChecks
             count += 1
         }
         return session.isClosing ? .closing : .needsInput

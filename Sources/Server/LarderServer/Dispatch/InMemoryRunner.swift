@@ -1,135 +1,214 @@
 import LarderCommandCatalog
 import LarderEngine
+import LarderPlatform
 import LarderRESP
 
-/// Commands that need only entries in memory. They run without a ``Call``, a ``Key`` and memory allocations. If a plan
-/// needs more, nothing is done, and ``Call/perform(_:)`` executes the plan.
+/// Runs commands that need only entries in memory, without a ``Call``, a ``Key`` and memory allocations. If a plan needs
+/// more, nothing is done, and ``Call/perform(_:)`` executes the plan.
 ///
-/// Only for connections whose ``Prechecks`` allow all commands with keys, because nothing is checked here. Has no
-/// state, so creating it costs nothing. Used only by the session's owner.
+/// Only for connections whose ``Prechecks`` allow the command, because nothing is checked here. Has no state, so
+/// creating it costs nothing. Used only by the session's owner.
 struct InMemoryRunner {
     let session: Session
     var server: ServerState { session.server }
     var accounting: CommandAccounting { session.accounting }
-    private var replies: UnsafeMutablePointer<ReplyBuffer> { session.replyMemory }
 
-    /// Plans the current command, and runs it if it needs only memory.
-    /// - Parameter plan: set to the command's plan if the command must still run.
-    /// - Returns: whether the command has run.
-    @inline(__always)
-    func run(now: Int64, _ plan: inout EntryPlan?) -> Bool {
-        let (arguments, length) = (session.parserMemory.pointee.currentArguments(), replies.pointee.count)
+    /// How much may be done in one call of ``run(now:_:_:)``.
+    struct Limit {
+        /// The maximum number of commands.
+        let commandsMax: Int
+        let outputBytesMax: Int
+        /// The time limit for reading the disk, in milliseconds of the monotonic clock; nil on a thread that must not
+        /// block.
+        let until: Int64?
+    }
+
+    /// A planned command: its row, without reference counting, and its end in bytes from the end of the current command.
+    typealias Planned = (row: Unmanaged<CommandMetadata>, end: Int)
+
+    /// The maximum number of commands whose entries are looked up together. The CPU does not load the memory of more
+    /// entries in parallel.
+    private static let unitsMax = 16
+    /// The maximum number of GETs whose keys are requested from the origin together.
+    private static let originUnitsMax = 64
+
+    /// Plans the current command, and runs it if it needs only memory. If its plan is a single read or write of an
+    /// entry (a unit), also plans the next commands, and runs those that are units, too. Their entries are looked up
+    /// together, so that the CPU loads the memory of the entries in parallel.
+    /// - Parameter plan: set to the current command's plan if the command must still run.
+    /// - Returns: the number of commands that have run, and whether the next one is a read that needs the disk.
+    func run(now: Int64, _ limit: Limit, _ plan: inout EntryPlan?) -> (count: Int, needsDisk: Bool) {
+        let (parser, length) = (session.parserMemory, session.replyMemory.pointee.count)
+        let arguments = parser.pointee.currentArguments()
         let bytes = arguments.byteCount
-        guard let row = CommandTable.find(arguments[0], &session.commandMemory.pointee),
-            row.accepts(argumentCount: arguments.count),
-            arguments.count <= Limits.loopArgumentsMax, bytes <= Limits.loopBytesMax, !server.isCongested
-        else { return false }
-        if let planner = session.commandMemory.pointee.planner {
-            let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
-            guard let made = try? planner(words) else { return false }
+        guard let row = runnable(arguments), arguments.count <= Limits.loopArgumentsMax, bytes <= Limits.loopBytesMax
+        else { return (0, false) }
+        guard let planner = session.commandMemory.pointee.planner else {
+            guard let source = ScriptSource(row), runScript(source, row, arguments, now) else { return (0, false) }
+            noteAlone(row, work: 5, bytes: bytes + session.replyMemory.pointee.count - length)
+            return (1, false)
+        }
+        let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
+        guard let made = try? planner(words) else { return (0, false) }
+        guard let first = unit(made, words) else {
             guard perform(made, row, words) else {
                 plan = made
-                return false
+                return (0, false)
             }
-        } else {
-            guard let source = ScriptSource(row), runScript(source, row, arguments, now) else { return false }
-            accounting.untimed.pointee.workLeft -= 4
+            noteAlone(row, work: 1, bytes: bytes + session.replyMemory.pointee.count - length)
+            return (1, false)
         }
-        accounting.noteUntimed(row)
-        noteWork(bytes: bytes + replies.pointee.count - length)
-        return true
-    }
-
-    /// Subtracts the work of a command from ``UntimedCounts/workLeft``. At 0, the clock is read again.
-    @inline(__always)
-    private func noteWork(bytes: Int) { accounting.untimed.pointee.workLeft -= 1 + bytes >> 10 }
-
-    /// Executes a plan if it needs only memory.
-    /// - Returns: whether the reply was written. If not, nothing was done.
-    @inline(__always)
-    private func perform(_ plan: EntryPlan, _ row: CommandMetadata, _ words: CallWords) -> Bool {
-        switch plan {
-        case .store(let options) where options.isUnconditional && !server.notifier.needsPrevious:
-            store(options, words)
-        case .store(let options) where !options.isSimple: false
-        case .apply, .store: change(plan, row, words)
-        case .values: replyWithValues(words)
-        case .fetch(let options): fetch(options, words)
-        default: false
-        }
-    }
-
-    /// Stores a value without looking at the existing entry.
-    private func store(_ options: SetOptions, _ words: CallWords) -> Bool {
-        guard let rule = options.rule(nil, session.database.rules, now: words.now) else { return false }
-        let replies = replies
-        return withUnsafePointer(to: words.bytes(1)) { key in
-            withUnsafePointer(to: words.bytes(2)) { value in
-                replyFromMemory { database, ticket in
-                    let run = database.run(
-                        UnsafeBufferPointer(start: key, count: 1), storing: UnsafeBufferPointer(start: value, count: 1),
-                        rule: rule, now: words.now, origin: session.prechecks.setOrigin
-                    ) { _, stored, _ in
-                        ticket = stored
-                        replies.pointee.raw("+OK\r\n")
-                        return true
+        let most = session.prechecks.allowsOriginGets ? Self.originUnitsMax : Self.unitsMax
+        let capacity = parser.pointee.hasNext ? max(1, min(most, limit.commandsMax)) : 1
+        return withUnsafeTemporaryAllocation(of: EntryUnit.self, capacity: capacity) { units in
+            withUnsafeTemporaryAllocation(of: Planned.self, capacity: capacity) { planned in
+                units.initializeElement(at: 0, to: first)
+                planned.initializeElement(at: 0, to: (.passUnretained(row), 0))
+                let count = capacity > 1 ? planAhead(made, units, planned, now) : 1
+                let found = UnsafeMutableBufferPointer(rebasing: units[..<count])
+                let done =
+                    if session.prechecks.allowsOriginGets {
+                        (count: replyBehindOrigin(found, planned, now, limit), needsDisk: false)
+                    } else {
+                        execute(found, planned[...], now, limit)
                     }
-                    return run.count == 1
+                guard done.count > 0 else {
+                    plan = made
+                    return done
                 }
+                let end = planned[done.count - 1].end
+                parser.pointee.skip(to: end)
+                noteWork(done.count, bytes: bytes + end + session.replyMemory.pointee.count - length)
+                return done
             }
         }
     }
 
-    private func change(_ plan: EntryPlan, _ row: CommandMetadata, _ words: CallWords) -> Bool {
-        let entries = Update.take()
-        defer { entries.giveBack() }
-        guard entries.add(words.bytes(1)) else { return false }
-        entries.origin = WriteOrigin(tag: row.tag.rawValue, client: session.prechecks.setOrigin.client)
-        let replies = replies
-        return replyFromMemory { database, ticket in
-            database.withBatch(entries, now: words.now, ticket: &ticket) { entries in
-                guard let answer = plan.perform(on: entries, words) else { return false }
-                replies.pointee.reply(answer)
-                return true
-            }
-        }
-    }
-
-    private func replyWithValues(_ words: CallWords) -> Bool {
-        let count = words.count - 1
-        for index in 1...count where words.bytes(index).count > Key.bytesMax { return false }
-        return replyFromMemory { database, ticket in
-            session.replyQueue.addValues(
-                of: database, count, now: words.now, bytesMax: server.limits.replyBytesMax, &ticket,
-                key: { words.bytes($0 + 1) }, seen: { _, _ in })
-        }
-    }
-
-    /// Executes `FETCH` if the entry is fresh, in memory, and not yet due for a refresh.
-    private func fetch(_ options: FetchWords, _ words: CallWords) -> Bool {
-        let (key, replies) = (words.bytes(1), replies)
-        guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil else { return false }
-        return replyFromMemory { database, ticket in
-            database.readInMemory(key, now: words.now, ticket: &ticket) { entry in
-                guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
-                    return false
-                }
-                replies.pointee.fetched(
-                    .fresh, entry.payload, unless: options.version, storedAt: entry.header.storedAt,
-                    deadline: entry.deadline, now: words.now)
-                return true
-            }
-        }
-    }
-
-    /// Adds a reply to the reply queue, which sends it when the commits that it depends on have succeeded.
-    /// - Parameter body: adds the reply, and sets the ticket to the last of these commits. Returns false to do nothing.
+    /// Returns the row of a command that may run here; nil for other commands.
     @inline(__always)
-    func replyFromMemory(_ body: (Database, inout CommitTicket) -> Bool) -> Bool {
-        let start = session.replyQueue.position
-        var ticket = CommitTicket.none
-        guard session.prechecks.database._withUnsafeGuaranteedRef({ body($0, &ticket) }) else { return false }
-        session.replyQueue.hold(from: start, ticket)
-        return true
+    private func runnable(_ arguments: RequestArguments) -> CommandMetadata? {
+        guard let row = CommandTable.find(arguments[0], &session.commandMemory.pointee),
+            row.accepts(argumentCount: arguments.count),
+            row == .get || session.prechecks.allowsAll && !server.isCongested
+        else { return nil }
+        return row
+    }
+
+    /// Counts a command that has run alone.
+    @inline(__always)
+    private func noteAlone(_ row: CommandMetadata, work: Int, bytes: Int) {
+        accounting.noteUntimed(row.number)
+        noteWork(work, bytes: bytes)
+    }
+
+    /// Subtracts the work of commands from ``UntimedCounts/workLeft``. At 0, the clock is read again.
+    @inline(__always)
+    private func noteWork(_ work: Int, bytes: Int) { accounting.untimed.pointee.workLeft -= work + bytes >> 10 }
+
+    // MARK: Units
+
+    /// Returns the only read or write of a plan; nil if the plan needs more.
+    @inline(__always)
+    private func unit(_ plan: EntryPlan, _ words: CallWords) -> EntryUnit? {
+        switch plan {
+        case .value(let index): EntryUnit(reading: words.bytes(index))
+        case .store(let options) where options.isUnconditional && !server.notifier.needsPrevious:
+            options.rule(nil, session.database.rules, now: words.now).map {
+                EntryUnit(storing: words.bytes(2), under: words.bytes(1), $0)
+            }
+        default: nil
+        }
+    }
+
+    /// Plans the commands behind the current one, up to the first one whose plan is not a unit.
+    /// - Parameter plan: the plan of the current command.
+    /// - Returns: the number of units, including the first one.
+    private func planAhead(
+        _ plan: EntryPlan, _ units: UnsafeMutableBufferPointer<EntryUnit>,
+        _ planned: UnsafeMutableBufferPointer<Planned>, _ now: Int64
+    ) -> Int {
+        withUnsafeTemporaryAllocation(of: ArgumentSlice.self, capacity: 8) { slices in
+            var (count, end, head) = (1, 0, session.parserMemory.pointee.currentHead())
+            var keyIndex = if case .value(let index) = plan { index } else { 0 }
+            while count < units.count, let arguments = session.parserMemory.pointee.requestAhead(&end, &head, slices) {
+                if !head.isRepeated || keyIndex == 0 {
+                    guard let row = runnable(arguments), let planner = session.commandMemory.pointee.planner else {
+                        break
+                    }
+                    let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
+                    guard let plan = try? planner(words), let unit = unit(plan, words) else { break }
+                    if case .value(let index) = plan { keyIndex = index } else { keyIndex = 0 }
+                    units.initializeElement(at: count, to: unit)
+                    planned.initializeElement(at: count, to: (.passUnretained(row), end))
+                } else {
+                    units.initializeElement(at: count, to: EntryUnit(reading: arguments[keyIndex]))
+                    planned.initializeElement(at: count, to: (planned[count - 1].row, end))
+                }
+                count += 1
+            }
+            return count
+        }
+    }
+
+    /// Executes units in memory, and reads from the disk if the limit allows it.
+    /// - Parameter mustExist: whether to stop at a key without a fresh entry, instead of replying with null.
+    /// - Returns: the number of replies, and whether the next unit is a read that needs the disk.
+    func execute(
+        _ units: UnsafeMutableBufferPointer<EntryUnit>, _ planned: Slice<UnsafeMutableBufferPointer<Planned>>,
+        _ now: Int64, _ limit: Limit, mustExist: Bool = false
+    ) -> (count: Int, needsDisk: Bool) {
+        let (replies, sent, bytesMax) = (session.replyMemory, session.replyQueue.sentBytes, limit.outputBytesMax)
+        var stops = 0
+        let run = session.prechecks.database._withUnsafeGuaranteedRef { database in
+            database.run(units, now: now, origin: session.prechecks.setOrigin) { index, ticket, payload in
+                let start = sent + replies.pointee.count
+                if units[index].isWrite {
+                    replies.pointee.raw("+OK\r\n")
+                } else if let payload {
+                    replies.pointee.bulk(payload)
+                } else if mustExist {
+                    stops = 1
+                    return false
+                } else {
+                    replies.pointee.null()
+                }
+                session.replyQueue.hold(from: start, ticket)
+                return replies.pointee.count <= bytesMax
+            }
+        }
+        for command in planned.prefix(run.count - stops) { note(command.row) }
+        guard run.needsDisk, let until = limit.until else { return (run.count - stops, run.needsDisk) }
+        var count = run.count
+        while count < units.count, !units[count].isWrite, replies.pointee.count <= bytesMax,
+            session.clock.monotonic() < until
+        {
+            let (key, row) = (units[count].key, planned[planned.startIndex + count].row.takeUnretainedValue())
+            let (begin, start) = (MonotonicClock.nanoseconds(), session.replyQueue.position)
+            var ticket = CommitTicket.none
+            // Reads of the disk take long, so each read has its own time. If the read fails, the command runs alone, and
+            // replies with the error.
+            let outcome = try? session.prechecks.database.takeUnretainedValue().read(
+                key, now: session.clock.now(), .mayBlock, ticket: &ticket
+            ) { header, record, _ in
+                replies.pointee.bulk(header.payload(of: record))
+            }
+            guard let outcome else { break }
+            if outcome == .miss { replies.pointee.null() }
+            session.replyQueue.hold(from: start, ticket)
+            var name = row.name
+            name.withUTF8 { name in
+                accounting.note(row, MonotonicClock.nanoseconds() - begin, false, 2) {
+                    $0 == 0 ? UnsafeRawBufferPointer(name) : key
+                }
+            }
+            count += 1
+        }
+        return (count, false)
+    }
+
+    /// Counts a command that was not timed.
+    @inline(__always)
+    func note(_ row: Unmanaged<CommandMetadata>) {
+        accounting.noteUntimed(row._withUnsafeGuaranteedRef { $0.number })
     }
 }

@@ -92,14 +92,14 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts calls of a command that were not timed. Assumes the last measured average time for each call.
+    /// Counts a call that was not timed, of the command with a row number. Assumes the last measured average time.
     @inline(__always)
-    func noteUntimed(_ row: CommandMetadata, _ count: Int = 1) {
-        if untimed.pointee.number != row.number {
+    func noteUntimed(_ number: Int) {
+        if untimed.pointee.number != number {
             noteUntimedCalls()
-            untimed.pointee.number = row.number
+            untimed.pointee.number = number
         }
-        untimed.pointee.count += count
+        untimed.pointee.count += 1
     }
 
     private func noteUntimedCalls() {

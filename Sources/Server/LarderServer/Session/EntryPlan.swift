@@ -13,7 +13,8 @@ enum EntryPlan {
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
-    /// Reply with the value of the key that is the word at an index, or with null.
+    /// Reply with the value of the key that is the word at an index, or with null. A planner that returns this plan
+    /// returns it for all calls of the command with the same number of words.
     case value(Int)
     /// Read the value of the key that is the word at an index. `reply` must take little time, because it is called
     /// while a lock is held.

@@ -14,9 +14,9 @@ struct Prechecks {
     var areUsed: Bool
     /// Whether all commands with keys may run without checks.
     private(set) var allowsAll = false
-    /// Whether consecutive GETs may run without checks. The user need not have the right to write.
+    /// Whether GETs may run without checks. The user need not have the right to write.
     private(set) var allowsGets = false
-    /// Whether consecutive GETs of a database with an origin may run without checks.
+    /// Whether GETs of a database with an origin may run without checks.
     private(set) var allowsOriginGets = false
 
     init(client: Int64, _ database: Database, areUsed: Bool) {
@@ -25,9 +25,10 @@ struct Prechecks {
         self.areUsed = areUsed
     }
 
-    /// Whether consecutive GETs may run without checks on this thread.
+    /// Whether any command may run without checks on this thread.
+    /// - Parameter isNew: whether the current command is run for the first time: it has not waited for an origin.
     @inline(__always)
-    func mayRunGets(isOnLoop: Bool) -> Bool { allowsGets || allowsOriginGets && isOnLoop }
+    func mayRunInMemory(isNew: Bool, isOnLoop: Bool) -> Bool { allowsGets || allowsOriginGets && isNew && isOnLoop }
 
     /// - Parameters:
     ///   - isPlain: whether no mode of the connection affects how commands with keys run.

@@ -1,4 +1,25 @@
-/// The most common commands, for event loops. They do not use the disk, and create no ``Key`` or ``Record``.
+/// A read of one key, or a write that does not depend on the present entry. Its bytes must stay valid while it is used.
+@usableFromInline package struct EntryUnit {
+    @usableFromInline package let key: UnsafeRawBufferPointer
+    /// The payload to store; meaningless for a read.
+    @usableFromInline package let payload: UnsafeRawBufferPointer
+    /// The deadline rule of the stored entry.
+    @usableFromInline let rule: DeadlineRule
+    @usableFromInline package let isWrite: Bool
+    @usableFromInline var hash = 0
+
+    @inlinable package init(reading key: UnsafeRawBufferPointer) {
+        (self.key, payload, rule, isWrite) = (key, key, .governed, false)
+    }
+
+    @inlinable package init(
+        storing payload: UnsafeRawBufferPointer, under key: UnsafeRawBufferPointer, _ rule: DeadlineRule
+    ) {
+        (self.key, self.payload, self.rule, isWrite) = (key, payload, rule, true)
+    }
+}
+
+/// Lookups in memory, and the units of consecutive commands. Nothing here uses the disk, or creates a ``Key`` or ``Record``.
 extension Database {
     /// The result of a lookup in memory.
     enum Looked {
@@ -70,35 +91,6 @@ extension Database {
         ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
     }
 
-    /// Passes the fresh entry of a key to `body`, if it is in memory.
-    /// - Parameters:
-    ///   - usesAttachment: whether `body` requires an attachment, and uses it.
-    ///   - ticket: raised to cover the commits that the reply has to wait for, if `body` returns true.
-    ///   - body: called at most once, with a shard's lock held: copy the data that you need, and do not call the
-    ///     engine. Returns whether it used the entry. A used entry counts as a hit.
-    /// - Returns: whether `body` was called and returned true. If not, nothing was done.
-    package func readInMemory(
-        _ key: UnsafeRawBufferPointer, now: Int64, usesAttachment: Bool = false, ticket: inout CommitTicket,
-        _ body: (FreshEntry) -> Bool
-    ) -> Bool {
-        if ForkGuard.isForked { return false }
-        let hash = Key.hash(key)
-        return shards.withLocked(hash) { shard in
-            guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
-                !usesAttachment || entry.head.pointee.attachment != nil, let record = entry.record,
-                let header = try? RecordHeader(parsing: record, applied.rules.purges),
-                applied.rules.freshness(header, now: now) == .fresh,
-                body(
-                    FreshEntry(
-                        header: header, record: record, attachment: entry.head.pointee.attachment, hash: hash, now: now,
-                        database: .passUnretained(self)))
-            else { return false }
-            use(entry, shard, &ticket)
-            if usesAttachment { entry.head.pointee.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
-            return true
-        }
-    }
-
     /// Whether LevelDB certainly has no record of a key. False if that cannot be determined without using the disk. For
     /// keys that the shard does not know. Called with the shard's lock held.
     @inline(never)
@@ -107,69 +99,60 @@ extension Database {
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys in order, or stores a payload for each key, without using the disk.
-    /// Stops at the first key that needs the disk, has a long value, or cannot be stored.
+    /// Executes units in order, without using the disk. Stops at the first unit that needs the disk, has a long value
+    /// or a key that is too long, or cannot be stored.
     ///
     /// First prefetches the memory of all keys, so that the CPU loads the entries concurrently.
     /// - Parameters:
-    ///   - payloads: the payloads to store, one for each key; nil to read.
-    ///   - rule: the deadline rule of the stored entries.
-    ///   - body: called for each key in turn, with the key's index, the ticket that the reply has to wait for, and the
-    ///     payload, if any. May be called with a shard's lock held. Returns whether to continue.
-    /// - Returns: the number of keys for which `body` was called, and whether the next key needs the disk.
+    ///   - origin: the origin of the writes.
+    ///   - body: called for each unit in turn, with the unit's index, the ticket that the reply has to wait for, and the
+    ///     payload that was read, if any. May be called with a shard's lock held. Returns whether to continue.
+    /// - Returns: the number of units for which `body` was called, and whether the next unit is a read that needs the
+    ///   disk.
     package func run(
-        _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>,
-        storing payloads: UnsafeBufferPointer<UnsafeRawBufferPointer>? = nil, rule: DeadlineRule = .governed,
-        now: Int64, origin: WriteOrigin = WriteOrigin(), _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
+        _ units: UnsafeMutableBufferPointer<EntryUnit>, now: Int64, origin: WriteOrigin,
+        _ body: (Int, CommitTicket, UnsafeRawBufferPointer?) -> Bool
     ) -> (count: Int, needsDisk: Bool) {
         if ForkGuard.isForked { return (0, false) }
-        return withUnsafeTemporaryAllocation(of: Int.self, capacity: keys.count) { hashes in
-            for index in keys.indices {
-                let hash = Key.hash(keys[index])
-                hashes[index] = hash
-                shards.with(hash) { $0.table.prefetchSlot(hash) }
-            }
-            if keys.count > 1 {
-                for index in keys.indices {
-                    shards.withLocked(hashes[index]) { $0.table.prefetchEntry(hashes[index]) }
-                }
-            }
-            var end = (count: keys.count, needsDisk: false)
-            guard let payloads else {
-                for index in keys.indices {
-                    let continues = shards.withLocked(hashes[index]) { shard -> Bool in
-                        var ticket = CommitTicket.none
-                        var payload: UnsafeRawBufferPointer?
-                        switch look(shard, keys[index], hashes[index], now, .memoryOnly, &ticket) {
-                        case .unknown:
-                            end = (index, true)
-                            return false
-                        case .fresh(let header, let record, let entry)
-                        where record.count < context.options.pinnedBytesMin:
-                            use(entry, shard, &ticket)
-                            payload = header.payload(of: record)
-                        case .absent: break
-                        case .unavailable, .unreadable, .fresh:
-                            end.count = index
-                            return false
-                        }
-                        if body(index, ticket, payload) { return true }
-                        end.count = index + 1
-                        return false
-                    }
-                    if !continues { return end }
-                }
-                return end
-            }
-            for (index, payload) in payloads.enumerated() {
-                let (key, hash) = (keys[index], hashes[index])
-                guard key.count <= Key.bytesMax,
-                    let stored = try? put(key, hash: hash, payload: payload, rule: rule, now: now, origin: origin)
-                else { return (index, false) }
-                if !body(index, stored, nil) { return (index + 1, false) }
-            }
-            return end
+        guard let first = units.baseAddress else { return (0, false) }
+        for unit in first..<first + units.count {
+            unit.pointee.hash = Key.hash(unit.pointee.key)
+            shards.with(unit.pointee.hash) { $0.table.prefetchSlot(unit.pointee.hash) }
         }
+        if units.count > 1 {
+            for unit in first..<first + units.count {
+                shards.withLocked(unit.pointee.hash) { $0.table.prefetchEntry(unit.pointee.hash) }
+            }
+        }
+        for index in units.indices {
+            let unit = first + index
+            guard unit.pointee.key.count <= Key.bytesMax else { return (index, false) }
+            if unit.pointee.isWrite {
+                guard let stored = try? put(unit.pointee, now: now, origin: origin) else { return (index, false) }
+                if !body(index, stored, nil) { return (index + 1, false) }
+                continue
+            }
+            let hash = unit.pointee.hash
+            let end = shards.withLocked(hash) { shard -> (count: Int, needsDisk: Bool)? in
+                var ticket = CommitTicket.none
+                var payload: UnsafeRawBufferPointer?
+                switch look(shard, unit.pointee.key, hash, now, .memoryOnly, &ticket) {
+                case .unknown: return (index, true)
+                case .fresh(let header, let record, let entry) where record.count < context.options.pinnedBytesMin:
+                    use(entry, shard, &ticket)
+                    payload = header.payload(of: record)
+                case .absent: break
+                case .unavailable, .unreadable, .fresh: return (index, false)
+                }
+                return body(index, ticket, payload) ? nil : (index + 1, false)
+            }
+            if let end { return end }
+        }
+        return (units.count, false)
+    }
+
+    private func put(_ unit: EntryUnit, now: Int64, origin: WriteOrigin) throws(LarderError) -> CommitTicket? {
+        try put(unit.key, hash: unit.hash, payload: unit.payload, rule: unit.rule, now: now, origin: origin)
     }
 
     /// Stores a payload without reading the present entry.
