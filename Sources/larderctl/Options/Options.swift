@@ -28,10 +28,10 @@ struct OptionSpec: Sendable {
     /// Whether the word after the option is its value.
     var takesNextWord: Bool { value != nil && !isValueOptional }
 
-    /// The option with its value, as shown in the help.
+    /// The option with its other name and its value, as shown in the help.
     var usage: String {
-        guard let value else { return name }
-        return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
+        let names = (short.map { $0 + ", " } ?? "") + name
+        return names + (value.map { isValueOptional ? "[=\($0)]" : " \($0)" } ?? "")
     }
 }
 
@@ -100,14 +100,11 @@ struct Options {
         version,
     ]
 
-    static let version = OptionSpec("--version", nil, "print the version; also -V") {
-        options, _ in
+    static let version = OptionSpec("--version", nil, "print the version; also -V") { options, _ in
         options.showsVersion = true
     }
 
-    static let help = OptionSpec("--help", nil, "print this help") { options, _ in
-        options.showsHelp = true
-    }
+    static let help = OptionSpec("--help", nil, "print this help") { options, _ in options.showsHelp = true }
 
     /// Parses the options before the verb. The returned `rest` starts with the verb.
     /// - Throws: ``UsageError``; ``InputOutputError`` for a file that cannot be read.
@@ -169,17 +166,15 @@ struct ParsedOption {
     /// `--`, which ends the options, is returned as an option with this name.
     init?(_ words: [[UInt8]], at index: Int, specs: [OptionSpec], verb: String?) throws(UsageError) {
         let word = words[index]
-        if word == Array("-h".utf8) {
-            (name, spec, value, wordCount) = (Options.help.name, Options.help, nil, 1)
-            return
-        }
-        // After a verb, `-V` may be a key or a value.
-        if word == Array("-V".utf8), verb == nil {
-            (name, spec, value, wordCount) = (Options.version.name, Options.version, nil, 1)
-            return
-        }
-        if let spec = specs.first(where: { $0.short.map { Array($0.utf8) } == word }) {
-            (name, self.spec, value, wordCount) = (spec.name, spec, nil, 1)
+        let short: OptionSpec? =
+            switch String(decoding: word, as: UTF8.self) {
+            case "-h": Options.help
+            // After a verb, `-V` may be a key or a value.
+            case "-V" where verb == nil: Options.version
+            case let text: specs.first { $0.short == text }
+            }
+        if let short {
+            (name, spec, value, wordCount) = (short.name, short, nil, 1)
             return
         }
         guard word.starts(with: "--".utf8) else { return nil }
@@ -194,20 +189,15 @@ struct ParsedOption {
             let escape = verb == nil ? "" : " (if it is a key or a value, put -- before it)"
             throw UsageError("unknown option \(printableKey(name.utf8))\(near)\(escape)")
         }
-        self.name = name
-        self.spec = spec
-        if spec.value == nil {
-            guard equals == nil else { throw UsageError("\(name) takes no value") }
-            (value, wordCount) = (nil, 1)
-        } else if spec.isValueOptional, equals == nil {
-            (value, wordCount) = (nil, 1)
-        } else if let equals {
-            (value, wordCount) = (Array(word[(equals + 1)...]), 1)
-        } else {
+        (self.name, self.spec) = (name, spec)
+        if spec.value == nil, equals != nil { throw UsageError("\(name) takes no value") }
+        if spec.takesNextWord, equals == nil {
             guard index + 1 < words.count else {
                 throw UsageError("\(name) needs a value: \(name) \(spec.value ?? "VALUE")")
             }
             (value, wordCount) = (words[index + 1], 2)
+        } else {
+            (value, wordCount) = (equals.map { Array(word[($0 + 1)...]) }, 1)
         }
     }
 
@@ -231,20 +221,20 @@ struct Context {
         output.isRaw = options.isRaw
     }
 
-    /// Connects to the daemon given by the options.
-    /// - Parameter waitingMilliseconds: how much longer than the timeout to wait for replies.
-    func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
-        try options.connect(waitingMilliseconds: waitingMilliseconds)
-    }
-
     /// Writes a result: as JSON with `--json`, otherwise as a line of text.
     func show(_ json: @autoclosure () -> JSONText, text: @autoclosure () -> String) {
-        if options.json { output.json(json()) } else { output.line(text()) }
+        show(json()) { $0.line(text()) }
+    }
+
+    /// Writes a result: as JSON with `--json`, otherwise as `writeText` does.
+    func show(_ json: @autoclosure () -> JSONText, _ writeText: (Output) throws -> Void) rethrows {
+        if options.json { output.json(json()) } else { try writeText(output) }
     }
 }
 
 extension Options {
-    /// Like ``Context/connect(waitingMilliseconds:)``.
+    /// Connects to the daemon given by the options.
+    /// - Parameter waitingMilliseconds: how much longer than the timeout to wait for replies.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         // A timeout of 0 means no limit.
         let limit = timeoutMilliseconds

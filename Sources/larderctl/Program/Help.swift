@@ -37,7 +37,7 @@ enum Help {
             output.bytes(ManualPage.text.utf8)
         } else if words.count > 1 {
             output.line(text(of: try subcommand(words)))
-        } else if let verb = Verb.all.first(where: { $0.name == name }) {
+        } else if let verb = Verb.named(name) {
             output.line(text(of: verb))
         } else if let command = CommandMetadata.named(name) {
             output.line(text(of: command))
@@ -70,13 +70,12 @@ enum Help {
 
     private static func text(of command: CommandMetadata) -> String {
         let text = CommandHelp.text(of: command, caller: "larderctl [OPTION…] ", helpCall: "larderctl help")
-        guard let verb = Verb.all.first(where: { $0.name == command.name }) else { return text }
+        guard let verb = Verb.named(command.name) else { return text }
         return text + "\n\nThe verb with this name: larderctl help \(verb.name) (\(verb.summary))"
     }
 
     private static func text(of verb: Verb) -> String {
-        var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
-        lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
+        var lines = ["usage: larderctl [OPTION…] \(verb.call)", "", verb.sentence, "", verb.details]
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
         if let command = CommandMetadata.named(verb.name) {
             let does = verb.isUnlikeCommand ? "does something else" : "can do more"
@@ -86,6 +85,6 @@ enum Help {
     }
 
     private static func optionLines(_ specs: [OptionSpec]) -> [String] {
-        Table.lines(specs.map { ["  " + ($0.short.map { $0 + ", " } ?? "") + $0.usage, $0.summary] })
+        Table.lines(specs.map { ["  " + $0.usage, $0.summary] })
     }
 }

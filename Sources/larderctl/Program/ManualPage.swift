@@ -64,15 +64,12 @@ enum ManualPage {
         """
 
     private static func section(_ verb: Verb) -> String {
-        let call = verb.name + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)
         let details = verb.details.split(separator: "\n", omittingEmptySubsequences: false)
-        return ".SS \(ManualText.escaped(call))\n"
-            + ManualText.line(verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".") + ".PP\n"
+        return ".SS \(ManualText.escaped(verb.call))\n" + ManualText.line(verb.sentence) + ".PP\n"
             + ManualText.verbatim(details) + verb.options.map(item).joined()
     }
 
     private static func item(_ option: OptionSpec) -> String {
-        ManualText.item(
-            (option.short.map { $0 + ", " } ?? "") + option.usage, [option.summary])
+        ManualText.item(option.usage, [option.summary])
     }
 }

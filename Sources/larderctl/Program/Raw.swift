@@ -9,15 +9,11 @@ enum Raw {
         if let reason = refusal(command, words) {
             throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
         }
-        guard let reply = try ShellSession(try context.connect()).run([words]).first else { return .done }
+        guard let reply = try ShellSession(try context.options.connect()).run([words]).first else { return .done }
         if let text = reply.errorMessage {
             throw LarderClientError.server(text, operation: command.name)
         }
-        if context.options.json {
-            context.output.json(FieldText.json(reply, to: words))
-        } else {
-            PlainReply.write(reply, to: context.output)
-        }
+        context.show(FieldText.json(reply, to: words)) { PlainReply.write(reply, to: $0) }
         return reply.isNull ? .notFound : .done
     }
 
@@ -30,10 +26,8 @@ enum Raw {
         case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); use larderctl shell"
         case .selectsDatabase: return "\(ends); use --database NAME"
         case .streams:
-            if let verb = Verb.all.first(where: { $0.name == command.name }) {
-                return "use larderctl \(verb.name)"
-            }
-            return "larderctl would exit before its later output; use larderctl shell"
+            return Verb.named(command.name).map { "use larderctl \($0.name)" }
+                ?? "larderctl would exit before its later output; use larderctl shell"
         }
     }
 }

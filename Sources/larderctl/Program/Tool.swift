@@ -53,7 +53,7 @@ enum Tool {
         let arguments = Array(rest.dropFirst())
         if options.showsHelp { return try Help.show([first], output) }
         if name == "help" { return try Help.show(arguments, output) }
-        if let verb = Verb.all.first(where: { $0.name == name }) {
+        if let verb = Verb.named(name) {
             return try perform(verb, arguments, options, output, &asJSON)
         }
         if let option = optionsOfRedisCLI[name] {

@@ -21,7 +21,7 @@ final class BatchShell {
 
     init(_ context: Context, keepsGoing: Bool) throws {
         (self.context, self.keepsGoing) = (context, keepsGoing)
-        session = ShellSession(try context.connect())
+        session = ShellSession(try context.options.connect())
     }
 
     /// - Throws: ``Failure`` for the line whose error has stopped the shell.
@@ -93,12 +93,8 @@ final class BatchShell {
         if let text = reply.errorMessage {
             return try fail(line, "server", text)
         }
-        if context.options.json {
-            context.output.json(FieldText.json(reply, to: words))
-        } else if reply.isNull {
-            context.output.line("")
-        } else {
-            PlainReply.write(reply, to: context.output)
+        context.show(FieldText.json(reply, to: words)) { output in
+            if reply.isNull { output.line("") } else { PlainReply.write(reply, to: output) }
         }
         try context.output.flushIfLarge()
     }

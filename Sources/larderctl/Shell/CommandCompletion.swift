@@ -84,6 +84,6 @@ struct CommandCompletion {
     }
 
     private func connected<Result>(_ body: (BlockingLarderClient) throws -> Result) -> Result? {
-        try? body(Context(options: options, output: Output()).connect())
+        try? body(options.connect())
     }
 }

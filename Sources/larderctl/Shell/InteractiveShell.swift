@@ -24,7 +24,7 @@ final class InteractiveShell {
         var client: BlockingLarderClient?
         // If there is no daemon, throw. If the daemon requires a password, the user can enter it in the shell.
         do {
-            client = try context.connect()
+            client = try context.options.connect()
         } catch let error as LarderClientError where Self.asksForPassword(error) {
             wantsPassword = true
         }
@@ -45,7 +45,8 @@ final class InteractiveShell {
             var options = context.options
             options.socketPath = session?.client.socketPath
             options.database = session?.database
-            return ShellCompletion(options: options, localWords: Self.localWords).complete($0, width: Self.width)
+            return ShellCompletion(options: options, localWords: Self.localWords)
+                .complete($0, width: Terminal.size.width)
         }
         for line in history.lines() { editor.remember(line) }
         let place = session?.client.socketPath ?? context.options.socketPath ?? LarderClient.defaultSocketPath
@@ -69,11 +70,6 @@ final class InteractiveShell {
                 if !continues { return .done }
             }
         }
-    }
-
-    private static var width: Int {
-        var size = winsize()
-        return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
     }
 
     private var prompt: String {
@@ -136,10 +132,10 @@ final class InteractiveShell {
         signals.use(nil)
         defer { signals.use(session?.client) }
         do {
-            let known = Context(options: options, output: context.output)
-            let client = try known.connect()
+            let client = try options.connect()
             _ = client.takePushes()
-            (context, session, wantsPassword) = (known, ShellSession(client), false)
+            context = Context(options: options, output: context.output)
+            (session, wantsPassword) = (ShellSession(client), false)
             context.show(.text("OK"), text: "OK")
         } catch {
             let failure = Failure(error)
@@ -169,7 +165,7 @@ final class InteractiveShell {
     private func exchange(_ words: [[UInt8]], _ session: ShellSession) throws {
         let replies = try session.run([words])
         for message in session.client.takePushes() {
-            if context.options.json { context.output.json(JSONText(message)) } else { try typed.writeMessage(message) }
+            try context.show(JSONText(message)) { _ in try typed.writeMessage(message) }
         }
         for reply in replies { try show(reply, words) }
     }
@@ -185,11 +181,8 @@ final class InteractiveShell {
     }
 
     private func show(_ reply: RESPValue, _ words: [[UInt8]]) throws {
-        if context.options.json {
-            context.output.json(FieldText.json(reply, to: words))
-        } else if context.options.isRaw {
-            PlainReply.write(reply, to: context.output)
-        } else {
+        try context.show(FieldText.json(reply, to: words)) { output in
+            if context.options.isRaw { return PlainReply.write(reply, to: output) }
             try typed.write(reply, of: CommandMetadata.row(of: words))
         }
     }

@@ -79,9 +79,7 @@ struct ShellCompletion {
 
     /// Arranges words in columns.
     private static func columns(_ words: [String], width: Int) -> [String] {
-        let texts = words.map {
-            String(decoding: TerminalText.escaped(Array($0.utf8), keepsLines: false), as: UTF8.self)
-        }
+        let texts = words.map { TerminalText.escaped($0) }
         let column = (texts.map(\.count).max() ?? 0) + 2
         let count = max(1, width / column)
         return stride(from: 0, to: texts.count, by: count).map { start in

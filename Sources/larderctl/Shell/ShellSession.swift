@@ -15,8 +15,10 @@ final class ShellSession {
 
     /// Returns why a command cannot be used in a shell; nil if it can.
     static func refusal(_ words: [[UInt8]]) -> String? {
-        guard case .silences = CommandMetadata.row(of: words)?.effect else { return nil }
-        return "without replies the results of commands would be unknown"
+        if case .silences = CommandMetadata.row(of: words)?.effect {
+            return "without replies the results of commands would be unknown"
+        }
+        return nil
     }
 
     /// Whether messages follow the reply to a command, so that it needs a separate connection: see ``stream(_:_:)``.
@@ -27,9 +29,8 @@ final class ShellSession {
 
     /// Whether a command may be pipelined with others, because it does not change the state of the connection.
     static func isPlain(_ words: [[UInt8]]) -> Bool {
-        guard let row = CommandMetadata.row(of: words) else { return true }
-        return switch row.effect {
-        case .none, .names: true
+        switch CommandMetadata.row(of: words)?.effect {
+        case nil, .some(.none), .names: true
         default: false
         }
     }
@@ -78,11 +79,8 @@ final class ShellSession {
 
     private func note(_ words: [[UInt8]], _ reply: RESPValue) {
         guard let row = CommandMetadata.row(of: words) else { return }
-        if reply == .simpleString("QUEUED") {
-            isInTransaction = true
-            return
-        }
         switch row.effect {
+        case _ where reply == .simpleString("QUEUED"): isInTransaction = true
         case .beginsTransaction: if reply.errorMessage == nil { isInTransaction = true }
         case .endsTransaction:
             // With a wrong number of arguments, the command does not end the transaction.

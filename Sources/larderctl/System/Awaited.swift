@@ -9,8 +9,12 @@ final class Awaited<Value: Sendable>: @unchecked Sendable {
     private var outcome: Result<Value, any Error>?
 
     /// Runs a closure on a separate thread.
-    init(onThread body: @escaping @Sendable () throws -> Value) {
-        _ = WorkThread(name: "larderctl-work") { [self] in end(Result { try body() }) }
+    /// - Parameter onEnd: called on that thread when there is a result.
+    init(onThread body: @escaping @Sendable () throws -> Value, onEnd: @escaping @Sendable () -> Void = {}) {
+        _ = WorkThread(name: "larderctl-work") { [self] in
+            end(Result { try body() })
+            onEnd()
+        }
     }
 
     init(_ task: Task<Value, any Error>) {
@@ -25,11 +29,11 @@ final class Awaited<Value: Sendable>: @unchecked Sendable {
     }
 
     /// Waits for the result, for at most the given time.
-    /// - Returns: whether there is one.
-    func waitForEnd(milliseconds: Int64) -> Bool {
+    /// - Returns: nil if there is none.
+    func result(waitingUpTo milliseconds: Int64) -> Result<Value, any Error>? {
         lock.withLock {
-            if outcome == nil { _ = changed.wait(lock, milliseconds: milliseconds) }
-            return outcome != nil
+            if outcome == nil, milliseconds > 0 { _ = changed.wait(lock, milliseconds: milliseconds) }
+            return outcome
         }
     }
 

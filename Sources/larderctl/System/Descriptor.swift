@@ -3,6 +3,15 @@ import LarderPlatform
 
 /// Reads and writes descriptors that may be non-blocking, such as a terminal that another program has changed.
 enum Descriptor {
+    /// Opens a file. Programs that this one runs do not inherit the descriptor.
+    static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) throws(InputOutputError) -> Int32 {
+        let descriptor = FileSystem.openFile(path, flags | O_CLOEXEC, mode)
+        guard descriptor >= 0 else {
+            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+        }
+        return descriptor
+    }
+
     /// Waits until a descriptor is ready, for at most the given time. A signal may end the wait early.
     /// - Parameters:
     ///   - descriptors: negative ones are ignored.
@@ -86,10 +95,7 @@ enum Input {
     }
 
     static func file(_ path: String) throws(InputOutputError) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
-        }
+        let descriptor = try Descriptor.open(path, O_RDONLY)
         defer { close(descriptor) }
         return try readAll(descriptor, path)
     }

@@ -7,17 +7,12 @@ import Synchronization
 ///
 /// While the command runs, signals that would terminate this program are sent to the command, and then reported.
 final class LoaderProcess: Sendable {
-    enum End: Equatable {
-        case exited(Int32)
-        /// The command was terminated by a signal.
-        case killed(signal: Int32)
-        /// This program has received a signal to terminate.
-        case interrupted(signal: Int32)
-    }
-
     struct Result {
         let output: [UInt8]
-        let end: End
+        /// How the command has ended; nil if it may still run, because this program has received a signal to terminate.
+        let end: ProcessEnd?
+        /// That signal; 0 if there was none.
+        let signal: Int32
     }
 
     private let pid: pid_t
@@ -65,7 +60,7 @@ final class LoaderProcess: Sendable {
         }
         // After a signal, do not wait for the command: it has received the signal too, and may need time.
         let signal = process.asked.load(ordering: .acquiring)
-        return Result(output: bytes, end: signal == 0 ? process.reap() : .interrupted(signal: signal))
+        return Result(output: bytes, end: signal == 0 ? process.reap() : nil, signal: signal)
     }
 
     // MARK: Threads
@@ -77,15 +72,10 @@ final class LoaderProcess: Sendable {
         lock.withLock { isRunning.load(ordering: .relaxed) && kill(pid, signal) == 0 }
     }
 
-    private func reap() -> End {
-        let end = lock.withLock {
+    private func reap() -> ProcessEnd {
+        lock.withLock {
             isRunning.store(false, ordering: .relaxed)
-            return try? ProcessEnd.wait(for: pid)
-        }
-        return switch end {
-        case .exited(let code): .exited(code)
-        case .killed(let signal): .killed(signal: signal)
-        case nil: .exited(-1)
+            return (try? ProcessEnd.wait(for: pid)) ?? .exited(-1)
         }
     }
 

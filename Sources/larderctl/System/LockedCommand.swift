@@ -104,6 +104,17 @@ enum ChildCommand {
     }
 }
 
+/// An environment variable in which programs leave marks for the commands that they run, separated by colons.
+enum ParentMarks {
+    static func all(_ variable: String) -> [String] {
+        (getenv(variable).map { String(cString: $0) } ?? "").split(separator: ":").map(String.init)
+    }
+
+    static func add(_ mark: String, to variable: String) {
+        setenv(variable, (all(variable) + [mark]).joined(separator: ":"), 1)
+    }
+}
+
 /// Checks that enough descriptors are free for what the program needs later.
 enum ReservedDescriptors {
     /// The number of free descriptors needed. Swift's task runtime terminates the process if it cannot open descriptors

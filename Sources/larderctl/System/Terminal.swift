@@ -67,7 +67,7 @@ final class Terminal: Sendable {
     }
 
     /// The number of columns and rows; 80 and 24 if unknown.
-    var size: (width: Int, height: Int) {
+    static var size: (width: Int, height: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
             return (80, 24)

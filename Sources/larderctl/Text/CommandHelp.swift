@@ -33,22 +33,14 @@ enum CommandHelp {
         return lines.joined(separator: "\n")
     }
 
-    /// Lines with the names of all commands, by group.
+    /// Lines with the names of all commands, by group, in the order of the command table.
     static var overview: [String] {
-        groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
-    }
-
-    /// The commands by group, in the order of the command table.
-    private static var groups: [(name: String, commands: [String])] {
-        var groups: [(name: String, commands: [String])] = []
-        for row in CommandMetadata.all {
-            if let index = groups.firstIndex(where: { $0.name == row.group.rawValue }) {
-                groups[index].commands.append(row.name.uppercased())
-            } else {
-                groups.append((row.group.rawValue, [row.name.uppercased()]))
-            }
+        var seen: Set<String> = []
+        let groups = CommandMetadata.all.map(\.group.rawValue).filter { seen.insert($0).inserted }
+        return groups.flatMap { group in
+            let commands = CommandMetadata.all.filter { $0.group.rawValue == group }
+            return ["", "Commands, \(group):"] + wrapped(commands.map { $0.name.uppercased() })
         }
-        return groups
     }
 
     /// Breaks words into lines of at most 80 characters.

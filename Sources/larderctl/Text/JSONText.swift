@@ -1,5 +1,6 @@
 // Writes JSON. Foundation's encoder is not used, because it has no form for keys and values that are not text.
 
+import LarderPlatform
 import LarderRESP
 
 /// A JSON value to be written.
@@ -54,7 +55,7 @@ indirect enum JSONText {
             writeString(bytes, to: &output)
         } else {
             output += "{\"base64\":\"".utf8
-            Base64.encode(bytes, into: &output)
+            output += Base64.encoded(bytes)
             output += "\"}".utf8
         }
     }
@@ -84,7 +85,6 @@ indirect enum JSONText {
     /// Writes the character at an index as an escape if necessary.
     /// - Returns: the length of the character in bytes.
     private static func writeEscaped(_ bytes: [UInt8], _ index: Int, to output: inout [UInt8]) -> Int {
-        let digits = Array("0123456789abcdef".utf8)
         let byte = bytes[index]
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
@@ -95,12 +95,12 @@ indirect enum JSONText {
             // Also escape the control characters U+0080 to U+009F (two bytes each), because terminals interpret them.
             let second = bytes[index + 1]
             if second < 0xA0 {
-                output += "\\u00".utf8 + [digits[Int(second >> 4)], digits[Int(second & 15)]]
+                output += "\\u00\(HexText.text([second]))".utf8
             } else {
                 output += [byte, second]
             }
             return 2
-        default: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        default: output += "\\u00\(HexText.text([byte]))".utf8
         }
         return 1
     }

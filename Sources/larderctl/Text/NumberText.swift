@@ -48,7 +48,7 @@ enum NumberText {
 /// Formats numbers of bytes.
 enum ByteText {
     /// Formats a size in a suitable unit: `512 B`, `1.5 KiB`, `64 MiB`.
-    static func short(_ bytes: Int) -> String {
+    static func short(_ bytes: some BinaryInteger) -> String {
         var value = Double(bytes)
         var unit = 0
         let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]

@@ -3,17 +3,33 @@
 import LarderClient
 import LarderPlatform
 
-/// Standard output, with a buffer. For one thread at a time.
+/// Standard output, or a file, with a buffer. For one thread at a time.
 final class Output {
     private static let flushBytes = 65_536
 
-    private var buffer: [UInt8] = []
+    var buffer: [UInt8] = []
+    /// The number of bytes that were written, including those still in the buffer.
+    var byteCount: Int { flushedCount + buffer.count }
+    private var flushedCount = 0
+    private let write: ([UInt8]) throws(InputOutputError) -> Void
     /// Whether the output is a terminal.
     let isTerminal = isatty(STDOUT_FILENO) == 1
     /// Whether keys and values are written to a terminal unchanged, including control characters.
     var isRaw = false
 
     private var escapes: Bool { isTerminal && !isRaw }
+
+    /// - Parameter write: writes bytes at once; standard output by default.
+    init(_ write: @escaping ([UInt8]) throws(InputOutputError) -> Void = Output.writeToStandardOutput) {
+        self.write = write
+    }
+
+    private static func writeToStandardOutput(_ bytes: [UInt8]) throws(InputOutputError) {
+        let number = Descriptor.write(bytes, to: STDOUT_FILENO)
+        guard number == 0 else {
+            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(number))")
+        }
+    }
 
     /// Writes bytes unchanged: a text of larderctl itself, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
@@ -51,6 +67,14 @@ final class Output {
         buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
     }
 
+    /// Writes rows with aligned columns. See ``Table/lines(_:rightAligned:)``.
+    func table(_ rows: [[String]], rightAligned: Set<Int>) {
+        for row in Table.lines(rows, rightAligned: rightAligned) { line(row) }
+    }
+
+    /// Formats a size: with a unit if the output is a terminal, otherwise in bytes.
+    func size(_ bytes: Int64) -> String { isTerminal ? ByteText.short(bytes) : "\(bytes)" }
+
     /// Writes a JSON document and a line break.
     func json(_ value: JSONText) {
         jsonPart(value)
@@ -67,13 +91,13 @@ final class Output {
         if buffer.count >= Self.flushBytes { try flush() }
     }
 
-    /// Writes the contents of the buffer to standard output.
+    /// Writes the contents of the buffer. Discards them even after an error.
     func flush() throws(InputOutputError) {
-        let number = Descriptor.write(buffer, to: STDOUT_FILENO)
-        buffer.removeAll(keepingCapacity: true)
-        guard number == 0 else {
-            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(number))")
+        defer {
+            flushedCount += buffer.count
+            buffer.removeAll(keepingCapacity: true)
         }
+        try write(buffer)
     }
 
     /// Writes text to standard error at once. Ignores errors, because they could not be reported.

@@ -6,40 +6,32 @@ enum PlainReply {
     static func write(_ reply: RESPValue, to output: Output) { write(reply, indent: 0, to: output) }
 
     private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
-        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
         switch reply {
         case .null:
-            if indent > 0 { output.line(margin + Array("(nil)".utf8)) }
+            if indent > 0 { output.line(margin(indent) + Array("(nil)".utf8)) }
         case .array(let elements), .set(let elements), .push(let elements):
-            for element in elements { writeElement(element, indent: indent, to: output) }
+            for element in elements { writePart(element, name: nil, indent: indent, to: output) }
         case .map(let pairs):
-            for pair in pairs { write(pair, indent: indent, to: output) }
+            for pair in pairs {
+                writePart(pair.value, name: word(pair.key) + Array(":".utf8), indent: indent, to: output)
+            }
         default:
-            output.line(margin + word(reply))
+            output.line(margin(indent) + word(reply))
         }
     }
 
-    private static func writeElement(_ element: RESPValue, indent: Int, to output: Output) {
-        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
-        switch element {
+    /// Writes an element of an array, or a value of a map with its name: on one line, or with its own parts below.
+    private static func writePart(_ part: RESPValue, name: [UInt8]?, indent: Int, to output: Output) {
+        switch part {
         case .array, .set, .map, .push:
-            output.line(margin + Array("-".utf8))
-            write(element, indent: indent + 2, to: output)
+            output.oneLine(margin(indent) + (name ?? Array("-".utf8)))
+            write(part, indent: indent + 2, to: output)
         default:
-            output.oneLine(margin + word(element))
+            output.oneLine(margin(indent) + (name.map { $0 + Array(" ".utf8) } ?? []) + word(part))
         }
     }
 
-    private static func write(_ pair: RESPValue.Pair, indent: Int, to output: Output) {
-        let name = Array(repeating: UInt8(ascii: " "), count: indent) + word(pair.key) + Array(":".utf8)
-        switch pair.value {
-        case .array, .set, .map, .push:
-            output.oneLine(name)
-            write(pair.value, indent: indent + 2, to: output)
-        default:
-            output.oneLine(name + Array(" ".utf8) + word(pair.value))
-        }
-    }
+    private static func margin(_ indent: Int) -> [UInt8] { Array(repeating: UInt8(ascii: " "), count: indent) }
 
     /// Returns the text of a value that is not an array, a set, a map or a push.
     private static func word(_ reply: RESPValue) -> [UInt8] {

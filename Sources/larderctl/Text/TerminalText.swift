@@ -21,7 +21,7 @@ enum TerminalText {
             {
                 text.append(byte)
             } else {
-                append(byte, to: &text)
+                text += escape(byte).utf8
             }
             index += max(1, length)
         }
@@ -40,15 +40,17 @@ enum TerminalText {
         return length
     }
 
-    private static func append(_ byte: UInt8, to text: inout [UInt8]) {
+    private static func escape(_ byte: UInt8) -> String {
         switch byte {
-        case 0x0A: text += "\\n".utf8
-        case 0x0D: text += "\\r".utf8
-        case 0x09: text += "\\t".utf8
-        default:
-            let digits = Array("0123456789abcdef".utf8)
-            text += "\\x".utf8
-            text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        case 0x0A: "\\n"
+        case 0x0D: "\\r"
+        case 0x09: "\\t"
+        default: "\\x" + HexText.text([byte])
         }
+    }
+
+    /// Escapes a text to be shown on one line.
+    static func escaped(_ text: String) -> String {
+        String(decoding: escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
     }
 }

@@ -1,4 +1,4 @@
-// Formats times and durations.
+import LarderPlatform
 
 /// Formats times and durations. Accepts all numbers, because a server may send invalid ones.
 enum TimeText {
@@ -32,38 +32,23 @@ enum TimeText {
         return two(seconds / 86_400, "d", seconds / 3600 % 24, "h")
     }
 
-    /// Formats seconds since 1970 as date and time: `2026-01-31 23:59:59 UTC`. Clamps extreme values.
-    static func instant(seconds: Int64) -> String {
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-        let text = instant(overflow ? (seconds < 0 ? .min : .max) : product)
-        return text.prefix { $0 != "." } + " UTC"
-    }
+    /// Formats seconds since 1970 as date and time: `2026-01-31 23:59:59 UTC`.
+    static func instant(seconds: Int64) -> String { dateTime(seconds) + " UTC" }
 
     /// Formats milliseconds since 1970 as date and time: `2026-01-31 23:59:59.999 UTC`.
     static func instant(_ milliseconds: Int64) -> String {
-        let dayLength: Int64 = 86_400_000
-        var (day, inDay) = milliseconds.quotientAndRemainder(dividingBy: dayLength)
-        if inDay < 0 { (day, inDay) = (day - 1, inDay + dayLength) }
-        let (year, month, monthDay) = date(dayNumber: day)
-        let (secondOfDay, fraction) = inDay.quotientAndRemainder(dividingBy: 1000)
-        let time = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
-        return "\(year)-\(padded(month, 2))-\(padded(monthDay, 2)) "
-            + time.map { padded($0, 2) }.joined(separator: ":") + ".\(padded(fraction, 3)) UTC"
+        // Round down, also before 1970.
+        let fraction = (milliseconds % 1000 + 1000) % 1000
+        let seconds = milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
+        return dateTime(seconds) + ".\(padded(fraction, 3)) UTC"
     }
 
-    /// Returns the Gregorian date of a day, counted from 1 January 1970.
-    private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        // Compute with years that start on 1 March, so that the leap day is the last day of a year. 400 years have
-        // 146,097 days. The sums cannot overflow, because day numbers of 64-bit milliseconds are small.
-        let shifted = dayNumber + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        return (year, month, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1)
+    private static func dateTime(_ seconds: Int64) -> String {
+        var (time, parts) = (time_t(seconds), tm())
+        // The year of an extreme value does not fit.
+        guard gmtime_r(&time, &parts) != nil else { return "?" }
+        let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { padded($0, 2) }.joined(separator: ":")
+        return "\(Int(parts.tm_year) + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2)) \(clock)"
     }
 
     private static func padded(_ number: some BinaryInteger, _ width: Int) -> String {

@@ -48,61 +48,42 @@ struct TypedReply {
     /// Writes a value at the end of a line that has been started, and further lines if necessary.
     private func write(_ reply: RESPValue, indent: Int) throws {
         switch reply {
-        case .array(let elements): try write(elements, mark: ")", empty: "(empty array)", indent)
-        case .set(let elements): try write(elements, mark: "~", empty: "(empty set)", indent)
-        case .push(let elements): try write(elements, mark: ")", empty: "(empty push)", indent)
-        case .map(let pairs): try write(pairs, indent)
+        case .array(let elements): try write(elements.map { ("", $0) }, mark: ")", empty: "(empty array)", indent)
+        case .set(let elements): try write(elements.map { ("", $0) }, mark: "~", empty: "(empty set)", indent)
+        case .push(let elements): try write(elements.map { ("", $0) }, mark: ")", empty: "(empty push)", indent)
+        case .map(let pairs):
+            try write(pairs.map { (Self.word($0.key) + " => ", $0.value) }, mark: "#", empty: "(empty map)", indent)
         default: output.line(Self.word(reply))
         }
         if isStopped() { throw Stopped() }
         try output.flushIfLarge()
     }
 
-    private func write(_ elements: [RESPValue], mark: String, empty: String, _ indent: Int) throws {
-        if elements.isEmpty { output.line(empty) }
-        for (index, element) in elements.enumerated() {
-            let margin = begin(index, of: elements.count, mark, indent)
-            try write(element, indent: margin)
+    /// Writes the parts of a reply, each with its number and its name; values in arrays have empty names.
+    private func write(_ parts: [(name: String, value: RESPValue)], mark: String, empty: String, _ indent: Int) throws {
+        if parts.isEmpty { output.line(empty) }
+        let width = "\(parts.count)".count
+        for (index, part) in parts.enumerated() {
+            let number = "\(index + 1)".padded(width, isRight: true)
+            // The first part is on the same line as the number of its array or map.
+            output.bytes("\(String(repeating: " ", count: index == 0 ? 0 : indent))\(number)\(mark) \(part.name)".utf8)
+            try write(part.value, indent: indent + width + mark.count + 1)
         }
-    }
-
-    private func write(_ pairs: [RESPValue.Pair], _ indent: Int) throws {
-        if pairs.isEmpty { output.line("(empty map)") }
-        for (index, pair) in pairs.enumerated() {
-            let margin = begin(index, of: pairs.count, "#", indent)
-            output.bytes((Self.word(pair.key) + " => ").utf8)
-            try write(pair.value, indent: margin)
-        }
-    }
-
-    /// Writes the number of an element at the start of its line.
-    /// - Returns: the column at which the element's text starts.
-    private func begin(_ index: Int, of count: Int, _ mark: String, _ indent: Int) -> Int {
-        let width = "\(count)".count
-        let number = "\(index + 1)"
-        // The first element is on the same line as the number of its array or map.
-        let margin = (index == 0 ? 0 : indent) + width - number.count
-        output.bytes((String(repeating: " ", count: margin) + number + mark + " ").utf8)
-        return indent + width + mark.count + 1
     }
 
     /// Returns the text of a value on one line.
     private static func word(_ reply: RESPValue) -> String {
         switch reply {
-        case .simpleString(let text): safe(Array(text.utf8))
-        case .error(let text): "(error) " + safe(Array(text.utf8))
+        case .simpleString(let text): TerminalText.escaped(text)
+        case .error(let text): "(error) " + TerminalText.escaped(text)
         case .integer(let number): "(integer) \(number)"
         case .double(let number): "(double) \(number)"
-        case .bigNumber(let digits): "(big number) " + safe(Array(digits.utf8))
+        case .bigNumber(let digits): "(big number) " + TerminalText.escaped(digits)
         case .boolean(let value): "(\(value))"
         case .null: "(nil)"
         case .bulk(let bytes), .verbatim(_, let bytes): quoted(bytes)
         case .array, .set, .map, .push: "(…)"
         }
-    }
-
-    private static func safe(_ bytes: [UInt8]) -> String {
-        String(decoding: TerminalText.escaped(bytes, keepsLines: false), as: UTF8.self)
     }
 
     /// Returns bytes as text in quotes, as a user would type them.
@@ -113,6 +94,6 @@ struct TypedReply {
             if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { escaped.append(UInt8(ascii: "\\")) }
             escaped.append(byte)
         }
-        return "\"\(safe(escaped))\""
+        return "\"\(String(decoding: TerminalText.escaped(escaped, keepsLines: false), as: UTF8.self))\""
     }
 }

@@ -46,12 +46,6 @@ struct EntryReader {
     let client: BlockingLarderClient
     let prefix: [UInt8]
 
-    private struct Step {
-        var entries: [CarriedEntry] = []
-        /// The key after which to continue; nil at the end of the database.
-        var next: [UInt8]?
-    }
-
     /// Calls `body` with all entries after a key, step by step. The database must be selected.
     func forEachStep(_ database: String, after key: [UInt8]? = nil, _ body: ([CarriedEntry]) throws -> Void) throws {
         var after = key
@@ -63,7 +57,10 @@ struct EntryReader {
     }
 
     /// Reads the next entries after a key.
-    private func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
+    /// - Returns: the entries, and the key after which to continue; nil at the end of the database.
+    private func step(_ database: String, after key: [UInt8]?) throws(LarderClientError)
+        -> (entries: [CarriedEntry], next: [UInt8]?)
+    {
         var words = [Array("ENTRIES".utf8), Array("COUNT".utf8), Array("1000".utf8)]
         if let key { words += [Array("AFTER".utf8), key] }
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
@@ -71,13 +68,9 @@ struct EntryReader {
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
         let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a key and a list of entries")
         guard let parts = reply.elements, parts.count == 2, let list = parts[1].elements else { throw wrong }
-        var step = Step()
-        step.next = parts[0].isNull ? nil : parts[0].bytes
-        for element in list {
-            guard let entry = Self.entry(element, database) else { throw wrong }
-            step.entries.append(entry)
-        }
-        return step
+        let entries = list.compactMap { Self.entry($0, database) }
+        guard entries.count == list.count else { throw wrong }
+        return (entries, parts[0].isNull ? nil : parts[0].bytes)
     }
 
     private static func entry(_ reply: RESPValue, _ database: String) -> CarriedEntry? {
@@ -94,9 +87,6 @@ struct EntryReader {
 }
 
 extension DeadlineRule {
-    /// The names of the rules in the replies to META and ENTRIES, and in exports.
-    static let names = ["governed", "own", "never"]
-
     /// - Parameter deadline: the deadline in milliseconds since 1970. For the rule `own`, it must not be negative.
     init?(_ name: String, deadline: Int64) {
         switch name {
@@ -107,6 +97,7 @@ extension DeadlineRule {
         }
     }
 
+    /// The name of the rule in the replies to META and ENTRIES, and in exports.
     var name: String {
         switch self {
         case .governed: "governed"

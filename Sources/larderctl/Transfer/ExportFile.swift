@@ -26,10 +26,7 @@ final class ExportFile {
     init(_ path: String) throws(InputOutputError) {
         self.path = path
         partPath = path + ".part"
-        descriptor = FileSystem.openFile(partPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else {
-            throw InputOutputError(message: "\(partPath) could not be opened: \(SystemErrorText.of(errno))")
-        }
+        descriptor = try Descriptor.open(partPath, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
             throw InputOutputError(message: "\(partPath) is being written by another export")
@@ -42,28 +39,22 @@ final class ExportFile {
     /// - Returns: nil if the file is new or has no complete line.
     func resume() throws -> Previous? {
         let reader = LineReader(descriptor, name: partPath)
-        func parse(_ line: UnsafeRawBufferPointer) throws -> ExportLine {
-            do throws(LineDefect) {
-                return try ExportLine.parse(line)
-            } catch {
-                throw InputOutputError(
-                    message: "\(partPath), line \(reader.number), is not a line of an export: \(error.message); "
-                        + "remove the file to start again")
-            }
-        }
         var previous: Previous?
-        while let line = try reader.next(parse) {
+        while let line = try reader.next(ExportLine.parsed) {
             switch line {
-            case .header(let header) where previous == nil: previous = Previous(header: header)
-            case .database(let line):
+            case .success(.header(let header)): previous = previous ?? Previous(header: header)
+            case .success(.database(let line)):
                 previous?.database = line.database
                 previous?.lastKey = nil
-            case .entry(let entry):
+            case .success(.entry(let entry)):
                 previous?.database = entry.database
                 previous?.lastKey = entry.key
                 previous?.entries += 1
-            case .end: previous?.isComplete = true
-            case .header: break
+            case .success(.end): previous?.isComplete = true
+            case .failure(let defect):
+                throw InputOutputError(
+                    message: "\(partPath), line \(reader.number), is not a line of an export: \(defect.message); "
+                        + "remove the file to start again")
             }
             guard previous != nil else {
                 throw InputOutputError(
@@ -100,9 +91,7 @@ final class ExportFile {
     }
 
     private func unwritten(_ error: FileError) -> InputOutputError {
-        InputOutputError(
-            message:
-                "\(path) is not complete: \(error). The same call continues after the last complete line of \(partPath)"
-        )
+        let advice = "The same call continues after the last complete line of \(partPath)"
+        return InputOutputError(message: "\(path) is not complete: \(error). \(advice)")
     }
 }

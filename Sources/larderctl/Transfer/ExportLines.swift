@@ -47,92 +47,44 @@ struct DatabaseLine {
     }
 }
 
-extension JSONText {
-    /// Returns the last line of an export, which shows that the export is complete.
-    static func endLine(entries: Int) -> JSONText {
-        ["end": true, "entries": entries]
-    }
-}
-
-/// A buffer that collects lines and writes them in large pieces. For one thread at a time.
-final class LineBuffer {
-    var bytes: [UInt8] = []
-    /// The total number of bytes, including those still in the buffer.
-    var byteCount: Int { writtenCount + bytes.count }
-    private var writtenCount = 0
-    private let write: ([UInt8]) throws -> Void
-
-    private static let flushBytes = 262_144
-
-    init(_ write: @escaping ([UInt8]) throws -> Void) { self.write = write }
-
-    func add(_ line: JSONText) {
-        line.write(to: &bytes)
-        bytes.append(0x0A)
-    }
-
-    func flushIfLarge() throws {
-        if bytes.count >= Self.flushBytes { try flush() }
-    }
-
-    func flush() throws {
-        try write(bytes)
-        writtenCount += bytes.count
-        bytes.removeAll(keepingCapacity: true)
-    }
-}
-
 extension CarriedEntry {
     /// The encoding of a value.
-    private enum Form {
-        case literal, text, base64
-
-        var opening: String {
-            switch self {
-            case .literal: ",\"json\":"
-            case .text: ",\"value\":\""
-            case .base64: ",\"value\":{\"base64\":\""
-            }
-        }
-
-        var closing: String {
-            switch self {
-            case .literal: "}"
-            case .text: "\"}"
-            case .base64: "\"}}"
-            }
-        }
-    }
+    private enum Form { case literal, text, base64 }
 
     /// Values are encoded in pieces of this size in bytes, so that memory does not hold a second copy of a long value.
     /// A multiple of three, so that each piece can be encoded in base 64 separately.
     private static let pieceBytes = 3 << 16
 
     /// Writes the line of this entry.
-    func writeLine(to lines: LineBuffer) throws {
+    func writeLine(to lines: Output) throws {
         JSONText.present([
             "database": database, "key": key, "stored-at": storedAt, "rule": rule.name,
             "deadline": deadline?.json ?? .null, "grace": grace, "codec": codec == Codec.raw.description ? nil : codec,
             "tags": tags.isEmpty ? nil : tags,
-        ]).write(to: &lines.bytes)
+        ]).write(to: &lines.buffer)
         // Remove the closing brace, because the value follows as last member of the object.
-        lines.bytes.removeLast()
+        lines.buffer.removeLast()
         let form = form
-        lines.bytes += form.opening.utf8
+        let (opening, closing) =
+            switch form {
+            case .literal: (",\"json\":", "}")
+            case .text: (",\"value\":\"", "\"}")
+            case .base64: (",\"value\":{\"base64\":\"", "\"}}")
+            }
+        lines.bytes(opening.utf8)
         var start = 0
         while start < value.count {
             let end = pieceEnd(start, isText: form == .text)
             let piece = Array(value[start..<end])
             switch form {
-            case .literal: lines.bytes += piece
-            case .text: JSONText.writeCharacters(piece, to: &lines.bytes)
-            case .base64: Base64.encode(piece, into: &lines.bytes)
+            case .literal: lines.bytes(piece)
+            case .text: JSONText.writeCharacters(piece, to: &lines.buffer)
+            case .base64: lines.bytes(Base64.encoded(piece))
             }
             start = end
             try lines.flushIfLarge()
         }
-        lines.bytes += form.closing.utf8
-        lines.bytes.append(0x0A)
+        lines.bytes((closing + "\n").utf8)
         try lines.flushIfLarge()
     }
 

@@ -75,13 +75,7 @@ struct Exporter {
     }
 
     /// Writes the export to standard output.
-    mutating func run(to output: Output) throws {
-        let lines = LineBuffer { bytes in
-            output.bytes(bytes)
-            try output.flush()
-        }
-        try run(nil, lines)
-    }
+    mutating func run(to output: Output) throws { try run(nil, output) }
 
     /// Writes the export to a file. Continues an interrupted export if there is one.
     mutating func run(to file: ExportFile) throws {
@@ -92,7 +86,7 @@ struct Exporter {
                     + "\(Self.text(header)): complete it with the same options, or remove it")
         }
         if previous?.isComplete != true {
-            try run(previous, LineBuffer { try file.write($0) })
+            try run(previous, Output { (bytes) throws(InputOutputError) in try file.write(bytes) })
         } else if let previous {
             report.resume(previous)
         }
@@ -105,12 +99,12 @@ struct Exporter {
             + (header.prefix.isEmpty ? "" : ", prefix '\(printableKey(header.prefix))'")
     }
 
-    private mutating func run(_ previous: ExportFile.Previous?, _ lines: LineBuffer) throws {
+    private mutating func run(_ previous: ExportFile.Previous?, _ lines: Output) throws {
         defer { progress.end() }
         if let previous {
             report.resume(previous)
         } else {
-            lines.add(header.line)
+            lines.json(header.line)
         }
         // A continued export uses the databases in its first line, so it does not include databases created since then.
         var databases = (previous?.header ?? header).databases[...]
@@ -122,23 +116,24 @@ struct Exporter {
             if !isBegun { try addDatabase(database, lines) }
             try addEntries(database, after: isBegun ? previous?.lastKey : nil, lines)
         }
-        lines.add(.endLine(entries: report.entries))
+        // The last line shows that the export is complete.
+        lines.json(["end": true, "entries": report.entries])
         try lines.flush()
         report.byteCount += lines.byteCount
     }
 
-    private func addDatabase(_ name: String, _ lines: LineBuffer) throws {
+    private func addDatabase(_ name: String, _ lines: Output) throws {
         let info = try client.policyInfo()
         guard let policy = UpdatePolicy(info.policy) else {
             throw LarderClientError.unexpectedReply(to: "POLICY", "a policy")
         }
-        lines.add(
+        lines.json(
             DatabaseLine(
                 database: name, policy: policy, grace: info.graceMilliseconds, jitter: Int64(info.jitterPercent)
             ).line)
     }
 
-    private mutating func addEntries(_ database: String, after key: [UInt8]?, _ lines: LineBuffer) throws {
+    private mutating func addEntries(_ database: String, after key: [UInt8]?, _ lines: Output) throws {
         try EntryReader(client: client, prefix: header.prefix).forEachStep(database, after: key) { entries in
             for entry in entries {
                 try entry.writeLine(to: lines)

@@ -40,11 +40,6 @@ struct Importer {
         }
     }
 
-    private struct Pending {
-        let line: Int
-        let words: [[UInt8]]
-    }
-
     private let client: BlockingLarderClient
     private let choice: Choice
     private let name: String
@@ -61,7 +56,7 @@ struct Importer {
 
     private var databases: Set<String> = []
     private var selected: String?
-    private var pending: [Pending] = []
+    private var pending: [(line: Int, words: [[UInt8]])] = []
     private var pendingBytes = 0
     /// Whether the last line of the export (`end`) was read.
     private var isComplete = false
@@ -118,9 +113,9 @@ struct Importer {
 
     private mutating func begin(_ reader: LineReader, keepsPosition: Bool) throws {
         var digest: UInt32 = 0
-        let first = try reader.next { line throws -> Result<ExportLine, LineDefect> in
+        let first = try reader.next { line in
             digest = ImportPosition.digest(line)
-            return Result { () throws(LineDefect) in try ExportLine.parse(line) }
+            return ExportLine.parsed(line)
         }
         switch first {
         case .success(.header): break
@@ -156,20 +151,11 @@ struct Importer {
 
     private mutating func readLines(_ reader: LineReader) throws {
         while true {
-            let line = try reader.next { line in
-                Result { () throws(LineDefect) in try ExportLine.parse(line) }
-            }
-            switch line {
+            switch try reader.next(ExportLine.parsed) {
             case nil: return
-            case .success(let line):
-                do throws(LineDefect) {
-                    if isComplete { throw LineDefect("it follows the last line of an export") }
-                    if case .header = line { throw LineDefect("it is the first line of another export") }
-                } catch {
-                    try pass(error, reader)
-                    continue
-                }
-                try take(line, reader)
+            case .success where isComplete: try pass(LineDefect("it follows the last line of an export"), reader)
+            case .success(.header): try pass(LineDefect("it is the first line of another export"), reader)
+            case .success(let line): try take(line, reader)
             case .failure(let defect): try pass(defect, reader)
             }
             progress.show(done: reader.offset, total: total)
@@ -211,8 +197,7 @@ struct Importer {
                 try flush(reader, isBefore: true)
                 try select(database, reader)
             }
-            pending.append(
-                Pending(line: reader.number, words: entry.placing(keepsExisting: choice.keepsExisting)))
+            pending.append((reader.number, entry.placing(keepsExisting: choice.keepsExisting)))
             pendingBytes += entry.key.count + entry.value.count
             if pending.count >= Self.batchCount || pendingBytes >= Self.batchBytes { try flush(reader) }
         }

@@ -19,8 +19,11 @@ enum ExportLine {
     /// The last line. The value is the number of entries in the export.
     case end(Int64)
 
-    /// Parses a line.
-    static func parse(_ text: UnsafeRawBufferPointer) throws(LineDefect) -> ExportLine {
+    static func parsed(_ text: UnsafeRawBufferPointer) -> Result<ExportLine, LineDefect> {
+        Result { () throws(LineDefect) in try parse(text) }
+    }
+
+    private static func parse(_ text: UnsafeRawBufferPointer) throws(LineDefect) -> ExportLine {
         let members: [JSONOutline.Member]
         do throws(JSONOutline.Defect) {
             members = try JSONOutline.members(text)

@@ -9,10 +9,10 @@ final class LineReader {
 
     private let descriptor: Int32
     private let name: String
-    private let memory = Memory()
-    /// The range in ``memory`` of the bytes that were read from the file, but not returned yet.
+    private var piece = [UInt8](repeating: 0, count: LineReader.readBytes)
+    /// The bytes that were read from the file. Those before ``start`` were returned already.
+    private var bytes: [UInt8] = []
     private var start = 0
-    private var end = 0
     /// The number of bytes after `start` that were searched and contain no line break.
     private var searched = 0
     /// The offset of the next line in the file.
@@ -33,41 +33,45 @@ final class LineReader {
     }
 
     /// Whether there are bytes after the last line break. Valid at the end of the file.
-    var hasHalfLine: Bool { end > start }
+    var hasHalfLine: Bool { bytes.count > start }
 
     /// Whether a complete line is in memory, so that ``next(_:)`` would not wait.
-    var hasLine: Bool {
-        let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
-        return rest.baseAddress.flatMap { memchr($0, 0x0A, rest.count) } != nil
+    var hasLine: Bool { lineEnd != nil }
+
+    /// The index of the next line break in ``bytes``; nil if there is none.
+    private var lineEnd: Int? {
+        bytes.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return nil }
+            let from = start + searched
+            return memchr(base + from, 0x0A, bytes.count - from).map { UnsafeRawPointer($0) - base }
+        }
     }
 
     /// Returns and removes the text after the last line break, at the end of the file; nil if there is none.
     func takeHalfLine() -> [UInt8]? {
         guard hasHalfLine else { return nil }
-        let line = Array(memory.bytes[start..<end])
+        defer { pass(to: bytes.count) }
+        return Array(bytes[start...])
+    }
+
+    /// Moves behind the line that ends at an index of ``bytes``.
+    private func pass(to end: Int) {
         lineStart = offset
-        offset += line.count
+        offset += end - start
         (start, searched) = (end, 0)
         number += 1
-        return line
     }
 
     /// Calls `body` with the next line, without its line break.
     /// - Returns: the result of `body`; nil if there is no further complete line.
     func next<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result? {
         while true {
-            let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
-            if let found = rest.baseAddress.flatMap({ memchr($0, 0x0A, rest.count) }), let base = rest.baseAddress {
-                let length = searched + (UnsafeRawPointer(found) - base)
-                let line = UnsafeRawBufferPointer(rebasing: memory.bytes[start..<start + length])
-                start += length + 1
-                lineStart = offset
-                offset += length + 1
-                searched = 0
-                number += 1
-                return try body(line)
+            if let end = lineEnd {
+                let line = start..<end
+                pass(to: end + 1)
+                return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[line])) }
             }
-            searched = end - start
+            searched = bytes.count - start
             guard searched < Self.bytesMax else {
                 throw InputOutputError(message: "\(name): line \(number + 1) has more than \(Self.bytesMax) bytes")
             }
@@ -75,43 +79,18 @@ final class LineReader {
         }
     }
 
-    /// Reads more bytes.
+    /// Reads more bytes, after removing those of the lines that were returned.
     /// - Returns: false at the end of the file.
     private func fill() throws(InputOutputError) -> Bool {
-        memory.makeRoom(Self.readBytes, &start, &end)
-        let count = Descriptor.read(
-            descriptor, memory.bytes.baseAddress.map { $0 + end }, memory.bytes.count - end)
+        bytes.removeFirst(start)
+        start = 0
+        // After a long line, use a small buffer again.
+        if bytes.capacity > 128 * Self.readBytes, bytes.count < 2 * Self.readBytes { bytes = bytes.map { $0 } }
+        let count = Descriptor.read(descriptor, &piece, piece.count)
         guard count >= 0 else {
             throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
         }
-        end += count
+        bytes += piece[..<count]
         return count > 0
-    }
-
-    /// The buffer for the bytes that were read.
-    private final class Memory {
-        var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: LineReader.readBytes * 2, alignment: 16)
-
-        deinit { bytes.deallocate() }
-
-        /// Makes space after `end`: moves the used bytes to the front, or into a larger buffer if necessary. Uses a
-        /// smaller buffer again after a long line.
-        func makeRoom(_ room: Int, _ start: inout Int, _ end: inout Int) {
-            let used = end - start
-            let usual = LineReader.readBytes * 2
-            let isTooMuch = bytes.count > 64 * usual && used < usual
-            if used + room > bytes.count || isTooMuch {
-                let more = UnsafeMutableRawBufferPointer.allocate(
-                    byteCount: isTooMuch ? used + usual : max(2 * bytes.count, used + room), alignment: 16)
-                more.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
-                bytes.deallocate()
-                bytes = more
-            } else if end + room > bytes.count {
-                bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
-            } else {
-                return
-            }
-            (start, end) = (0, used)
-        }
     }
 }

@@ -127,23 +127,14 @@ struct RedisImport {
 
     private mutating func copy(_ keys: [[UInt8]]) throws {
         guard !keys.isEmpty else { return }
-        var commands = [[Array("MULTI".utf8)]]
-        for key in keys {
-            commands.append([Array("GET".utf8), key])
-            commands.append([Array("PTTL".utf8), key])
-        }
-        commands.append([Array("EXEC".utf8)])
+        let reads = keys.flatMap { [[Array("GET".utf8), $0], [Array("PTTL".utf8), $0]] }
         let asked = Exporter.now()
-        let replies = try redis.exchange(commands)
-        guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == 2 * keys.count
-        else {
+        let replies = try redis.exchange([[Array("MULTI".utf8)]] + reads + [[Array("EXEC".utf8)]])
+        guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == reads.count else {
             throw Failure.redis("malformed reply to EXEC")
         }
-        var requests: [[[UInt8]]] = []
-        for (index, key) in keys.enumerated() {
-            if let request = try request(key, results[2 * index], results[2 * index + 1], asked) {
-                requests.append(request)
-            }
+        let requests = try keys.enumerated().compactMap { index, key in
+            try request(key, results[2 * index], results[2 * index + 1], asked)
         }
         for reply in try client.pipeline(requests) {
             if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "import") }

@@ -5,15 +5,11 @@ import LarderPlatform
 ///
 /// `@unchecked Sendable`: it is never changed. With several threads, only ``ReplicationWatch`` uses the output.
 struct Replication: @unchecked Sendable {
-    /// The connection options of the two daemons.
-    struct Ends {
-        var from: Options
-        var to: Options
-    }
-
-    private let ends: Ends
-    private let choice: ReplicationOptions
-    private let context: Context
+    // The connection options of the two daemons.
+    var from: Options
+    var to: Options
+    let choice: ReplicationOptions
+    let context: Context
 
     /// How much longer than the timeout to wait for a reply, in milliseconds: a call may wait for a change, or for a
     /// checkpoint of the daemon.
@@ -22,12 +18,6 @@ struct Replication: @unchecked Sendable {
     /// How often new databases are looked for, in milliseconds.
     private static let lookMilliseconds: Int64 = 5_000
     private static let backOffMillisecondsMax: Int64 = 10_000
-
-    init(_ ends: Ends, _ choice: ReplicationOptions, _ context: Context) {
-        self.ends = ends
-        self.choice = choice
-        self.context = context
-    }
 
     private struct Clients {
         let from: BlockingLarderClient
@@ -41,7 +31,7 @@ struct Replication: @unchecked Sendable {
     }
 
     private func connect() throws -> Clients {
-        var (from, to) = (ends.from, ends.to)
+        var (from, to) = (self.from, self.to)
         (from.database, to.database) = (nil, nil)
         return Clients(
             from: try from.connect(waitingMilliseconds: Self.patienceMilliseconds),
@@ -88,17 +78,16 @@ struct Replication: @unchecked Sendable {
                     progress.show(done: done + follower.progress.done, total: total + follower.progress.total)
                 } while follower.progress.state != .idle
             } catch {
-                failure = Self.failure(error, database)
-                report.state = "error"
-                report.error = failure?.message
+                let cause = Failure(error)
+                let message = "\(database): \(cause.message)"
+                failure = Failure(code: cause.code, message: message, exitCode: cause.exitCode)
+                (report.state, report.error) = ("error", message)
             }
             done += report.progress.done
             total += report.progress.total
             progress.end()
-            if context.options.json {
-                context.output.json(report.json)
-            } else if failure == nil {
-                context.output.line(report.text)
+            context.show(report.json) { output in
+                if failure == nil { output.line(report.text) }
             }
             try context.output.flush()
             guard let failure else { continue }
@@ -107,12 +96,6 @@ struct Replication: @unchecked Sendable {
             if failure.exitCode == .noDaemon { break }
         }
         return result
-    }
-
-    /// Returns the failure to report for a database that could not be replicated.
-    private static func failure(_ error: any Error, _ database: String) -> Failure {
-        let failure = Failure(error)
-        return Failure(code: failure.code, message: "\(database): \(failure.message)", exitCode: failure.exitCode)
     }
 
     // MARK: Continuously
@@ -155,9 +138,8 @@ struct Replication: @unchecked Sendable {
                     progress: follower?.progress ?? previous.progress)
                 watch.note(previous)
             } catch {
-                previous.state = "error"
                 let failure = Failure(error)
-                previous.error = failure.message
+                (previous.state, previous.error) = ("error", failure.message)
                 watch.note(previous, failure.exitCode)
                 // The follower reconnects by itself. After an invalid argument, a new follower is needed.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }

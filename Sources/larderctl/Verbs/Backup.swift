@@ -19,41 +19,29 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let directory = FileSystem.absolute(try path(arguments.words[0]))
-        let client = try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+        let client = try context.options.connectForLongCall()
         let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
         if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
-        guard case .map(let pairs) = result else {
+        guard let path = result.field("path")?.bytes.map({ String(decoding: $0, as: UTF8.self) }) else {
             throw InputOutputError(message: "the daemon's reply is malformed")
         }
-        var numbers: [String: Int64] = [:]
-        var path = ""
-        var warnings: [String] = []
-        for pair in pairs {
-            guard case .bulk(let name) = pair.key else { continue }
-            switch pair.value {
-            case .integer(let number): numbers[String(decoding: name, as: UTF8.self)] = number
-            case .bulk(let text): path = String(decoding: text, as: UTF8.self)
-            default: warnings = (pair.value.elements ?? []).compactMap(\.string)
-            }
-        }
-        func number(_ name: String) -> Int64 { numbers[name] ?? 0 }
+        let warnings = (result.field("warnings")?.elements ?? []).compactMap(\.string)
+        func number(_ name: String) -> Int64 { result.field(name)?.int ?? 0 }
         guard isSeen(path) else {
             throw InputOutputError(
                 message:
                     "the daemon created \(printableKey(Array(path.utf8))), which is not visible here: a systemd service has "
                     + "its own /tmp and /var/tmp. Use a directory below /var/lib/larder, which other processes can see")
         }
-        if context.options.json {
-            context.output.json([
-                "path": path, "files": number("files"), "bytes": number("bytes"), "newBytes": number("new-bytes"),
-                "milliseconds": number("milliseconds"), "warnings": warnings,
-            ])
-        } else {
+        context.show([
+            "path": path, "files": number("files"), "bytes": number("bytes"), "newBytes": number("new-bytes"),
+            "milliseconds": number("milliseconds"), "warnings": warnings,
+        ]) { output in
             for warning in warnings { Output.standardError("larderctl: \(warning)\n") }
             Output.standardError(
-                "larderctl: \(counted(number("files"), "file")), \(ByteText.short(Int(number("bytes")))), of which "
-                    + "\(ByteText.short(Int(number("new-bytes")))) are new, in \(number("milliseconds")) ms\n")
-            context.output.line(path)
+                "larderctl: \(counted(number("files"), "file")), \(ByteText.short(number("bytes"))), of which "
+                    + "\(ByteText.short(number("new-bytes"))) are new, in \(number("milliseconds")) ms\n")
+            output.line(path)
         }
         return .done
     }
@@ -81,16 +69,13 @@ extension Verb {
             return (reader, try reader.verify { progress.show(done: $0.doneBytes, total: $0.totalBytes) })
         }
         progress.end()
-        if context.options.json {
-            context.output.json([
-                "path": reader.directory, "files": reader.fileCount, "bytes": reader.byteCount, "problems": problems,
-            ])
-        } else if problems.isEmpty {
-            context.output.line(
-                "\(reader.directory) is undamaged: \(counted(reader.fileCount, "file")), "
-                    + ByteText.short(reader.byteCount))
-        } else {
-            for problem in problems { context.output.line(problem) }
+        context.show([
+            "path": reader.directory, "files": reader.fileCount, "bytes": reader.byteCount, "problems": problems,
+        ]) { output in
+            for problem in problems { output.line(problem) }
+            guard problems.isEmpty else { return }
+            let size = "\(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount))"
+            output.line("\(reader.directory) is undamaged: \(size)")
         }
         return problems.isEmpty ? .done : .damaged
     }
@@ -124,10 +109,7 @@ extension Verb {
 
     /// Returns a path without trailing slashes.
     private static func path(_ word: [UInt8]) throws -> String {
-        guard let text = String(validating: word, as: UTF8.self), !text.isEmpty else {
-            throw UsageError("a path must be UTF-8 text, and not empty")
-        }
-        var path = text
+        var path = try VerbArguments.path(word)
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
     }

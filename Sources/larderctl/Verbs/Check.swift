@@ -22,12 +22,10 @@ extension Verb {
         ],
         argumentCount: 0...1
     ) { arguments, context in
-        let repairs = arguments.options["--repair"] != nil
+        let repairs = arguments["--repair"] != nil
         guard let word = arguments.words.first else {
             do {
-                return try ask(
-                    try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax)), repairs,
-                    context)
+                return try ask(try context.options.connectForLongCall(), repairs, context)
             } catch let error as LarderClientError where error.code == .noDaemon {
                 // With an explicit socket, only the daemon at that socket is meant.
                 if context.options.socketPath != nil { throw error }
@@ -40,35 +38,32 @@ extension Verb {
         else {
             throw UsageError("directory not found: \(printableKey(word))")
         }
-        switch try LarderHolder.find(directory) {
-        case .nobody: return try lookAtFiles(directory, repairs, context)
-        case .process(let pid, nil):
-            throw Failure.unseen(
-                "process \(pid) has the larder open, but is not a daemon: stop it, and check again")
-        case .process(let pid, let socket?):
-            var options = context.options
-            options.socketPath = socket
-            let client = try Context(options: options, output: context.output).connect(
-                waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
-            guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
-                throw Failure.unseen(
-                    "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")
-            }
-            return try ask(client, repairs, context)
+        guard let (pid, socket) = try holder(of: directory) else {
+            return try lookAtFiles(directory, repairs, context)
         }
+        guard let socket else {
+            throw Failure.unseen("process \(pid) has the larder open, but is not a daemon: stop it, and check again")
+        }
+        var options = context.options
+        options.socketPath = socket
+        let client = try options.connectForLongCall()
+        guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
+            throw Failure.unseen(
+                "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")
+        }
+        return try ask(client, repairs, context)
     }
 
     private static func lookAtFiles(_ directory: String?, _ repairs: Bool, _ context: Context) throws -> ExitCode {
-        guard let program = DaemonProgram.find() else {
+        guard let program = daemonProgram else {
             throw Failure.unseen(
-                "larderd is neither next to larderctl nor in PATH; it is needed to check a larder "
-                    + "without a daemon")
+                "larderd is neither next to larderctl nor in PATH; it is needed to check a larder without a daemon")
         }
         var words = [context.options.database.map { "--check=\($0)" } ?? "--check"]
         if repairs { words.append("--repair") }
         if let directory { words += ["--dir", directory] }
         if context.options.json { words += ["--log-format", "json"] }
-        throw DaemonProgram.become(program, words)
+        throw become(program, words)
     }
 
     // MARK: The running daemon
@@ -82,20 +77,17 @@ extension Verb {
             throw Failure.unseen(text)
         }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
-        guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's reply is malformed") }
-        func field(_ name: String) -> RESPValue? { pairs.first { $0.key.string == name }?.value }
-        let problems = field("problems")?.elements ?? []
-        let left = field("left")?.elements ?? []
-        for failure in field("failures")?.elements ?? [] {
+        guard reply.pairs != nil else { throw InputOutputError(message: "the daemon's reply is malformed") }
+        let problems = reply.field("problems")?.elements ?? []
+        let left = reply.field("left")?.elements ?? []
+        for failure in reply.field("failures")?.elements ?? [] {
             Output.standardError("larderctl: \(failure.string ?? "?")\n")
         }
-        if context.options.json {
-            context.output.json(JSONText(reply))
-        } else {
-            show(problems, left, field("notes")?.elements ?? [], repairs, context.output)
+        context.show(JSONText(reply)) { output in
+            show(problems, left, reply.field("notes")?.elements ?? [], repairs, output)
             if problems.isEmpty {
-                let count = { (name: String) in field(name)?.int ?? 0 }
-                context.output.line(
+                let count = { (name: String) in reply.field(name)?.int ?? 0 }
+                output.line(
                     "no problems: \(counted(count("databases"), "database")), "
                         + "\(counted(count("entries"), "entry", "entries")) in the files, "
                         + "\(counted(count("operations"), "operation")) in the journal")
@@ -103,7 +95,7 @@ extension Verb {
         }
         if problems.isEmpty { return .done }
         if repairs, left.isEmpty { return .repaired }
-        return left.allSatisfy { part($0, "kind") == "unseen" } ? .unseen : .damaged
+        return left.allSatisfy { $0.field("kind")?.string == "unseen" } ? .unseen : .damaged
     }
 
     private static func show(
@@ -117,33 +109,26 @@ extension Verb {
     }
 
     private static func line(_ problem: RESPValue) -> [UInt8] {
-        Array("\(part(problem, "place")): \(part(problem, "what")); \(part(problem, "remedy"))".utf8)
+        func part(_ name: String) -> String { problem.field(name)?.string ?? "?" }
+        return Array("\(part("place")): \(part("what")); \(part("remedy"))".utf8)
     }
 
-    private static func part(_ problem: RESPValue, _ name: String) -> String {
-        problem.pairs?.first { $0.key.string == name }?.value.string ?? "?"
-    }
-}
+    // MARK: Other processes
 
-/// The process that has a larder open, as recorded in the larder's file LOCK.
-enum LarderHolder {
-    case nobody
-    /// - Parameter socket: the socket of the daemon; nil if the process is not a daemon.
-    case process(pid: String, socket: String?)
-
-    /// Returns the process that has a larder open. Changes nothing.
+    /// Returns the process that has a larder open, as recorded in the larder's file LOCK, with the socket of the daemon;
+    /// without a socket if the process is not a daemon. Changes nothing.
     /// - Throws: ``Failure`` if the file cannot be read.
-    static func find(_ directory: String) throws -> LarderHolder {
+    private static func holder(of directory: String) throws -> (pid: String, socket: String?)? {
         let path = directory + "/LOCK"
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
-            if errno == ENOENT { return .nobody }
+            if errno == ENOENT { return nil }
             throw Failure.unseen("\(path) could not be opened: \(SystemErrorText.of(errno))")
         }
         defer { close(file) }
         if flock(file, LOCK_SH | LOCK_NB) == 0 {
             flock(file, LOCK_UN)
-            return .nobody
+            return nil
         }
         let bytes = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
         var (pid, socket): (String, String?) = ("unknown", nil)
@@ -151,14 +136,11 @@ enum LarderHolder {
             if line.hasPrefix("pid ") { pid = String(line.dropFirst(4)) }
             if line.hasPrefix("socket ") { socket = String(line.dropFirst(7)) }
         }
-        return .process(pid: pid, socket: socket)
+        return (pid, socket)
     }
-}
 
-/// Finds and runs the program larderd, for operations that larderctl cannot do itself.
-enum DaemonProgram {
-    /// Returns the path of larderd, next to this program or else in `PATH`; nil if it is not found.
-    static func find() -> String? {
+    /// The path of larderd, next to this program or else in `PATH`; nil if it is not found.
+    private static var daemonProgram: String? {
         var places = [FileSystem.parent(Program.path)]
         if let path = getenv("PATH") {
             // Ignore empty and relative elements, which would refer to the current directory.
@@ -169,7 +151,7 @@ enum DaemonProgram {
 
     /// Replaces this process with `program` by execv(3).
     /// - Returns: the error. If execv succeeds, this function does not return.
-    static func become(_ program: String, _ words: [String]) -> InputOutputError {
+    private static func become(_ program: String, _ words: [String]) -> InputOutputError {
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
         execv(program, &arguments)
         let number = errno

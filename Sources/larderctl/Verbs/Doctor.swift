@@ -11,21 +11,18 @@ extension Verb {
             finding, otherwise with 10 if a rule could not be checked, otherwise with 0. It does not read the files: larderctl check
             does. With --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}],
             "unseen":[{"rule":…,"reason":…}]}.
-            """,
-        argumentCount: 0...0
+            """
     ) { _, context in
-        let client = try context.connect()
+        let client = try context.options.connect()
         let facts = try facts(client)
         let (findings, omissions) = (DoctorRule.findings(facts), DoctorRule.omissions(facts))
-        if context.options.json {
-            context.output.json(["findings": findings, "unseen": omissions])
-        } else {
-            for finding in findings { context.output.oneLine(Array(finding.text.utf8)) }
+        context.show(["findings": findings, "unseen": omissions]) { output in
+            for finding in findings { output.oneLine(Array(finding.text.utf8)) }
             if findings.isEmpty {
                 let rest = omissions.isEmpty ? "" : ", \(omissions.count) could not be checked"
-                context.output.line("no findings (\(DoctorRule.all.count - omissions.count) rules checked\(rest))")
+                output.line("no findings (\(DoctorRule.all.count - omissions.count) rules checked\(rest))")
             }
-            for omission in omissions { context.output.oneLine(Array(omission.text.utf8)) }
+            for omission in omissions { output.oneLine(Array(omission.text.utf8)) }
         }
         return !findings.isEmpty ? .damaged : omissions.isEmpty ? .done : .unseen
     }

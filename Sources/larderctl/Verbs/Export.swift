@@ -12,25 +12,32 @@ extension Verb {
             line if it is called again with the same FILE, database and prefix. Prints the contents of FILE; with
             --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is exported as it is when it
             is read; for a consistent copy, see larderctl help backup.
-            \(RedisVerb.exportDetails)
+            --to-redis: fresh entries with their remaining lifetime; its password is in the variable REDISCLI_AUTH, or in
+            the URL, where other users of the machine may see it. Entries replace existing ones, without tags, graces and
+            codecs. After an interruption it starts again, with the same result. With --json:
+            {"exported":…,"stale":…,"databases":…}.
             """,
         options: [
-            OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX")
-        ] + RedisVerb.exportOptions,
+            OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX"),
+            OptionSpec("--to-redis", "URL", "into a Redis: \(RedisURL.rule)"),
+            OptionSpec(
+                "--map", "NAME=NUMBER",
+                "with --to-redis: the Redis database NUMBER for a database (default: its name, if a number); repeatable"
+            ),
+        ],
         argumentCount: 0...1
     ) { arguments, context in
-        if arguments.options["--to-redis"] != nil { return try RedisVerb.export(arguments, context) }
+        if arguments["--to-redis"] != nil { return try RedisVerb.export(arguments, context) }
         try arguments.refuse(["--map"], without: "--to-redis")
         var exporter = try Exporter(
-            try context.connectForTransfer(), databases: context.options.databases,
-            prefix: arguments.options["--prefix"]?.value ?? [])
+            try context.options.connectForTransfer(), databases: context.options.databases,
+            prefix: arguments["--prefix"]?.value ?? [])
         guard let path = try arguments.file() else {
             try exporter.run(to: context.output)
             return .done
         }
         if FileSystem.existsButIsNotRegularFile(path) {
-            throw UsageError(
-                "\(path) is not a file; for a pipe or a device: larderctl export > \(path)")
+            throw UsageError("\(path) is not a file; for a pipe or a device: larderctl export > \(path)")
         }
         try exporter.run(to: try ExportFile(path))
         exporter.progress.end()
@@ -47,24 +54,13 @@ extension Verb {
     }
 }
 
-extension Context {
+extension Options {
+    /// Connects for commands whose reply may take any time.
+    func connectForLongCall() throws -> BlockingLarderClient {
+        try connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+    }
+
     /// Connects for commands that may have to wait for a checkpoint of the daemon (the move of its journal into the
     /// databases): up to 55 seconds longer.
     func connectForTransfer() throws -> BlockingLarderClient { try connect(waitingMilliseconds: 55_000) }
-}
-
-extension VerbArguments {
-    /// Returns the path in the first argument; nil if there is none, or if it is `-`.
-    func file() throws(UsageError) -> String? {
-        guard let word = words.first, word != Array("-".utf8) else { return nil }
-        guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
-            throw UsageError("a path must be UTF-8 text, and not empty")
-        }
-        return path
-    }
-
-    /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
-    func refuse(_ names: [String], without other: String) throws(UsageError) {
-        for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)") }
-    }
 }

@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let `import` = Verb(
+    static let `import`: Verb = Verb(
         name: "import",
         synopsis: "[FILE] [--prefix PREFIX] [--into NAME] [--keep-existing] [--skip-invalid] [--from-redis URL "
             + "[--map NUMBER=NAME]…]",
@@ -16,34 +16,40 @@ extension Verb {
             lines and counts them. The progress is stored in FILE.position until the import is complete, so an
             interrupted import continues when it is called again. With --json:
             {"imported":…,"expired":…,"kept":…,"leftOut":…,"invalid":…,"resumed":…,"notes":[…]}.
-            \(RedisVerb.importDetails)
+            --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or
+            in the URL, where other users of the machine may see it. Entries replace existing ones, unless --keep-existing;
+            those without a time to live follow the database's policy. Keys of other types than strings are counted and
+            listed. After an interruption it starts again, with the same result. With --json:
+            {"imported":…,"gone":…,"kept":…,"otherTypes":{…},"tooLong":…,"examples":[…]}.
             """,
         options: [
             OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX"),
             OptionSpec("--into", "NAME", "the database for all entries, instead of their own"),
             OptionSpec("--keep-existing", nil, "keep existing entries, even if they are older"),
             OptionSpec("--skip-invalid", nil, "skip invalid lines, and count them"),
-        ] + RedisVerb.importOptions,
+            OptionSpec("--from-redis", "URL", "import the strings of a Redis: \(RedisURL.rule)"),
+            OptionSpec(
+                "--map", "NUMBER=NAME",
+                "with --from-redis: import Redis database NUMBER into a database (default: the same number); repeatable"
+            ),
+        ],
         argumentCount: 0...1
     ) { arguments, context in
-        if arguments.options["--from-redis"] != nil { return try RedisVerb.import(arguments, context) }
+        if arguments["--from-redis"] != nil { return try RedisVerb.import(arguments, context) }
         try arguments.refuse(["--map"], without: "--from-redis")
         var choice = Importer.Choice()
         choice.databases = Set(context.options.databases)
-        choice.prefix = arguments.options["--prefix"]?.value ?? []
-        choice.target = try arguments.options["--into"]?.text()
-        choice.keepsExisting = arguments.options["--keep-existing"] != nil
-        choice.skipsInvalid = arguments.options["--skip-invalid"] != nil
+        choice.prefix = arguments["--prefix"]?.value ?? []
+        choice.target = try arguments["--into"]?.text()
+        choice.keepsExisting = arguments["--keep-existing"] != nil
+        choice.skipsInvalid = arguments["--skip-invalid"] != nil
         let path = try arguments.file()
         var descriptor = STDIN_FILENO
         if let path {
-            descriptor = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else {
-                throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
-            }
+            descriptor = try Descriptor.open(path, O_RDONLY)
         }
         var importer = try Importer(
-            try context.connectForTransfer(), descriptor, name: path ?? "standard input", choice)
+            try context.options.connectForTransfer(), descriptor, name: path ?? "standard input", choice)
         do {
             try importer.run(keepsPosition: path != nil)
         } catch {
@@ -60,20 +66,17 @@ extension Verb {
 
     private static func show(_ importer: Importer, _ context: Context) {
         let report = importer.report
-        if context.options.json {
-            context.output.json([
-                "imported": report.imported, "expired": report.expired, "kept": report.kept, "leftOut": report.leftOut,
-                "invalid": report.invalid, "resumed": importer.isResumed, "notes": importer.notes,
-            ])
-            return
+        context.show([
+            "imported": report.imported, "expired": report.expired, "kept": report.kept, "leftOut": report.leftOut,
+            "invalid": report.invalid, "resumed": importer.isResumed, "notes": importer.notes,
+        ]) { output in
+            printNotes(importer.notes)
+            var parts = ["imported \(counted(report.imported, "entry", "entries"))"]
+            if report.expired > 0 { parts.append("\(report.expired) had expired") }
+            if report.kept > 0 { parts.append("\(report.kept) kept") }
+            if report.leftOut > 0 { parts.append("\(report.leftOut) excluded") }
+            if report.invalid > 0 { parts.append(counted(report.invalid, "invalid line")) }
+            output.line(parts.joined(separator: ", ") + (importer.isResumed ? "; including the previous call" : ""))
         }
-        printNotes(importer.notes)
-        var parts = ["imported \(counted(report.imported, "entry", "entries"))"]
-        if report.expired > 0 { parts.append("\(report.expired) had expired") }
-        if report.kept > 0 { parts.append("\(report.kept) kept") }
-        if report.leftOut > 0 { parts.append("\(report.leftOut) excluded") }
-        if report.invalid > 0 { parts.append(counted(report.invalid, "invalid line")) }
-        context.output.line(
-            parts.joined(separator: ", ") + (importer.isResumed ? "; including the previous call" : ""))
     }
 }

@@ -20,7 +20,7 @@ extension Verb {
     ) { arguments, context in
         let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
         let count = try slowCount(arguments)
-        let client = try context.connect()
+        let client = try context.options.connect()
         let figures = InfoFigures(try client.serverInfo(section: "everything"))
         try check(wanted, figures)
         let commands = try sorted(
@@ -34,16 +34,14 @@ extension Verb {
         let unseen = [("slow", slowReply), ("events", eventsReply)].compactMap { what, reply in
             reply.errorMessage.map { (what: what, reason: $0) }
         }
-        if context.options.json {
-            context.output.json([
-                "commands": commands, "slow": slow, "events": events,
-                "unseen": JSONText.array(unseen.map { ["what": $0.what, "reason": $0.reason] }),
-            ])
-        } else {
-            show(commands, slow, events, context.output)
+        context.show([
+            "commands": commands, "slow": slow, "events": events,
+            "unseen": JSONText.array(unseen.map { ["what": $0.what, "reason": $0.reason] }),
+        ]) { output in
+            show(commands, slow, events, output)
             for (what, reason) in unseen {
                 let name = what == "slow" ? "slow commands" : "events of LATENCY"
-                context.output.oneLine(Array("\(name): not shown: \(reason)".utf8))
+                output.oneLine(Array("\(name): not shown: \(reason)".utf8))
             }
         }
         return .done
@@ -63,8 +61,7 @@ extension Verb {
     }
 
     private static func slowCount(_ arguments: VerbArguments) throws -> Int {
-        guard let option = arguments.options["--slow"] else { return 10 }
-        guard let count = Int(try option.text()), (0...10_000).contains(count) else {
+        guard let count = Int(try arguments["--slow"]?.text() ?? "10"), (0...10_000).contains(count) else {
             throw UsageError("--slow must be a number from 0 to 10000")
         }
         return count
@@ -73,7 +70,7 @@ extension Verb {
     private static func sorted(
         _ commands: [InfoFigures.Command], _ arguments: VerbArguments
     ) throws -> [InfoFigures.Command] {
-        let column = try arguments.options["--sort"]?.text() ?? "total"
+        let column = try arguments["--sort"]?.text() ?? "total"
         let value: (InfoFigures.Command) -> Double
         switch column {
         case "total": value = { Double($0.microseconds) }
@@ -94,12 +91,11 @@ extension Verb {
             + commands.map {
                 [
                     $0.name, "\($0.calls)", NumberText.microseconds($0.averageMicroseconds),
-                    NumberText.microseconds($0.p50),
-                    NumberText.microseconds($0.p99), NumberText.microseconds($0.p999), "\($0.failed)",
-                    NumberText.microseconds(Double($0.microseconds)),
+                    NumberText.microseconds($0.p50), NumberText.microseconds($0.p99),
+                    NumberText.microseconds($0.p999), "\($0.failed)", NumberText.microseconds(Double($0.microseconds)),
                 ]
             }
-        for line in Table.lines(rows, rightAligned: [1, 2, 3, 4, 5, 6, 7]) { output.line(line) }
+        output.table(rows, rightAligned: [1, 2, 3, 4, 5, 6, 7])
         if !slow.isEmpty {
             output.line("\nslow commands, the latest first:")
             for command in slow { output.oneLine(command.line) }
@@ -110,14 +106,12 @@ extension Verb {
             [["EVENT", "LAST", "LATEST", "LONGEST"]]
             + events.map {
                 [
-                    $0.name, TimeText.instant(seconds: $0.seconds),
-                    NumberText.microseconds(Double($0.latest) * 1000),
+                    $0.name, TimeText.instant(seconds: $0.seconds), NumberText.microseconds(Double($0.latest) * 1000),
                     NumberText.microseconds(Double($0.longest) * 1000),
                 ]
             }
-        for line in Table.lines(eventRows, rightAligned: [2, 3]) { output.line(line) }
+        output.table(eventRows, rightAligned: [2, 3])
     }
-
 }
 
 extension InfoFigures.Command: JSONValue {

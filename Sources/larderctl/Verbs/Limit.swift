@@ -1,4 +1,5 @@
 import LarderClient
+import LarderVocabulary
 
 extension Verb {
     static let limit: Verb = Verb(
@@ -14,37 +15,30 @@ extension Verb {
             """,
         argumentCount: 0...2
     ) { arguments, context in
-        if arguments.words.count == 1, let word = arguments.words.first, isLimit(String(decoding: word, as: UTF8.self))
-        {
+        let words = arguments.words.map { String(decoding: $0, as: UTF8.self) }
+        if words.count == 1, isLimit(words[0]) {
+            let word = printableKey(arguments.words[0])
             throw UsageError(
-                "missing database name: larderctl limit NAME \(printableKey(word)) (if \(printableKey(word)) is the "
-                    + "name of a database: larderctl limit --database \(printableKey(word)))")
+                "missing database name: larderctl limit NAME \(word) (if \(word) is the name of a database: larderctl "
+                    + "limit --database \(word))")
         }
-        let client = try context.connect()
-        if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
-        guard arguments.words.count > 1 else {
-            let info = try client.limitInfo()
-            if context.options.json {
-                context.output.json(["limit": info.limit, "bytes": info.bytes, "evicted": info.evicted])
-            } else {
-                let limit = info.limit.map { "\($0) bytes" } ?? "none"
-                context.output.line(
-                    "\(limit), \(info.bytes) bytes taken, \(counted(info.evicted, "entry", "entries")) evicted")
-            }
+        let client = try context.options.connect()
+        if let name = words.first { try client.select(name) }
+        if words.count > 1 {
+            try client.setLimit(words[1])
+            context.show(["limit": words[1]], text: "OK")
             return .done
         }
-        let text = String(decoding: arguments.words[1], as: UTF8.self)
-        try client.setLimit(text)
-        context.show(["limit": text], text: "OK")
+        let info = try client.limitInfo()
+        context.show(
+            ["limit": info.limit, "bytes": info.bytes, "evicted": info.evicted],
+            text: "\(info.limit.map { "\($0) bytes" } ?? "none"), \(info.bytes) bytes taken, "
+                + "\(counted(info.evicted, "entry", "entries")) evicted")
         return .done
     }
 
     /// Whether a word is a limit and not the name of a database: `none`, a size with a unit, or a number above 15.
     private static func isLimit(_ word: String) -> Bool {
-        guard word != "none" else { return true }
-        guard let first = word.utf8.first, (0x30...0x39).contains(first) else { return false }
-        if let number = Int(word) { return number > 15 }
-        let unit = word.drop { $0.isNumber || $0 == "." }.lowercased()
-        return ["k", "m", "g", "t"].contains { unit == $0 || unit == $0 + "b" || unit == $0 + "ib" }
+        word == "none" || ByteCount.parse(word, letters: .binary).map { $0 > 15 } ?? false
     }
 }

@@ -92,8 +92,7 @@ private struct LockVerbCall: Sendable {
         let path = socketPath ?? LarderClient.defaultSocketPath
         let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
         let mark = HexText.text(place.flatMap { Array($0.utf8) + [0] } + name)
-        let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
-        for other in outer.split(separator: ":") {
+        for other in ParentMarks.all(Self.marker) {
             let parts = other.split(separator: "@")
             guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
             // The marker may be outdated: COMMAND may have started a background process that runs `larderctl lock`
@@ -102,6 +101,6 @@ private struct LockVerbCall: Sendable {
             throw UsageError(
                 "\(printableKey(name)) is held by a parent of this process: they would wait for each other")
         }
-        setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)
+        ParentMarks.add("\(mark)@\(getpid())", to: Self.marker)
     }
 }

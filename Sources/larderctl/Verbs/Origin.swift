@@ -37,26 +37,25 @@ extension Verb {
     ) { arguments, context in
         let words = Array(arguments.words.dropFirst())
         if let name = arguments.words.first, name.contains(UInt8(ascii: ":")) {
-            throw UsageError(
-                "put the name of the database before the URL: larderctl origin NAME \(printableKey(name))")
+            throw UsageError("put the name of the database before the URL: larderctl origin NAME \(printableKey(name))")
         }
         if words.first?.lowercasedText == "path" { return try showPath(arguments, words, context) }
-        guard let url = words.first, !isNone(url) else {
+        guard let url = words.first, url.lowercasedText != "none" else {
             return try showOrRemove(arguments, words, context)
         }
         var change = [Array(try OriginURL(url, arguments).text.utf8)] + words.dropFirst()
         // Insert the options before DISCARD, which must be the last word.
         let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
         let last = isDiscarding ? change.removeLast() : nil
-        if let option = arguments.options["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
-        if let option = arguments.options["--password-file"] {
+        if let option = arguments["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
+        if let option = arguments["--password-file"] {
             change += [Array("PASSWORDFILE".utf8), Array(try OriginURL.wholePath(option).utf8)]
         }
         if let last { change.append(last) }
-        let client = try context.connect()
+        let client = try context.options.connect()
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         try client.setOrigin(change)
-        printOK(context)
+        context.show(["ok": true], text: "OK")
         if let reason = try reasonOfSilence(client) {
             Output.standardError("larderctl: the origin is set, but not available yet: \(reason)\n")
         }
@@ -79,33 +78,26 @@ extension Verb {
         _ arguments: VerbArguments, _ words: [[UInt8]], _ context: Context
     ) throws -> ExitCode {
         guard words.count == 1 else {
-            throw UsageError(
-                "path takes no arguments: larderctl origin \(printableKey(arguments.words[0])) path")
+            throw UsageError("path takes no arguments: larderctl origin \(printableKey(arguments.words[0])) path")
         }
         let client = try connect(arguments, context)
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         let path = try client.command(["ORIGIN", "PATH"]).elements?.compactMap(\.string) ?? []
-        if context.options.json {
-            context.output.json(path.json)
-        } else {
-            for larder in path { context.output.line(larder) }
+        context.show(path.json) { output in
+            for larder in path { output.line(larder) }
         }
         return .done
     }
 
-    private static func isNone(_ word: [UInt8]) -> Bool { word.lowercasedText == "none" }
-
     /// Connects to the daemon for a call without the URL of an origin.
     private static func connect(_ arguments: VerbArguments, _ context: Context) throws -> BlockingLarderClient {
-        for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
-            throw UsageError("\(name) needs the URL of an origin")
-        }
+        try arguments.refuse(["--user", "--tls", "--ca"], without: "the URL of an origin")
         var options = context.options
         // Without the URL of an origin, `--password-file` is the file with the daemon's password.
-        if let option = arguments.options["--password-file"] {
+        if let option = arguments["--password-file"] {
             options.password = try Options.password(try option.text())
         }
-        return try Context(options: options, output: context.output).connect()
+        return try options.connect()
     }
 
     private static func showOrRemove(
@@ -115,23 +107,15 @@ extension Verb {
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
         guard words.isEmpty else {
             try client.setOrigin(words)
-            printOK(context)
+            context.show(["ok": true], text: "OK")
             return .done
         }
         let fields = try client.originInfo()
-        if context.options.json {
-            context.output.json(
-                .object(fields.map { (name: $0, value: Int64($1).map { .integer($0) } ?? .text($1)) }))
-        } else if fields.first?.1.isEmpty ?? true {
-            context.output.line("none")
-        } else {
-            for (name, value) in fields { context.output.line("\(name): \(value)") }
+        context.show(.object(fields.map { (name: $0, value: Int64($1).map { .integer($0) } ?? .text($1)) })) { output in
+            if fields.first?.1.isEmpty ?? true { return output.line("none") }
+            for (name, value) in fields { output.line("\(name): \(value)") }
         }
         return .done
-    }
-
-    private static func printOK(_ context: Context) {
-        context.show(["ok": true], text: "OK")
     }
 }
 
@@ -144,21 +128,15 @@ private struct OriginURL {
             throw UsageError("the URL of an origin must be text")
         }
         self.text = text
-        if arguments.options["--tls"] != nil { try encrypt() }
-        guard let option = arguments.options["--ca"] else { return }
+        if arguments["--tls"] != nil, !text.hasPrefix("rediss") {
+            guard text.hasPrefix("redis") else { throw UsageError("--tls is only for redis:// and redis+cluster://") }
+            self.text = "rediss" + text.dropFirst("redis".count)
+        }
+        guard let option = arguments["--ca"] else { return }
         guard self.text.hasPrefix("rediss") else {
             throw UsageError("--ca needs --tls or a URL that starts with rediss")
         }
         self.text += (self.text.contains("?") ? "&" : "?") + "ca=" + (try Self.wholePath(option))
-    }
-
-    private mutating func encrypt() throws(UsageError) {
-        guard !text.hasPrefix("rediss") else { return }
-        guard text.hasPrefix("redis") else {
-            throw UsageError(
-                "--tls is only for redis:// and redis+cluster://")
-        }
-        text = "rediss" + text.dropFirst("redis".count)
     }
 
     /// Returns the path as an absolute one, because the daemon may have another working directory.

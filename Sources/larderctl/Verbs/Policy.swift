@@ -23,29 +23,22 @@ extension Verb {
         let jitter = try arguments.jitter()
         guard let word = arguments.words.first else {
             guard grace == nil, jitter == nil else {
-                throw UsageError(
-                    "--grace and --jitter need a policy: larderctl policy low --grace 60")
+                throw UsageError("--grace and --jitter need a policy: larderctl policy low --grace 60")
             }
-            let info = try context.connect().policyInfo()
-            if context.options.json {
-                context.output.json([
-                    "policy": info.policy, "interval": info.intervalMilliseconds, "grace": info.graceMilliseconds,
-                    "jitter": info.jitterPercent,
-                ])
-            } else {
+            let info = try context.options.connect().policyInfo()
+            context.show([
+                "policy": info.policy, "interval": info.intervalMilliseconds, "grace": info.graceMilliseconds,
+                "jitter": info.jitterPercent,
+            ]) { output in
                 let interval = info.intervalMilliseconds.map { ", " + TimeText.span($0) } ?? ""
                 let grace = info.graceMilliseconds > 0 ? ", grace " + TimeText.span(info.graceMilliseconds) : ""
                 let jitter = info.jitterPercent > 0 ? ", jitter \(info.jitterPercent) %" : ""
-                context.output.line(info.policy + interval + grace + jitter)
+                output.line(info.policy + interval + grace + jitter)
             }
             return .done
         }
-        let text = String(decoding: word, as: UTF8.self)
-        guard let policy = UpdatePolicy.typed(text) else {
-            throw UsageError(
-                "'\(printableKey(word))' is not a policy: use \(UpdatePolicy.typedSyntax)")
-        }
-        try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
+        let policy = try VerbArguments.policy(String(decoding: word, as: UTF8.self))
+        try context.options.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
         context.show(
             .present([
                 "policy": policy.description, "interval": policy.intervalMilliseconds?.json ?? .null, "grace": grace,

@@ -17,16 +17,23 @@ extension Verb {
             OptionSpec("--tag", "TAG", "remove only entries with this tag; repeatable"),
             OptionSpec("--soft", nil, "with --tag: make the entries stale for their grace, instead of removing them"),
             OptionSpec("--yes", nil, "do not ask on a terminal before emptying the database"),
-        ],
-        argumentCount: 0...0
+        ]
     ) { arguments, context in
-        if arguments.options["--tag"] != nil { return try purgeTags(arguments, context) }
-        if arguments.options["--soft"] != nil { throw UsageError("--soft needs --tag") }
+        if arguments["--tag"] != nil { return try purgeTags(arguments, context) }
+        try arguments.refuse(["--soft"], without: "--tag")
+        try arguments.refuse("--expired", with: "--prefix")
         let result: PurgeReport
-        switch (arguments.options["--expired"], arguments.options["--prefix"]) {
-        case (nil, nil):
-            let client = try context.connect()
-            if arguments.options["--yes"] == nil, canAsk {
+        if arguments["--expired"] != nil {
+            result = try context.options.connect().removeExpired()
+        } else if let prefix = arguments["--prefix"] {
+            // An empty prefix, for example from an unset variable of a script, would match every key.
+            guard let prefix = prefix.value, !prefix.isEmpty else {
+                throw UsageError("--prefix is empty; to purge the whole database, omit it")
+            }
+            result = try context.options.connect().remove(prefix: prefix)
+        } else {
+            let client = try context.options.connect()
+            if arguments["--yes"] == nil, canAsk {
                 let name = context.options.database ?? "0"
                 let shown = "database '\(printableKey(name.utf8))'"
                 // If this user must not list databases, ask anyway, because the database may exist.
@@ -38,15 +45,6 @@ extension Verb {
                 }
             }
             result = try client.removeAll()
-        case (_?, nil): result = try context.connect().removeExpired()
-        case (nil, let prefix?):
-            // An empty prefix, for example from an unset variable of a script, would match every key.
-            guard let prefix = prefix.value, !prefix.isEmpty else {
-                throw UsageError("--prefix is empty; to purge the whole database, omit it")
-            }
-            result = try context.connect().remove(prefix: prefix)
-        case (_?, _?):
-            throw UsageError("--expired and --prefix cannot be combined")
         }
         // The daemon always counts the entries, so this is not nil.
         let entries = result.entries ?? 0
@@ -63,12 +61,10 @@ extension Verb {
     }
 
     private static func purgeTags(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
-        for other in ["--expired", "--prefix"] where arguments.options[other] != nil {
-            throw UsageError("--tag and \(other) cannot be combined")
-        }
-        let tags = try arguments.purgedTags()
-        let soft = arguments.options["--soft"] != nil
-        try context.connect().removeAll(taggedBytes: tags, soft: soft)
+        try arguments.refuse("--tag", with: "--expired", "--prefix")
+        let tags = try arguments.byteTags(TagRules.checkedForPurge)
+        let soft = arguments["--soft"] != nil
+        try context.options.connect().removeAll(taggedBytes: tags, soft: soft)
         context.show(["tags": tags, "soft": soft], text: "OK")
         return .done
     }

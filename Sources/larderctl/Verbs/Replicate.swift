@@ -32,34 +32,25 @@ extension Verb {
         ],
         argumentCount: 2...2
     ) { arguments, context in
-        var ends = Replication.Ends(from: context.options, to: context.options)
-        ends.from.socketPath = try path(arguments.words[0])
-        ends.to.socketPath = try path(arguments.words[1])
-        if let option = arguments.options["--to-password-file"] {
-            ends.to.password = try Options.password(try option.text())
-        }
+        var (from, to) = (context.options, context.options)
+        from.socketPath = try path(arguments.words[0])
+        to.socketPath = try path(arguments.words[1])
+        if let option = arguments["--to-password-file"] { to.password = try Options.password(try option.text()) }
         for name in ["--prefix", "--name"] where arguments.all(name).count > 1 {
             throw UsageError("\(name) must be given only once")
         }
         var choice = ReplicationOptions()
-        choice.prefix = arguments.options["--prefix"]?.value ?? []
-        choice.joins = arguments.options["--join"] != nil
-        for option in arguments.all("--tag") { choice.byteTags.insert(try tag(option)) }
-        choice.sourceName = try arguments.options["--name"]?.text()
-        let replication = Replication(ends, choice, context)
-        if arguments.options["--continuous"] != nil { try replication.resume() }
+        choice.prefix = arguments["--prefix"]?.value ?? []
+        choice.joins = arguments["--join"] != nil
+        choice.byteTags = Set(
+            try arguments.byteTags { tags throws(TagRules.Impossible) in
+                for tag in tags { try TagRules.check(tag) }
+                return tags
+            })
+        choice.sourceName = try arguments["--name"]?.text()
+        let replication = Replication(from: from, to: to, choice: choice, context: context)
+        if arguments["--continuous"] != nil { try replication.resume() }
         return try replication.runOnce()
-    }
-
-    /// Returns the tag of an option. Throws if entries cannot have such a tag.
-    private static func tag(_ option: ParsedOption) throws(UsageError) -> [UInt8] {
-        let tag = option.value ?? []
-        do throws(TagRules.Impossible) {
-            try TagRules.check(tag)
-        } catch {
-            throw UsageError("--tag: \(error.message)")
-        }
-        return tag
     }
 
     /// Returns the path of a socket, given as a path or as a `unix:` URL.

@@ -24,11 +24,10 @@ extension Verb {
             OptionSpec(
                 "--keep-going", nil,
                 "standard input: continue after errors, exit with 1 at the end; sends many commands at once")
-        ],
-        argumentCount: 0...0
+        ]
     ) { arguments, context in
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-            return try BatchShell(context, keepsGoing: arguments.options["--keep-going"] != nil).run()
+            return try BatchShell(context, keepsGoing: arguments["--keep-going"] != nil).run()
         }
         var options = context.options
         if !options.hasTimeout { options.timeoutMilliseconds = 0 }

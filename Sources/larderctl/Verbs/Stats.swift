@@ -18,12 +18,12 @@ extension Verb {
         ],
         argumentCount: 0...1
     ) { arguments, context in
-        if arguments.options["--watch"] != nil {
+        if arguments["--watch"] != nil {
             guard arguments.words.isEmpty else { throw UsageError("--watch does not accept a section") }
             return try watch(context, milliseconds: try interval(arguments, "--watch"))
         }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
-        let client = try context.connect()
+        let client = try context.options.connect()
         let text = try client.serverInfo(section: section)
         if text.isEmpty, let section {
             let names = sections(try client.serverInfo(section: "everything"))
@@ -31,10 +31,8 @@ extension Verb {
                 "unknown section '\(printableKey(section.utf8))'" + Suggestion.text(for: section, among: names)
                     + "; there are " + names.joined(separator: ", "))
         }
-        if context.options.json {
-            context.output.json(FieldText.sections(Array(text.utf8)))
-        } else {
-            for line in statsLines(text) { context.output.line(String(line)) }
+        context.show(FieldText.sections(Array(text.utf8))) { output in
+            for line in statsLines(text) { output.line(String(line)) }
         }
         return .done
     }
@@ -46,7 +44,7 @@ extension Verb {
     }
 
     private static func watch(_ context: Context, milliseconds: Int64) throws -> ExitCode {
-        let client = try context.connect()
+        let client = try context.options.connect()
         let output = context.output
         var before = InfoFigures(try client.serverInfo())
         var askedAt = MonotonicClock.milliseconds()
@@ -58,9 +56,7 @@ extension Verb {
             let asked = MonotonicClock.milliseconds()
             let rates = InfoRates(from: before, to: now, milliseconds: asked - askedAt)
             (before, askedAt) = (now, asked)
-            if context.options.json {
-                output.json(WatchTable.json(rates, at: now.number("server_time_usec") / 1000))
-            } else {
+            context.show(WatchTable.json(rates, at: now.number("server_time_usec") / 1000)) { output in
                 if count % WatchTable.linesMax == 0, count == 0 || output.isTerminal { output.line(WatchTable.heading) }
                 output.line(WatchTable.line(rates))
             }
@@ -75,18 +71,15 @@ extension Verb {
         while lines.last?.isEmpty ?? false { lines.removeLast() }
         return lines
     }
-}
 
-extension Verb {
     static let ping: Verb = Verb(
         name: "ping", synopsis: "",
         summary: "check whether the daemon is running",
         details: """
             Prints PONG; with --json: {"answer":"PONG"}. Exits with 3 if no daemon replies.
-            """,
-        argumentCount: 0...0
+            """
     ) { _, context in
-        try context.connect().ping()
+        try context.options.connect().ping()
         context.show(["answer": "PONG"], text: "PONG")
         return .done
     }

@@ -18,20 +18,15 @@ extension Verb {
         argumentCount: 1...Int.max
     ) { arguments, context in
         let output = context.output
-        let client = try context.connect()
-        try client.messages(of: arguments.words, arePatterns: arguments.options["--pattern"] != nil) { message in
-            if context.options.json {
-                output.json(
-                    .present(["channel": message.channel, "pattern": message.pattern, "message": message.payload]))
-            } else {
-                output.oneLine(message.channel, message.payload)
-            }
+        let client = try context.options.connect()
+        try client.messages(of: arguments.words, arePatterns: arguments["--pattern"] != nil) { message in
+            context.show(
+                .present(["channel": message.channel, "pattern": message.pattern, "message": message.payload])
+            ) { $0.oneLine(message.channel, message.payload) }
             try output.flush()
         }
     }
-}
 
-extension Verb {
     static let monitor: Verb = Verb(
         name: "monitor", synopsis: "",
         summary: "show every command that the daemon runs, live",
@@ -40,23 +35,16 @@ extension Verb {
             command, including values but not passwords. Ends with Ctrl-C, or when the daemon stops (exit code 3). It
             slows down every command of the daemon, so end it when you have seen enough. With --json: objects of time,
             database, client and words.
-            """,
-        argumentCount: 0...0
+            """
     ) { _, context in
         let output = context.output
-        let client = try context.connect()
+        let client = try context.options.connect()
         try client.monitor { line in
-            if context.options.json {
-                output.json(MonitorLine(line)?.json ?? ["line": line])
-            } else {
-                output.oneLine(Array(line.utf8))
-            }
+            context.show(MonitorLine(line)?.json ?? ["line": line]) { $0.oneLine(Array(line.utf8)) }
             try output.flush()
         }
     }
-}
 
-extension Verb {
     static let watch: Verb = Verb(
         name: "watch", synopsis: "[KEY] [--prefix PREFIX]",
         summary: "show changes of the database's entries as they happen",
@@ -70,16 +58,11 @@ extension Verb {
         options: [OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX")],
         argumentCount: 0...1, isUnlikeCommand: true
     ) { arguments, context in
-        let prefix = arguments.options["--prefix"]?.value
-        let entries: BlockingLarderClient.WatchedEntries
-        if let key = arguments.words.first {
-            guard prefix == nil else { throw UsageError("KEY and --prefix cannot be combined") }
-            entries = .key(key)
-        } else {
-            entries = .prefix(prefix ?? [])
-        }
-        let client = try context.connect()
-        try client.changes(entries) { change in
+        let prefix = arguments["--prefix"]?.value
+        let key = arguments.words.first
+        guard key == nil || prefix == nil else { throw UsageError("KEY and --prefix cannot be combined") }
+        let client = try context.options.connect()
+        try client.changes(key.map { .key($0) } ?? .prefix(prefix ?? [])) { change in
             write(change, client.name, context)
             try context.output.flush()
         }
@@ -87,23 +70,12 @@ extension Verb {
 
     private static func write(_ change: BlockingLarderClient.Change, _ database: String, _ context: Context) {
         let now = Exporter.now()
-        guard !context.options.json else {
-            return context.output.json(
-                .present([
-                    "time": now, "database": database, "change": change.kind, "key": change.key, "tag": change.tag,
-                ]))
-        }
         let kind = String(decoding: change.kind, as: UTF8.self)
-        let space = String(repeating: " ", count: max(1, 12 - kind.count))
-        let what: [UInt8] =
-            if let key = change.key {
-                key
-            } else if let tag = change.tag {
-                Array("all entries with the tag ".utf8) + tag
-            } else {
-                Array((kind == "fellbehind" ? "everything may have changed" : "all entries").utf8)
-            }
-        context.output.oneLine(Array("\(TimeText.instant(now))  \(kind)\(space)".utf8) + what)
+        let all = kind == "fellbehind" ? "everything may have changed" : "all entries"
+        let what = change.key ?? change.tag.map { Array("all entries with the tag ".utf8) + $0 } ?? Array(all.utf8)
+        context.show(
+            .present(["time": now, "database": database, "change": kind, "key": change.key, "tag": change.tag])
+        ) { $0.oneLine(Array("\(TimeText.instant(now))  \(kind.padded(11)) ".utf8) + what) }
     }
 }
 
@@ -119,14 +91,13 @@ struct MonitorLine {
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard let space = bytes.firstIndex(of: 0x20), bytes.dropFirst(space + 1).first == UInt8(ascii: "["),
-            let end = bytes.firstIndex(of: UInt8(ascii: "]"))
+            let end = bytes.firstIndex(of: UInt8(ascii: "]")), let words = InlineWords.words(of: bytes[(end + 1)...])
         else { return nil }
         time = String(decoding: bytes[..<space], as: UTF8.self)
         let inner = String(decoding: bytes[(space + 2)..<end], as: UTF8.self)
         let parts = inner.split(separator: " ", maxSplits: 1)
         database = parts.first.map(String.init) ?? ""
         client = parts.count > 1 ? String(parts[1]) : ""
-        guard let words = InlineWords.words(of: bytes[(end + 1)...]) else { return nil }
         self.words = words
     }
 

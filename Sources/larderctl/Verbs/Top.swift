@@ -12,26 +12,39 @@ extension Verb {
             waits for the next one. With --json: samples one interval, prints one object, and exits; no terminal is
             needed.
             """,
-        options: [intervalOption],
-        argumentCount: 0...0
+        options: [intervalOption]
     ) { arguments, context in
         let milliseconds = try interval(arguments, intervalOption.name)
         // Connect before switching to the full screen, so that an error stays visible.
-        let client = try context.connect()
-        let options = context.options
-        let question = DaemonPoller(client) { try options.connect() }
+        let client = try context.options.connect()
         var screen = TopScreen(socketPath: client.socketPath, info: InfoFigures(""))
         if context.options.json {
-            let first = try question.look()
+            let first = try Answer(client)
             _ = poll(nil, 0, Int32(clamping: milliseconds))
-            show(try question.look(), after: first, on: &screen)
+            show(try Answer(client), after: first, on: &screen)
             context.output.json(screen.json)
             return .done
         }
         let terminal = try Terminal()
         defer { terminal.close() }
-        try watch(&screen, terminal, question, milliseconds)
+        try watch(&screen, terminal, client, context.options, milliseconds)
         return .done
+    }
+
+    /// The daemon's figures at one time.
+    private struct Answer {
+        let client: BlockingLarderClient
+        let info: InfoFigures
+        let databases: [DatabaseInfo]
+        /// When the reply arrived, in milliseconds of the monotonic clock.
+        let time: Int64
+
+        init(_ client: BlockingLarderClient) throws {
+            self.client = client
+            info = InfoFigures(try client.serverInfo(section: "everything"))
+            databases = try client.databases()
+            time = MonotonicClock.milliseconds()
+        }
     }
 
     /// The time without a reply, in milliseconds, after which the screen reports that the daemon does not reply.
@@ -39,39 +52,46 @@ extension Verb {
 
     /// Shows updates until the user presses q or a signal stops the program.
     private static func watch(
-        _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonPoller, _ interval: Int64
+        _ screen: inout TopScreen, _ terminal: Terminal, _ first: BlockingLarderClient, _ options: Options,
+        _ interval: Int64
     ) throws {
-        var last: DaemonPoller.Answer?
+        var client: BlockingLarderClient? = first
+        // Requests run on a separate thread, so that keys work even without a reply.
+        var request: Awaited<Answer>?
+        var last: Answer?
         var hasFailed = false
         var askedAt: Int64?
         var nextAt = MonotonicClock.milliseconds()
         while true {
-            if let outcome = question.take() {
-                askedAt = nil
+            if let outcome = request?.result(waitingUpTo: 0) {
+                (request, askedAt) = (nil, nil)
                 nextAt = MonotonicClock.milliseconds() + interval
                 switch outcome {
                 case .success(let answer):
                     hasFailed = false
                     show(answer, after: last, on: &screen)
                     last = answer
+                    client = answer.client
                 case .failure(let error):
                     hasFailed = true
-                    last = nil
+                    // Reconnect for the next request.
+                    (last, client) = (nil, nil)
                     screen.rates = nil
                     screen.problem =
-                        "trying again: " + TopScreen.clean((error as? LarderClientError)?.message ?? "\(error)")
+                        "trying again: " + TerminalText.escaped((error as? LarderClientError)?.message ?? "\(error)")
                 }
             }
             let now = MonotonicClock.milliseconds()
             if askedAt == nil, now >= nextAt {
                 askedAt = now
-                question.ask { terminal.wake() }
+                request = Awaited(
+                    onThread: { [client] in try Answer(client ?? options.connect()) }, onEnd: { terminal.wake() })
             }
             // Do not replace a previous error, which is more informative.
             if let askedAt, now - askedAt >= silenceMilliseconds, !hasFailed {
                 screen.problem = "the daemon has not replied for \(NumberText.duration((now - askedAt) / 1000))"
             }
-            let size = terminal.size
+            let size = Terminal.size
             terminal.draw(screen.lines(width: size.width, height: size.height))
             // Wait for at most a second, so that the shown time without a reply is updated.
             switch terminal.wait(milliseconds: askedAt == nil ? max(1, nextAt - now) : silenceMilliseconds) {
@@ -90,7 +110,7 @@ extension Verb {
 
     /// Returns the interval given by an option, in milliseconds; a second if the option is not given.
     static func interval(_ arguments: VerbArguments, _ option: String) throws -> Int64 {
-        guard arguments.options[option]?.value != nil else { return 1000 }
+        guard arguments[option]?.value != nil else { return 1000 }
         return try arguments.time(option, 100...3_600_000) ?? 1000
     }
 
@@ -105,11 +125,10 @@ extension Verb {
     }
 
     private static func show(
-        _ answer: DaemonPoller.Answer, after last: DaemonPoller.Answer?, on screen: inout TopScreen
+        _ answer: Answer, after last: Answer?, on screen: inout TopScreen
     ) {
-        (screen.socketPath, screen.info, screen.databases) = (answer.socketPath, answer.info, answer.databases)
-        screen.problem = nil
-        screen.rates = nil
+        (screen.socketPath, screen.info, screen.databases) = (answer.client.socketPath, answer.info, answer.databases)
+        (screen.problem, screen.rates) = (nil, nil)
         guard let last else { return }
         let rates = InfoRates(from: last.info, to: answer.info, milliseconds: answer.time - last.time)
         if !rates.isRestarted { screen.rates = rates }

@@ -14,17 +14,23 @@ struct Verb: Sendable {
     let details: String
     var options: [OptionSpec] = []
     /// The allowed number of arguments.
-    let argumentCount: ClosedRange<Int>
+    var argumentCount: ClosedRange<Int> = 0...0
     /// Whether the daemon has a command of the same name that does something else.
     var isUnlikeCommand = false
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .origin, .databases, .stats, .top,
-        .latency,
-        .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import,
-        .replicate, .ping, .completion,
+        .latency, .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export,
+        .import, .replicate, .ping, .completion,
     ]
+
+    /// The verb with its arguments, as shown in the help.
+    var call: String { synopsis.isEmpty ? name : "\(name) \(synopsis)" }
+    /// The summary as a sentence.
+    var sentence: String { summary.prefix(1).uppercased() + summary.dropFirst() + "." }
+
+    static func named(_ name: String) -> Verb? { all.first { $0.name == name } }
 
     /// Returns a suggestion for an unknown word, to append to an error message; empty if there is none.
     static func suggestion(for word: String) -> String {
@@ -56,16 +62,14 @@ struct Verb: Sendable {
                 takesOptions = false
                 arguments.endsOptions = true
             } else if option.spec?.take == nil {
-                arguments.options[option.name] = option
-                arguments.given.append(option)
+                arguments.options.append(option)
             } else {
                 try options.apply(option)
             }
         }
         guard options.showsHelp || argumentCount.contains(arguments.words.count) else {
             let problem = arguments.words.count < argumentCount.lowerBound ? "too few" : "too many"
-            let call = "larderctl \(name)" + (synopsis.isEmpty ? "" : " " + synopsis)
-            throw UsageError("\(problem) arguments: \(call)")
+            throw UsageError("\(problem) arguments: larderctl \(call)")
         }
         return (arguments, options)
     }
@@ -74,13 +78,39 @@ struct Verb: Sendable {
 /// The parsed arguments and options of a verb.
 struct VerbArguments {
     var words: [[UInt8]] = []
-    /// The verb's own options by name. If an option is repeated, the last one.
-    var options: [String: ParsedOption] = [:]
     /// The verb's own options in order, including repeated ones.
-    var given: [ParsedOption] = []
+    var options: [ParsedOption] = []
     /// Whether the words contain `--`.
     var endsOptions = false
 
+    /// Returns the last use of an option of the verb; nil if it is not given.
+    subscript(name: String) -> ParsedOption? { options.last { $0.name == name } }
+
     /// Returns all uses of an option of the verb, in order.
-    func all(_ name: String) -> [ParsedOption] { given.filter { $0.name == name } }
+    func all(_ name: String) -> [ParsedOption] { options.filter { $0.name == name } }
+
+    /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
+    func refuse(_ names: [String], without other: String) throws(UsageError) {
+        for name in names where self[name] != nil { throw UsageError("\(name) needs \(other)") }
+    }
+
+    /// Throws if one of the options `others` is given together with the option `name`.
+    func refuse(_ name: String, with others: String...) throws(UsageError) {
+        for other in others where self[name] != nil && self[other] != nil {
+            throw UsageError("\(name) and \(other) cannot be combined")
+        }
+    }
+
+    /// Returns the path in the first argument; nil if there is none, or if it is `-`.
+    func file() throws(UsageError) -> String? {
+        guard let word = words.first, word != Array("-".utf8) else { return nil }
+        return try Self.path(word)
+    }
+
+    static func path(_ word: [UInt8]) throws(UsageError) -> String {
+        guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
+            throw UsageError("a path must be UTF-8 text, and not empty")
+        }
+        return path
+    }
 }

@@ -32,7 +32,7 @@ extension DoctorRule {
             "see the log of the start for the reason; all commands of these databases are refused until the origins "
                 + "can be read or are set again"
         ) { facts in
-            let count = facts.info.number("origins_unusable")
+            let count = facts.number("origins_unusable")
             return count > 0 ? counted(count, "database") + " with an unknown or unavailable origin" : nil
         },
         DoctorRule(
@@ -62,7 +62,7 @@ extension DoctorRule {
                 ("fact_losses", "loss", "losses", "of purges of tags, functions or origins"),
             ]
             let counts = kinds.compactMap { name, one, several, suffix -> String? in
-                let count = facts.info.number(name)
+                let count = facts.number(name)
                 return count > 0 ? counted(count, one, several) + " \(suffix)" : nil
             }
             return counts.isEmpty ? nil : counts.joined(separator: ", ") + " since the start"
@@ -72,7 +72,7 @@ extension DoctorRule {
             "synchronize the clock (chrony, systemd-timesyncd); until it has caught up, entries expire "
                 + "by the larder's time"
         ) { facts in
-            let offset = facts.info.number("clock_offset_milliseconds")
+            let offset = facts.number("clock_offset_milliseconds")
             return offset > 60_000 ? "the clock was set back by \(NumberText.duration(offset / 1000))" : nil
         },
     ]
@@ -90,51 +90,51 @@ extension DoctorRule {
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
             return "\(ByteText.short(disk.free)) of \(ByteText.short(disk.total)) are free, and the larder has "
-                + ByteText.short(Int(clamping: facts.info.number("disk_bytes")))
+                + ByteText.short(facts.number("disk_bytes"))
                 + (failed.isEmpty ? "" : "; writes are refused by database \(failed.joined(separator: ", "))")
         },
         DoctorRule(
             .advice, "no-disk-limit", "the larder's files have no limit",
             "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
         ) { facts in
-            guard facts.info.text("disk_limit") != nil, facts.info.number("disk_limit") == 0 else { return nil }
+            guard facts.info.text("disk_limit") != nil, facts.number("disk_limit") == 0 else { return nil }
             return
-                "the larder has \(ByteText.short(Int(clamping: facts.info.number("disk_bytes")))), and can fill the disk"
+                "the larder has \(ByteText.short(facts.number("disk_bytes"))), and can fill the disk"
         },
         DoctorRule(
             .advice, "evicting",
             "at least 1000 entries were evicted to keep the disk limit, and fewer than 80 % of at least 10000 reads hit",
             "raise the limit: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or shorten lifetimes"
         ) { facts in
-            let evicted = facts.info.number("evicted_entries")
+            let evicted = facts.number("evicted_entries")
             guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {
                 return nil
             }
             return "\(evicted) entries were evicted, \(NumberText.percent(share)) of the reads hit, and the limit is "
-                + ByteText.short(Int(clamping: facts.info.number("disk_limit")))
+                + ByteText.short(facts.number("disk_limit"))
         },
         DoctorRule(
             .advice, "memory-too-large", "the limit of entries in memory is above half of the machine's memory",
             "lower it, or the machine may swap: larderctl CONFIG SET memory BYTES"
         ) { facts in
-            let (limit, machine) = (facts.info.number("maxmemory"), facts.info.number("total_system_memory"))
+            let (limit, machine) = (facts.number("maxmemory"), facts.number("total_system_memory"))
             guard machine > 0, limit > machine / 2 else { return nil }
-            return "limit \(ByteText.short(Int(clamping: limit))), machine \(ByteText.short(Int(clamping: machine)))"
+            return "limit \(ByteText.short(limit)), machine \(ByteText.short(machine))"
         },
         DoctorRule(
             .problem, "journal-long", "the journal has more than 256 MiB",
             "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
         ) { facts in
-            let bytes = facts.info.number("journal_bytes")
+            let bytes = facts.number("journal_bytes")
             return bytes > 256 << 20
-                ? "\(ByteText.short(Int(clamping: bytes))) are not in the databases' files yet" : nil
+                ? "\(ByteText.short(bytes)) are not in the databases' files yet" : nil
         },
         DoctorRule(
             .advice, "expiry-late", "1 % of at least 1000 expired entries were removed more than 10 minutes late",
             "they are not served, but use space: the disk may be too slow for the writes (iostat -x)"
         ) { facts in
-            let late = facts.info.number("expiry_lag_p99_ms")
-            guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
+            let late = facts.number("expiry_lag_p99_ms")
+            guard late > 600_000, facts.number("expiry_lag_entries") >= 1000 else { return nil }
             return "1 % of the expired entries are removed at least \(NumberText.duration(late / 1000)) late"
         },
     ]
@@ -156,7 +156,7 @@ extension DoctorRule {
             "lengthen lifetimes (larderctl policy), or set a grace and read with FETCH, so that one "
                 + "client refreshes while others get the stale value"
         ) { facts in
-            let (expired, misses) = (facts.info.number("keyspace_misses_expired"), facts.info.number("keyspace_misses"))
+            let (expired, misses) = (facts.number("keyspace_misses_expired"), facts.number("keyspace_misses"))
             guard facts.reads >= readsMin, expired > misses / 2, expired >= facts.reads / 10 else { return nil }
             return "\(expired) of \(misses) misses"
         },
@@ -164,7 +164,7 @@ extension DoctorRule {
             .problem, "origin-fails", "more than 10 % of at least 100 fetches from the origin failed",
             "check the origin of the clients' values, and the clients' logs"
         ) { facts in
-            let (failed, granted) = (facts.info.number("fetch_failures"), facts.info.number("leases_granted"))
+            let (failed, granted) = (facts.number("fetch_failures"), facts.number("leases_granted"))
             guard granted >= 100, failed > granted / 10 else { return nil }
             return "\(failed) of \(granted) fetches"
         },
@@ -180,7 +180,7 @@ extension DoctorRule {
             .advice, "errors", "more than 5 % of at least 1000 commands returned an error",
             "larderctl stats errorstats counts errors by kind"
         ) { facts in
-            let (errors, all) = (facts.info.number("total_error_replies"), facts.answered)
+            let (errors, all) = (facts.number("total_error_replies"), facts.answered)
             guard all >= 1000, errors > all / 20 else { return nil }
             return "\(errors) of \(all) commands"
         },
@@ -193,7 +193,7 @@ extension DoctorRule {
             .problem, "clients-refused", "a connection was refused because of the limit",
             "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients open fewer connections"
         ) { facts in
-            let refused = facts.info.number("rejected_connections")
+            let refused = facts.number("rejected_connections")
             guard refused > 0 else { return nil }
             return counted(refused, "connection was", "connections were") + " refused since the start"
         },
@@ -201,7 +201,7 @@ extension DoctorRule {
             .advice, "many-clients", "more than 80 % of the allowed connections are open",
             "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients raises the limit"
         ) { facts in
-            let (open, most) = (facts.info.number("connected_clients"), facts.info.number("maxclients"))
+            let (open, most) = (facts.number("connected_clients"), facts.number("maxclients"))
             return most > 0 && open > most * 8 / 10 ? "\(open) of \(most)" : nil
         },
         DoctorRule(
@@ -223,7 +223,7 @@ extension DoctorRule {
             "let programs reuse connections: connecting costs more than a read"
         ) { facts in
             let (connections, commands) = (
-                facts.info.number("total_connections_received"), facts.info.number("total_commands_processed")
+                facts.number("total_connections_received"), facts.number("total_commands_processed")
             )
             guard connections >= 1000, commands / connections < 3 else { return nil }
             return "\(connections) connections for \(commands) commands"

@@ -31,7 +31,8 @@ struct DoctorFacts {
         case databases, settings, clients, slowLog, disk
     }
 
-    var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
+    func number(_ name: String) -> Int64 { info.number(name) }
+    var reads: Int64 { number("keyspace_hits") + number("keyspace_misses") }
     /// Whether less than 5 % of the larder's file system is free.
     var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
     /// The number of commands with a reply, including commands that the daemon rejected without running them.

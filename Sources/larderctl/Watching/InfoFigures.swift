@@ -6,15 +6,17 @@ struct InfoFigures {
     /// The statistics of one command since the daemon's start or since CONFIG RESETSTAT.
     struct Command {
         let name: String
-        var calls: Int64 = 0
-        var microseconds: Int64 = 0
-        var failed: Int64 = 0
-        var rejected: Int64 = 0
-        /// The 50th, 99th and 99.9th percentile as upper bounds, in microseconds; nil if unknown.
-        var p50: Double?
-        var p99: Double?
-        var p999: Double?
+        fileprivate(set) var fields: [Substring: Substring] = [:]
 
+        var calls: Int64 { number("calls") }
+        var microseconds: Int64 { number("usec") }
+        var failed: Int64 { number("failed_calls") }
+        var rejected: Int64 { number("rejected_calls") }
+        // The 50th, 99th and 99.9th percentile as upper bounds, in microseconds; nil if unknown.
+        var p50: Double? { fields["p50"].flatMap { Double($0) } }
+        var p99: Double? { fields["p99"].flatMap { Double($0) } }
+        var p999: Double? { fields["p99.9"].flatMap { Double($0) } }
+        private func number(_ name: Substring) -> Int64 { fields[name].flatMap { Int64($0) } ?? 0 }
         var averageMicroseconds: Double { calls > 0 ? Double(microseconds) / Double(calls) : 0 }
     }
 
@@ -24,7 +26,9 @@ struct InfoFigures {
     init(_ text: String) {
         info = InfoText(text)
         for prefix in ["cmdstat_", "latency_percentiles_usec_"] {
-            for (name, parts) in info.textLists(prefix) { take(name, parts) }
+            for (name, parts) in info.textLists(prefix) {
+                for part in parts { commands[name, default: Command(name: name)].fields[part.name] = part.text }
+            }
         }
     }
 
@@ -33,23 +37,6 @@ struct InfoFigures {
         info.textLists("origin_").map { name, parts in
             (name, Dictionary(parts.map { (String($0.name), String($0.text)) }) { first, _ in first })
         }
-    }
-
-    private mutating func take(_ command: String, _ parts: [(name: Substring, text: Substring)]) {
-        var figures = commands[command] ?? Command(name: command)
-        for (name, text) in parts {
-            switch name {
-            case "calls": figures.calls = Int64(text) ?? 0
-            case "usec": figures.microseconds = Int64(text) ?? 0
-            case "failed_calls": figures.failed = Int64(text) ?? 0
-            case "rejected_calls": figures.rejected = Int64(text) ?? 0
-            case "p50": figures.p50 = Double(text)
-            case "p99": figures.p99 = Double(text)
-            case "p99.9": figures.p999 = Double(text)
-            default: break
-            }
-        }
-        commands[command] = figures
     }
 
     func text(_ name: String) -> String? { info.text(name) }
@@ -121,6 +108,11 @@ struct InfoRates {
     }
 }
 
+extension RESPValue {
+    /// Returns the value in a map; nil if there is none.
+    func field(_ name: String) -> RESPValue? { pairs?.first { $0.key.string == name }?.value }
+}
+
 /// Runs commands that take long, and shows their progress on a terminal.
 enum LongCall {
     /// Sends a command and waits for its reply. On a terminal, shows the progress that INFO reports.
@@ -131,16 +123,15 @@ enum LongCall {
         guard isatty(STDERR_FILENO) == 1 else { return try client.command(words) }
         var options = context.options
         options.socketPath = client.socketPath
-        let observer = try Context(options: options, output: context.output).connect()
+        let observer = try options.connect()
         let progress = ProgressLine()
         defer { progress.end() }
         let task = Awaited(onThread: { try client.command(words) })
-        while !task.waitForEnd(milliseconds: 200) {
+        while task.result(waitingUpTo: 200) == nil {
             guard let info = try? observer.serverInfo(section: "larder") else { continue }
             let figures = InfoFigures(info)
             progress.show(
-                done: Int(clamping: figures.number(field + "_done_bytes")),
-                total: Int(clamping: figures.number(field + "_total_bytes")))
+                done: Int(figures.number(field + "_done_bytes")), total: Int(figures.number(field + "_total_bytes")))
         }
         return try task.result.get()
     }

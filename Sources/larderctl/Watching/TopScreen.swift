@@ -2,6 +2,7 @@ import LarderClient
 
 /// The contents of the screen of `larderctl top` at one time.
 struct TopScreen {
+    /// The orders of the commands, by the key on the keyboard that selects them.
     enum Order: Character, CaseIterable {
         case calls = "c"
         case load = "l"
@@ -9,7 +10,6 @@ struct TopScreen {
         case slowest = "p"
         case name = "n"
 
-        /// The key on the keyboard that selects this order.
         var key: Character { rawValue }
     }
 
@@ -49,15 +49,15 @@ struct TopScreen {
     // MARK: The head
 
     private func head(_ width: Int) -> [String] {
-        if let problem { return ["larder at \(TopScreen.clean(socketPath))", problem, ""] }
+        if let problem { return ["larder at \(TerminalText.escaped(socketPath))", problem, ""] }
         let figures = rates?.now ?? info
-        func bytes(_ name: String) -> String { ByteText.short(Int(clamping: figures.number(name))) }
+        func bytes(_ name: String) -> String { ByteText.short(figures.number(name)) }
         func rate(_ name: String) -> String { rates.map { NumberText.count($0.perSecond(name)) } ?? "-" }
         let limit = figures.number("disk_limit")
         let share = rates?.hitShare
         let uptime = NumberText.duration(figures.number("uptime_in_seconds"))
         var lines = [
-            "larder \(Self.clean(figures.text("larder_version") ?? "?")) at \(Self.clean(socketPath))  up \(uptime)",
+            "larder \(TerminalText.escaped(figures.text("larder_version") ?? "?")) at \(TerminalText.escaped(socketPath))  up \(uptime)",
             "operations \(rate("total_commands_processed"))/s  hits \(NumberText.percent(share)) "
                 + "(\(NumberText.percent(figures.hitShare)) since the start)  clients \(figures.number("connected_clients"))",
             "memory \(bytes("memory_tier_bytes")) of \(bytes("maxmemory"))  disk \(bytes("disk_bytes"))"
@@ -97,7 +97,7 @@ struct TopScreen {
         [["COMMAND", "CALLS/S", "LOAD", "AVERAGE", "P50", "P99", "P99.9", "FAILED"]]
             + commands.map {
                 [
-                    Self.clean($0.name), NumberText.count($0.callsPerSecond), NumberText.percent($0.load),
+                    TerminalText.escaped($0.name), NumberText.count($0.callsPerSecond), NumberText.percent($0.load),
                     $0.callsPerSecond > 0 ? NumberText.microseconds($0.averageMicroseconds) : "-",
                     NumberText.microseconds($0.total.p50), NumberText.microseconds($0.total.p99),
                     NumberText.microseconds($0.total.p999), "\($0.total.failed)",
@@ -110,9 +110,10 @@ struct TopScreen {
         return [["DATABASE", "ENTRIES", "STALE", "SIZE", "AT MOST", "POLICY", "STATE"]]
             + sorted.map {
                 [
-                    Self.clean($0.name), $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
-                    ByteText.short(Int(clamping: $0.bytes)), $0.limit.map { ByteText.short(Int(clamping: $0)) } ?? "-",
-                    Self.clean($0.policy), Self.clean($0.state),
+                    TerminalText.escaped($0.name), $0.entries.map { "\($0)" } ?? "?",
+                    $0.staleEntries.map { "\($0)" } ?? "?",
+                    ByteText.short($0.bytes), $0.limit.map { ByteText.short($0) } ?? "-",
+                    TerminalText.escaped($0.policy), TerminalText.escaped($0.state),
                 ]
             }
     }
@@ -138,11 +139,6 @@ struct TopScreen {
     }
 
     // MARK: Text
-
-    /// Escapes control characters in a text from the daemon, so that it cannot control the terminal.
-    static func clean(_ text: String) -> String {
-        String(decoding: TerminalText.escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
-    }
 
     /// Cuts a text to at most `width` columns. If `fills` is true, pads it to exactly `width` columns.
     static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {

@@ -26,7 +26,7 @@ struct WatchTable {
         /// Returns a column with a current size.
         static func bytes(_ name: String, _ key: String, _ field: String) -> Column {
             Column(
-                name: name, key: key, width: 8, text: { ByteText.short(Int(clamping: $0.now.number(field))) },
+                name: name, key: key, width: 8, text: { ByteText.short($0.now.number(field)) },
                 json: { .integer($0.now.number(field)) })
         }
     }

@@ -28,10 +28,12 @@ struct CommandLineCompletion {
     }
 
     private var allCandidates: Candidates {
-        guard let place = Self.verbPlace(words) else { return optionValue(of: Options.specs) ?? first }
+        guard let place = Self.plainWords(words, Options.specs).first else {
+            return optionValue(of: Options.specs) ?? first
+        }
         let name = words[place]
         let behind = Array(words[(place + 1)...])
-        if let verb = Verb.all.first(where: { $0.name == name }) { return arguments(of: verb, behind) }
+        if let verb = Verb.named(name) { return arguments(of: verb, behind) }
         if name == "help" { return behind.isEmpty ? .words(Self.verbs + Self.commands(like: current)) : .words([]) }
         guard let command = CommandMetadata.named(name) else { return .words([]) }
         return .words(daemon.arguments(of: command, behind, current: current).words)
@@ -39,15 +41,12 @@ struct CommandLineCompletion {
 
     // MARK: The first word
 
-    /// Returns the index of the verb; nil if no verb was typed yet.
-    private static func verbPlace(_ words: [String]) -> Int? {
-        var index = 0
-        while index < words.count {
-            guard words[index].hasPrefix("-") else { return index }
-            let spec = Options.specs.first { $0.name == words[index] }
-            index += spec?.takesNextWord == true ? 2 : 1
+    /// Returns the indices of the words that are neither options nor their values.
+    private static func plainWords(_ words: [String], _ specs: [OptionSpec]) -> [Int] {
+        words.indices.filter { index in
+            let isValue = index > 0 && specs.contains { $0.name == words[index - 1] && $0.takesNextWord }
+            return !isValue && (!words[index].hasPrefix("-") || words[index] == "-")
         }
-        return nil
     }
 
     private var first: Candidates {
@@ -83,21 +82,18 @@ struct CommandLineCompletion {
     private func candidates(for value: String) -> Candidates {
         switch value {
         case "PATH", "FILE", "DIRECTORY", "BACKUP": .files
-        case Self.policyValue: .words(Self.policies)
+        case Self.policyValue:
+            .words([
+                ("highest", "10 s"), ("high", "1 min"), ("middle", "1 h"), ("low", "24 h"), ("lowest", "7 days"),
+                ("never", ""),
+            ])
         case "KEY", "PREFIX": .words(daemon.keys(beginningWith: current).words)
-        case "SHELL": .words(CompletionScript.allCases.map { ($0.rawValue, "") })
+        case "SHELL": .words(CompletionScript.all.map { ($0.key, "") })
         default: .words([])
         }
     }
 
     private static let policyValue = "POLICY"
-
-    private static var policies: [(word: String, note: String)] {
-        [
-            ("highest", "10 s"), ("high", "1 min"), ("middle", "1 h"), ("low", "24 h"), ("lowest", "7 days"),
-            ("never", ""),
-        ]
-    }
 
     // MARK: Arguments
 
@@ -107,13 +103,7 @@ struct CommandLineCompletion {
         let specs = verb.options + Options.specs
         if !behind.isEmpty, let values = optionValue(of: specs) { return values }
         if current.hasPrefix("-") { return .words(Self.options(specs)) }
-        var given = 0
-        var index = 0
-        while index < behind.count {
-            let takesValue = specs.contains { $0.name == behind[index] && $0.takesNextWord }
-            if !behind[index].hasPrefix("--") { given += 1 }
-            index += takesValue ? 2 : 1
-        }
+        let given = Self.plainWords(behind, specs).count
         // The names of the arguments, as in the help.
         let names = verb.synopsis.prefix { $0 != "-" }.split { " []|".contains($0) }
         guard given < names.count || names.last?.hasSuffix("…") ?? false else { return .words([]) }

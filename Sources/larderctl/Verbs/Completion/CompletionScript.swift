@@ -1,16 +1,8 @@
-/// The script that a shell loads to complete larderctl's command lines. It calls `larderctl completion -- WORD…`.
+/// The scripts that shells load to complete larderctl's command lines. They call `larderctl completion -- WORD…`.
 ///
 /// That call prints one line for each completion, with a note after a tab, or the single line `:files` for file names.
-enum CompletionScript: String, CaseIterable {
-    case bash, zsh, fish
-
-    var text: String {
-        switch self {
-        case .bash: Self.bashText
-        case .zsh: Self.zshText
-        case .fish: Self.fishText
-        }
-    }
+enum CompletionScript {
+    static let all: KeyValuePairs<String, String> = ["bash": bashText, "zsh": zshText, "fish": fishText]
 
     /// Bash treats a colon as the start of a new word, but keys may contain colons. So the script removes the text up
     /// to the last typed colon from each completion.
@@ -100,11 +92,11 @@ extension Verb {
             }
             return .done
         }
-        guard arguments.words.count == 1, let script = CompletionScript(rawValue: name) else {
-            let names = CompletionScript.allCases.map(\.rawValue).joined(separator: ", ")
+        guard arguments.words.count == 1, let script = CompletionScript.all.first(where: { $0.key == name }) else {
+            let names = CompletionScript.all.map(\.key).joined(separator: ", ")
             throw UsageError("no completion for '\(name)': only for \(names)")
         }
-        context.output.line(script.text)
+        context.output.line(script.value)
         return .done
     }
 }

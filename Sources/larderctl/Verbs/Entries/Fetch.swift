@@ -108,7 +108,7 @@ private struct FetchCall {
 
     func run() throws -> ExitCode {
         try markFetching()
-        let client = try context.connect(waitingMilliseconds: wait)
+        let client = try context.options.connect(waitingMilliseconds: wait)
         var words = ["FETCH", "", "WAIT", "\(wait)"]
         if let maxAge { words += ["MAXAGE", "\(maxAge)"] }
         if let lease { words += ["LEASE", "\(lease)"] }
@@ -121,9 +121,7 @@ private struct FetchCall {
         case "absent":
             // A remaining time of 0 means that the daemon reads the value from an origin itself.
             if answer.ttl == 0 {
-                complain(
-                    "the daemon reads this database's origin, which has no value: COMMAND did not run",
-                    .notFound)
+                complain("the daemon reads this database's origin, which has no value: COMMAND did not run", .notFound)
             }
             return show(answer, .notFound)
         case "failed":
@@ -140,12 +138,11 @@ private struct FetchCall {
     private func markFetching() throws(UsageError) {
         let database = context.options.database ?? "0"
         let name = HexText.text(Array(database.utf8) + [0] + key)
-        let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
-        guard !outer.split(separator: ":").contains(Substring(name)) else {
+        guard !ParentMarks.all(Self.marker).contains(name) else {
             throw UsageError(
                 "\(printableKey(key)) is being fetched by a parent of this process: they would wait for each other")
         }
-        setenv(Self.marker, outer.isEmpty ? name : outer + ":" + name, 1)
+        ParentMarks.add(name, to: Self.marker)
     }
 
     // MARK: Refreshing
@@ -160,9 +157,9 @@ private struct FetchCall {
             throw error
         }
         switch result.end {
-        case .interrupted(let signal):
+        case nil:
             release(token, [], client)
-            SignalSet.endProgram(by: signal)
+            SignalSet.endProgram(by: result.signal)
         case .killed(let signal):
             release(token, [], client)
             return showPrevious(answer, "signal \(signal) terminated the command")
@@ -246,14 +243,10 @@ private struct FetchCall {
     private func show(
         _ state: String, _ value: [UInt8]?, age: Int64?, ttl: Int64?, isStored: Bool, _ code: ExitCode
     ) -> ExitCode {
-        if context.options.json {
-            func time(_ milliseconds: Int64?) -> Int64? { milliseconds.flatMap { $0 < 0 ? nil : $0 } }
-            context.output.json([
-                "key": key, "state": state, "value": value, "age": time(age), "ttl": time(ttl), "stored": isStored,
-            ])
-        } else if let value {
-            context.output.value(value)
-        }
+        func time(_ milliseconds: Int64?) -> Int64? { milliseconds.flatMap { $0 < 0 ? nil : $0 } }
+        context.show([
+            "key": key, "state": state, "value": value, "age": time(age), "ttl": time(ttl), "stored": isStored,
+        ]) { output in value.map { output.value($0) } }
         return code
     }
 }

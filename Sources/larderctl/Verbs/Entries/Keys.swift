@@ -22,12 +22,12 @@ extension Verb {
         argumentCount: 0...1
     ) { arguments, context in
         let (output, json) = (context.output, context.options.json)
-        let endsWithZero = arguments.options["--null"] != nil
+        let endsWithZero = arguments["--null"] != nil
         if endsWithZero, json { throw UsageError("--null and --json cannot be combined") }
-        let client = try context.connect()
-        if arguments.options["--long"] != nil {
-            if endsWithZero { throw UsageError("--null and --long cannot be combined") }
-            try LongListing(client, matching: arguments.words.first, context).write()
+        try arguments.refuse("--null", with: "--long")
+        let client = try context.options.connect()
+        if arguments["--long"] != nil {
+            try LongListing(client: client, context: context).write(matching: arguments.words.first)
             return .done
         }
         var separator = "["

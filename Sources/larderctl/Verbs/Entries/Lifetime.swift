@@ -17,24 +17,24 @@ extension OptionSpec {
 extension VerbArguments {
     /// The policy given by ``OptionSpec/lifetime``; nil to use the database's.
     func policy() throws(UsageError) -> UpdatePolicy? {
-        let word = try options["--policy"]?.text()
-        let seconds = try options["--ttl"]?.text()
-        switch (word, seconds) {
-        case (nil, nil): return nil
-        case (_?, _?): throw UsageError("--policy and --ttl cannot be combined")
-        case (let word?, nil):
-            guard let policy = UpdatePolicy.typed(word) else {
-                throw UsageError(
-                    "'\(printableKey(word.utf8))' is not a policy: use \(UpdatePolicy.typedSyntax)")
-            }
-            return policy
-        case (nil, let seconds?):
-            // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
-            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-                throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds)
-            }
-            return policy
+        let word = try self["--policy"]?.text()
+        let seconds = try self["--ttl"]?.text()
+        try refuse("--policy", with: "--ttl")
+        if let word { return try Self.policy(word) }
+        guard let seconds else { return nil }
+        // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
+        guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
+            throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds)
         }
+        return policy
+    }
+
+    /// Parses a policy, or the time that entries stay fresh.
+    static func policy(_ word: String) throws(UsageError) -> UpdatePolicy {
+        guard let policy = UpdatePolicy.typed(word) else {
+            throw UsageError("'\(printableKey(word.utf8))' is not a policy: use \(UpdatePolicy.typedSyntax)")
+        }
+        return policy
     }
 
     /// The entry policy given by the options in ``OptionSpec/lifetime``, with grace and jitter.
@@ -55,7 +55,7 @@ extension VerbArguments {
     func time(
         _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds
     ) throws(UsageError) -> Int64? {
-        guard let option = options[name] else { return nil }
+        guard let option = self[name] else { return nil }
         let text = (try? option.text()) ?? ""
         let time = unit == .seconds ? Self.span(text) : TimeSpan.parse(text, unit: .milliseconds)
         guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text) }
@@ -94,11 +94,10 @@ extension VerbArguments {
         try number("--jitter", 0...100, "a percentage").map { Int($0) }
     }
 
-    /// The tags to purge. They need not be text, because other programs may have set them.
-    func purgedTags() throws(UsageError) -> [[UInt8]] {
-        let tags = all("--tag").map { $0.value ?? [] }
+    /// The given tags, as `check` returns them. They need not be text, because other programs may have set them.
+    func byteTags(_ check: ([[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]]) throws(UsageError) -> [[UInt8]] {
         do throws(TagRules.Impossible) {
-            return try TagRules.checkedForPurge(tags)
+            return try check(all("--tag").map { $0.value ?? [] })
         } catch {
             throw UsageError("--tag: \(error.message)")
         }
@@ -106,30 +105,19 @@ extension VerbArguments {
 
     /// The given tags of an entry.
     func tags() throws(UsageError) -> [String] {
-        var tags: [String] = []
-        for option in all("--tag") {
-            guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
-                throw UsageError("a tag must be valid UTF-8")
-            }
-            tags.append(tag)
-        }
-        do throws(TagRules.Impossible) {
-            _ = try TagRules.checked(tags.map { Array($0.utf8) })
-        } catch {
-            throw UsageError("--tag: \(error.message)")
-        }
+        let given = all("--tag").map { $0.value ?? [] }
+        let tags = TagRules.texts(given)
+        guard tags.count == given.count else { throw UsageError("a tag must be valid UTF-8") }
+        _ = try byteTags(TagRules.checked)
         return tags
     }
 
     /// The number of an option; nil if it is not given.
-    func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) throws(UsageError)
-        -> Int64?
-    {
-        guard let option = options[name] else { return nil }
+    func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) throws(UsageError) -> Int64? {
+        guard let option = self[name] else { return nil }
         let text = (try? option.text()) ?? ""
         guard let number = Int64(text), range.contains(number) else {
-            throw UsageError(
-                "\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'")
+            throw UsageError("\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'")
         }
         return number
     }
@@ -147,13 +135,11 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let key = arguments.words[0]
-        let left = try context.connect().timeToLive(forKey: key)
+        let left = try context.options.connect().timeToLive(forKey: key)
         var milliseconds: Int64?
         if case .milliseconds(let number)? = left { milliseconds = number }
-        if context.options.json {
-            context.output.json(["key": key, "found": left != nil, "ttl": milliseconds])
-        } else if left != nil {
-            context.output.line(milliseconds.map { TimeText.seconds($0) } ?? "never")
+        context.show(["key": key, "found": left != nil, "ttl": milliseconds]) { output in
+            if left != nil { output.line(milliseconds.map { TimeText.seconds($0) } ?? "never") }
         }
         return left == nil ? .notFound : .done
     }

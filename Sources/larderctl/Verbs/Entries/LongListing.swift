@@ -6,28 +6,18 @@ import LarderVocabulary
 ///
 /// Memory does not grow with the database: the entries in a reply to ENTRIES are written before the next request.
 struct LongListing {
-    private let client: BlockingLarderClient
-    private let context: Context
-    private let glob: GlobPattern?
-    private let reader: EntryReader
-    private let database: String
-    private let policy: String
+    let client: BlockingLarderClient
+    let context: Context
 
     /// - Parameter pattern: the glob pattern of the keys to list; nil for all.
-    init(_ client: BlockingLarderClient, matching pattern: [UInt8]?, _ context: Context) throws {
-        (self.client, self.context) = (client, context)
-        glob = pattern.map { GlobPattern($0) }
-        reader = EntryReader(client: client, prefix: glob?.fixedPrefix ?? [])
-        database = client.name
-        policy = try client.policyInfo().policy
-    }
-
-    func write() throws {
+    func write(matching pattern: [UInt8]?) throws {
+        let glob = pattern.map { GlobPattern($0) }
+        let policy = try client.policyInfo().policy
         if !context.options.json { context.output.line(Self.line("SIZE", "EXPIRES IN", "POLICY", "STATE") + "KEY") }
-        try reader.forEachStep(database) { entries in
+        try EntryReader(client: client, prefix: glob?.fixedPrefix ?? []).forEachStep(client.name) { entries in
             let now = try now()
             for entry in entries where glob?.matches(entry.key) ?? true {
-                write(entry, now: now)
+                write(entry, policy, now: now)
                 try context.output.flushIfLarge()
             }
         }
@@ -41,21 +31,19 @@ struct LongListing {
         return seconds * 1000 + microseconds / 1000
     }
 
-    private func write(_ entry: CarriedEntry, now: Int64) {
+    private func write(_ entry: CarriedEntry, _ policy: String, now: Int64) {
         let left = entry.deadline.map { $0.subtractingReportingOverflow(now).partialValue }
         let state = left.map { $0 > 0 } ?? true ? "fresh" : "stale"
-        if context.options.json {
-            context.output.json([
-                "key": entry.key, "size": entry.value.count, "ttl": left, "deadline": entry.deadline,
-                "stored-at": entry.storedAt, "rule": entry.rule.name, "state": state, "codec": entry.codec,
-                "tags": entry.tags,
-            ])
-            return
+        context.show([
+            "key": entry.key, "size": entry.value.count, "ttl": left, "deadline": entry.deadline,
+            "stored-at": entry.storedAt, "rule": entry.rule.name, "state": state, "codec": entry.codec,
+            "tags": entry.tags,
+        ]) { output in
+            let size = output.size(Int64(entry.value.count))
+            let rule = entry.rule == .governed ? policy : entry.rule.name
+            let line = Self.line(size, left.map { TimeText.short($0) } ?? "never", rule, state)
+            output.oneLine(Array(line.utf8) + entry.key)
         }
-        let size = context.output.isTerminal ? ByteText.short(entry.value.count) : "\(entry.value.count)"
-        let rule = entry.rule == .governed ? policy : entry.rule == .ownNever ? "never" : "own"
-        let line = Self.line(size, left.map { TimeText.short($0) } ?? "never", rule, state)
-        context.output.oneLine(Array(line.utf8) + entry.key)
     }
 
     /// Formats a line. Columns have fixed widths, because later lines are unknown. A longer field moves those after it.

@@ -13,11 +13,10 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let key = arguments.words[0]
-        let info = try context.connect().info(forKey: key)
-        if context.options.json {
-            context.output.json(metaJSON(key, info))
-        } else if let info {
-            for (name, text) in metaLines(info) { context.output.line(name.padded(11) + text) }
+        let info = try context.options.connect().info(forKey: key)
+        context.show(metaJSON(key, info)) { output in
+            guard let info else { return }
+            for (name, text) in metaLines(info) { output.line(name.padded(11) + text) }
         }
         return info == nil ? .notFound : .done
     }
@@ -55,9 +54,7 @@ extension Verb {
     private static func state(_ info: EntryInfo) -> String {
         info.isExpired ? "stale" : info.isUnverified ? "unverified" : "fresh"
     }
-}
 
-extension Verb {
     static let tags: Verb = Verb(
         name: "tags", synopsis: "KEY",
         summary: "print an entry's tags",
@@ -68,11 +65,9 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let key = arguments.words[0]
-        let tags = try context.connect().tagBytes(forKey: key)
-        if context.options.json {
-            context.output.json(["key": key, "found": tags != nil, "tags": tags ?? []])
-        } else {
-            for tag in tags ?? [] { context.output.oneLine(tag) }
+        let tags = try context.options.connect().tagBytes(forKey: key)
+        context.show(["key": key, "found": tags != nil, "tags": tags ?? []]) { output in
+            for tag in tags ?? [] { output.oneLine(tag) }
         }
         return tags == nil ? .notFound : .done
     }

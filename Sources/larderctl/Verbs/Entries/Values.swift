@@ -13,17 +13,11 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let key = arguments.words[0]
-        let value = try context.connect().bytes(forKey: key)
-        if context.options.json {
-            context.output.json(["key": key, "found": value != nil, "value": value])
-        } else if let value {
-            context.output.value(value)
-        }
+        let value = try context.options.connect().bytes(forKey: key)
+        context.show(["key": key, "found": value != nil, "value": value]) { output in value.map { output.value($0) } }
         return value == nil ? .notFound : .done
     }
-}
 
-extension Verb {
     static let set: Verb = Verb(
         name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…",
         summary: "store an entry",
@@ -41,14 +35,14 @@ extension Verb {
         let policy = try arguments.entryPolicy()
         let tags = try arguments.tags()
         let value = try setValue(arguments)
-        try context.connect().setBytes(value, forKey: key, policy: policy, tags: tags)
+        try context.options.connect().setBytes(value, forKey: key, policy: policy, tags: tags)
         context.show(["key": key, "stored": true], text: "OK")
         return .done
     }
 
     private static func setValue(_ arguments: VerbArguments) throws -> [UInt8] {
         let word = arguments.words.count == 2 ? arguments.words[1] : nil
-        if let file = arguments.options["--file"] {
+        if let file = arguments["--file"] {
             guard word == nil else {
                 throw UsageError("the value is given twice: as an argument and with --file")
             }
@@ -57,9 +51,7 @@ extension Verb {
         guard let word, word != Array("-".utf8) else { return try Input.standardInput() }
         return word
     }
-}
 
-extension Verb {
     static let del: Verb = Verb(
         name: "del", synopsis: "KEY…",
         summary: "remove entries, all at once",
@@ -69,7 +61,7 @@ extension Verb {
             """,
         argumentCount: 1...1_000_000
     ) { arguments, context in
-        let removed = try context.connect().remove(arguments.words)
+        let removed = try context.options.connect().remove(arguments.words)
         context.show(["removed": removed], text: "\(removed)")
         return removed == 0 ? .notFound : .done
     }
