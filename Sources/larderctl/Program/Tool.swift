@@ -64,7 +64,7 @@ enum Tool {
         }
         // The words after the command are its arguments, so only a `--json` before the command counts.
         asJSON = options.json
-        return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
+        return try send(command, [first] + arguments, Context(options: options, output: output))
     }
 
     /// What to use instead of the options of redis-cli, for error messages.
@@ -97,6 +97,33 @@ enum Tool {
         } catch var error as UsageError {
             error.verb = verb.name
             throw error
+        }
+    }
+
+    /// Sends a command to the daemon unchanged, and writes the reply.
+    private static func send(_ command: CommandMetadata, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
+        if let reason = refusal(command, words) {
+            throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
+        }
+        guard let reply = try ShellSession(try context.options.connect()).run([words]).first else { return .done }
+        if let text = reply.errorMessage {
+            throw LarderClientError.server(text, operation: command.name)
+        }
+        context.show(FieldText.json(reply, to: words)) { PlainReply.write(reply, to: $0) }
+        return reply.isNull ? .notFound : .done
+    }
+
+    /// Returns why a command makes no sense in a program that sends one command and exits; nil for other commands.
+    private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
+        let ends = "each call of larderctl uses a new connection"
+        switch (CommandMetadata.row(of: words) ?? command).effect {
+        case .none, .names, .introduces, .closes, .endsDaemon: return nil
+        case .silences: return ends
+        case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); use larderctl shell"
+        case .selectsDatabase: return "\(ends); use --database NAME"
+        case .streams:
+            return Verb.named(command.name).map { "use larderctl \($0.name)" }
+                ?? "larderctl would exit before its later output; use larderctl shell"
         }
     }
 }

@@ -11,9 +11,9 @@ struct ShellCompletion {
     func complete(_ text: String, width: Int) -> LineEditor.Completion {
         let line = TypedLine(text)
         guard let current = line.current.flatMap({ String(validating: $0, as: UTF8.self) }) else { return .nothing }
-        var skippedKeys = 0
-        let candidates = candidates(line, current, &skippedKeys)
-        let note = Self.note(skippedKeys)
+        let offer = offer(line, current)
+        let candidates = offer.words.map(\.word)
+        let note = Self.note(offer.skippedKeys)
         guard !candidates.isEmpty else {
             // If there is no completion, show the syntax of the command.
             guard line.words.count > 0, let row = CommandMetadata.row(of: line.words) else { return .nothing }
@@ -37,38 +37,35 @@ struct ShellCompletion {
         ]
     }
 
-    private func candidates(_ line: TypedLine, _ current: String, _ skippedKeys: inout Int) -> [String] {
+    private func offer(_ line: TypedLine, _ current: String) -> CommandCompletion.Offer {
         let isSmall = current.contains(where: \.isLowercase)
-        func inCase(_ words: [String]) -> [String] {
-            words.map { isSmall ? $0.lowercased() : $0.uppercased() }.filter {
-                $0.hasPrefix(isSmall ? current.lowercased() : current.uppercased())
-            }
+        func inCase(_ words: [String], and others: [String] = []) -> CommandCompletion.Offer {
+            let start = isSmall ? current.lowercased() : current.uppercased()
+            let words = words.map { isSmall ? $0.lowercased() : $0.uppercased() }.filter { $0.hasPrefix(start) }
+            return CommandCompletion.Offer(words: (words + others).map { ($0, "") })
         }
         guard let first = line.words.first else {
-            return inCase(CommandMetadata.all.map(\.name)) + localWords.filter { $0.hasPrefix(current.lowercased()) }
+            let local = localWords.filter { $0.hasPrefix(current.lowercased()) }
+            return inCase(CommandMetadata.all.map(\.name), and: local)
         }
         let behind = line.words.dropFirst().map { String(decoding: $0, as: UTF8.self) }
         if localWords.contains(String(decoding: first, as: UTF8.self).lowercased()) {
-            return helpWords(behind, inCase)
+            // Complete the words after `help`.
+            guard let name = behind.first else { return inCase(CommandMetadata.all.map(\.name)) }
+            let command = behind.count == 1 ? CommandMetadata.named(name) : nil
+            return inCase(command?.subcommands.map { String($0.ownName) } ?? [])
         }
         guard let command = CommandMetadata.named(first), let row = CommandMetadata.row(of: line.words) else {
-            return []
+            return CommandCompletion.Offer()
         }
         if behind.isEmpty, !command.subcommands.isEmpty {
             return inCase(command.subcommands.map { String($0.ownName) })
         }
-        let offer = CommandCompletion(options).arguments(of: row, behind, current: current)
-        skippedKeys = offer.skippedKeys
-        let words = offer.words.map(\.word).filter { $0.hasPrefix(current) }
+        var offer = CommandCompletion(options).arguments(of: row, behind, current: current)
+        offer.words = offer.words.filter { $0.word.hasPrefix(current) }
         // If nothing else matches, offer the keywords in the command's syntax that start with the typed text.
-        return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
-    }
-
-    /// Completes the words after `help`.
-    private func helpWords(_ behind: [String], _ inCase: ([String]) -> [String]) -> [String] {
-        guard let name = behind.first else { return inCase(CommandMetadata.all.map(\.name)) }
-        guard behind.count == 1, let command = CommandMetadata.named(name) else { return [] }
-        return inCase(command.subcommands.map { String($0.ownName) })
+        if offer.words.isEmpty, !current.isEmpty { offer.words = inCase(Self.keywords(row.syntax)).words }
+        return offer
     }
 
     /// Returns the words of a syntax that are written in capital letters, such as EX.

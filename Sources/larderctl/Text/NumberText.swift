@@ -26,8 +26,8 @@ enum NumberText {
     /// Formats a duration given in seconds: `3d 04:05:06`, or `04:05:06`.
     static func duration(_ seconds: Int64) -> String {
         let seconds = max(0, seconds)
-        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let clock = "\(two(seconds / 3600 % 24)):\(two(seconds / 60 % 60)):\(two(seconds % 60))"
+        let clock = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].map { TimeText.padded($0, 2) }
+            .joined(separator: ":")
         return seconds >= 86_400 ? "\(seconds / 86_400)d \(clock)" : clock
     }
 
@@ -40,8 +40,7 @@ enum NumberText {
         let scaled = Int((value * scale).rounded())
         if digits == 0 { return "\(scaled)" }
         let (whole, rest) = scaled.magnitude.quotientAndRemainder(dividingBy: UInt(scale))
-        let text = "\(rest)"
-        return (scaled < 0 ? "-" : "") + "\(whole)." + String(repeating: "0", count: digits - text.count) + text
+        return (scaled < 0 ? "-" : "") + "\(whole)." + TimeText.padded(rest, digits)
     }
 }
 

@@ -3,19 +3,7 @@ import LarderPlatform
 /// Shows the progress of long work on standard error if that is a terminal. For one thread at a time.
 final class ProgressLine {
     /// The unit of the numbers.
-    enum Unit {
-        case bytes, entries
-
-        func text(_ number: Int) -> String {
-            switch self {
-            case .bytes: ByteText.short(number)
-            case .entries: "\(number)"
-            }
-        }
-
-        /// The suffix after the numbers.
-        var name: String { self == .bytes ? "" : " entries" }
-    }
+    enum Unit { case bytes, entries }
 
     private let unit: Unit
     private let isShown = isatty(STDERR_FILENO) == 1
@@ -39,13 +27,15 @@ final class ProgressLine {
     /// Returns the line: the amount and the rate, and the percentage and the remaining time if the total is known.
     static func text(done: Int, total: Int, milliseconds: Int64, _ unit: Unit = .bytes) -> String {
         guard done > 0, milliseconds > 0 else { return "preparing" }
+        func text(_ number: Int) -> String { unit == .bytes ? ByteText.short(number) : "\(number)" }
+        let name = unit == .bytes ? "" : " entries"
         let rate = Double(done) / Double(milliseconds) * 1000
-        let speed = "\(unit.text(Int(rate)))/s"
-        guard total > 0 else { return "\(unit.text(done))\(unit.name)  \(speed)" }
+        let speed = "\(text(Int(rate)))/s"
+        guard total > 0 else { return "\(text(done))\(name)  \(speed)" }
         let share = min(1, Double(done) / Double(total))
         let left = Int((Double(max(0, total - done)) / rate).rounded(.up))
         let seconds = left % 60
-        return "\(Int(share * 100)) %  \(unit.text(done)) of \(unit.text(total))\(unit.name)  \(speed)  "
+        return "\(Int(share * 100)) %  \(text(done)) of \(text(total))\(name)  \(speed)  "
             + "\(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left"
     }
 

@@ -51,7 +51,8 @@ enum TimeText {
         return "\(Int(parts.tm_year) + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2)) \(clock)"
     }
 
-    private static func padded(_ number: some BinaryInteger, _ width: Int) -> String {
+    /// Returns a number with zeros before it, up to a width.
+    static func padded(_ number: some BinaryInteger, _ width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }

@@ -164,13 +164,14 @@ struct Importer {
 
     /// Skips an invalid line if the options allow that. Otherwise sends the entries before the line, and throws.
     private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
-        let text = "\(name), line \(reader.number): \(defect.message)"
-        guard choice.skipsInvalid else {
-            try flush(reader, isBefore: true)
-            throw InputOutputError(
-                message: text + "\nthe preceding lines are imported; fix the line and import again, or skip such lines "
-                    + "with --skip-invalid")
-        }
+        if !choice.skipsInvalid { try flush(reader, isBefore: true) }
+        try pass(
+            "\(name), line \(reader.number): \(defect.message)",
+            "\nthe preceding lines are imported; fix the line and import again, or skip such lines with --skip-invalid")
+    }
+
+    private mutating func pass(_ text: String, _ advice: String) throws(InputOutputError) {
+        guard choice.skipsInvalid else { throw InputOutputError(message: text + advice) }
         report.invalid += 1
         note(text)
     }
@@ -306,13 +307,9 @@ struct Importer {
             reader.hasHalfLine
             ? "\(name) ends within line \(reader.number + 1), which is incomplete"
             : "\(name) ends after line \(reader.number), without the last line of an export"
-        guard choice.skipsInvalid else {
-            throw InputOutputError(
-                message: text
-                    + ": the export was interrupted, or a part is missing. The \(reader.number) complete lines are "
-                    + "imported; --skip-invalid accepts such a file")
-        }
-        report.invalid += 1
-        note(text)
+        try pass(
+            text,
+            ": the export was interrupted, or a part is missing. The \(reader.number) complete lines are imported; "
+                + "--skip-invalid accepts such a file")
     }
 }

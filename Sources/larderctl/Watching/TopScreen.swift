@@ -78,19 +78,16 @@ struct TopScreen {
 
     /// The commands that have been called, in the selected order.
     var commands: [InfoRates.Command] {
-        let all = (rates?.commands ?? []).filter { $0.total.calls > 0 }
-        func less(_ left: InfoRates.Command, _ right: InfoRates.Command, _ by: (InfoRates.Command) -> Double) -> Bool {
-            by(left) != by(right) ? by(left) > by(right) : left.name < right.name
-        }
-        return all.sorted { left, right in
+        let value: (InfoRates.Command) -> Double =
             switch order {
-            case .calls: less(left, right) { $0.callsPerSecond }
-            case .load: less(left, right) { $0.load }
-            case .average: less(left, right) { $0.averageMicroseconds }
-            case .slowest: less(left, right) { $0.total.p999 ?? 0 }
-            case .name: left.name < right.name
+            case .calls: { $0.callsPerSecond }
+            case .load: { $0.load }
+            case .average: { $0.averageMicroseconds }
+            case .slowest: { $0.total.p999 ?? 0 }
+            case .name: { _ in 0 }
             }
-        }
+        return (rates?.commands ?? []).filter { $0.total.calls > 0 }
+            .sorted { (value($1), $0.name) < (value($0), $1.name) }
     }
 
     private var commandRows: [[String]] {
