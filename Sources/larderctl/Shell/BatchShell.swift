@@ -48,7 +48,8 @@ final class BatchShell {
         guard let first = words.first, first.first != UInt8(ascii: "#") else { return true }
         let name = String(decoding: first, as: UTF8.self).lowercased()
         if name == "exit" || ShellSession.closes(words) { return false }
-        if let reason = Self.refusal(words) {
+        let stream = "this command runs until it is stopped: use larderctl subscribe, watch or monitor"
+        if let reason = ShellSession.streams(words) ? stream : ShellSession.refusal(words) {
             try send()
             try fail(reader.number, "usage", reason)
             return true
@@ -59,13 +60,6 @@ final class BatchShell {
         waitingBytes += line.count
         if !isPlain || waiting.count >= Self.commandsMax || waitingBytes >= Self.bytesMax { try send() }
         return true
-    }
-
-    private static func refusal(_ words: [[UInt8]]) -> String? {
-        guard !ShellSession.streams(words) else {
-            return "this command runs until it is stopped: use larderctl subscribe, watch or monitor"
-        }
-        return ShellSession.refusal(words)
     }
 
     /// Sends the pending commands, and writes their replies.

@@ -29,7 +29,7 @@ final class InteractiveShell {
             wantsPassword = true
         }
         signals = try ShellSignals(client)
-        typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
+        typed = TypedReply(output: context.output) { [signals] in signals.isInterrupted }
         session = client.map { ShellSession($0) }
         // The first call only starts the collection of push messages.
         _ = client?.takePushes()
@@ -147,15 +147,13 @@ final class InteractiveShell {
         let begin = MonotonicClock.milliseconds()
         let wasInTransaction = session.isInTransaction
         let streams = ShellSession.streams(words)
-        var failure: LarderClientError?
         do {
             if streams { try stream(words, session) } else { try exchange(words, session) }
         } catch let error as LarderClientError {
-            failure = error
+            return show(error, signals.isInterrupted, streams, wasInTransaction, session)
         } catch is TypedReply.Stopped {
             context.output.line("…")
         }
-        if let failure { return show(failure, signals.isInterrupted, streams, wasInTransaction, session) }
         let milliseconds = MonotonicClock.milliseconds() - begin
         if !streams, milliseconds >= Self.slowMilliseconds, !context.options.json {
             context.output.line("(\(NumberText.fixed(Double(milliseconds) / 1000, 2))s)")

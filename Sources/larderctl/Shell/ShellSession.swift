@@ -15,30 +15,19 @@ final class ShellSession {
 
     /// Returns why a command cannot be used in a shell; nil if it can.
     static func refusal(_ words: [[UInt8]]) -> String? {
-        if case .silences = CommandMetadata.row(of: words)?.effect {
-            return "without replies the results of commands would be unknown"
-        }
-        return nil
+        CommandMetadata.row(of: words)?.effect == .silences
+            ? "without replies the results of commands would be unknown" : nil
     }
 
     /// Whether messages follow the reply to a command, so that it needs a separate connection: see ``stream(_:_:)``.
-    static func streams(_ words: [[UInt8]]) -> Bool {
-        guard case .streams = CommandMetadata.row(of: words)?.effect else { return false }
-        return true
-    }
+    static func streams(_ words: [[UInt8]]) -> Bool { CommandMetadata.row(of: words)?.effect == .streams }
 
     /// Whether a command may be pipelined with others, because it does not change the state of the connection.
     static func isPlain(_ words: [[UInt8]]) -> Bool {
-        switch CommandMetadata.row(of: words)?.effect {
-        case nil, .some(.none), .names: true
-        default: false
-        }
+        [ConnectionEffect.none, .names].contains(CommandMetadata.row(of: words)?.effect ?? ConnectionEffect.none)
     }
 
-    static func closes(_ words: [[UInt8]]) -> Bool {
-        guard case .closes = CommandMetadata.row(of: words)?.effect else { return false }
-        return true
-    }
+    static func closes(_ words: [[UInt8]]) -> Bool { CommandMetadata.row(of: words)?.effect == .closes }
 
     /// Sends commands as a pipeline and returns their replies.
     /// - Throws: if the connection is lost. A transaction is then lost too: check ``isInTransaction`` before the call.

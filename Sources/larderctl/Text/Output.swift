@@ -125,13 +125,11 @@ enum Table {
             rows.compactMap { column < $0.count ? $0[column].count : nil }.max() ?? 0
         }
         return rows.map { row in
-            var line = ""
-            for (column, cell) in row.enumerated() {
-                if column > 0 { line += "  " }
+            let cells = row.enumerated().map { column, cell in
                 let isRight = rightAligned.contains(column)
-                line += !isRight && column == row.count - 1 ? cell : cell.padded(widths[column], isRight: isRight)
+                return !isRight && column == row.count - 1 ? cell : cell.padded(widths[column], isRight: isRight)
             }
-            return line
+            return cells.joined(separator: "  ")
         }
     }
 }

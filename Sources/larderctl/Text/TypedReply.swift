@@ -6,14 +6,9 @@ struct TypedReply {
     /// The error if the user has stopped the output.
     struct Stopped: Error {}
 
-    private let output: Output
-    private let isStopped: () -> Bool
-
-    /// - Parameter isStopped: returns whether the user has stopped the output. Called while a reply is written.
-    init(_ output: Output, isStopped: @escaping () -> Bool) {
-        self.output = output
-        self.isStopped = isStopped
-    }
+    let output: Output
+    /// Returns whether the user has stopped the output. Called while a reply is written.
+    let isStopped: () -> Bool
 
     /// Writes a push message, such as one of a subscription.
     func writeMessage(_ message: RESPValue) throws {

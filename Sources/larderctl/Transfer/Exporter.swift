@@ -57,9 +57,7 @@ struct Exporter {
 
     /// Returns the number of databases, including those that this user must not read; 0 if unknown.
     private static func databaseCount(_ client: BlockingLarderClient) throws -> Int {
-        let field = "databases:"
-        let lines = try client.serverInfo(section: "larder").split(whereSeparator: \.isNewline)
-        return lines.first { $0.hasPrefix(field) }.flatMap { Int($0.dropFirst(field.count)) } ?? 0
+        InfoText(try client.serverInfo(section: "larder")).text("databases").flatMap { Int($0) } ?? 0
     }
 
     static func now() -> Int64 {

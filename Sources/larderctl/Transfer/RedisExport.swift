@@ -10,21 +10,15 @@ struct RedisExport {
         var databases = 0
     }
 
-    private let redis: RedisServer
-    private let reader: EntryReader
-    private let progress = ProgressLine(.entries)
-    private let total: Int
+    let redis: RedisServer
+    let reader: EntryReader
+    /// The approximate number of entries to export; 0 if unknown.
+    let total: Int
+    let progress = ProgressLine(.entries)
     private(set) var report = Report()
 
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
-
-    /// - Parameter total: the approximate number of entries to export; 0 if unknown.
-    init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], total: Int) {
-        self.redis = redis
-        reader = EntryReader(client: client, prefix: prefix)
-        self.total = total
-    }
 
     mutating func run(_ databases: [(name: String, number: Int)]) throws {
         defer { progress.end() }

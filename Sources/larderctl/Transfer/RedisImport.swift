@@ -20,35 +20,25 @@ struct RedisImport {
         var examples: [String] = []
     }
 
-    private let redis: RedisServer
-    private let client: BlockingLarderClient
-    private let prefix: [UInt8]
-    private let keepsExisting: Bool
-    private let progress = ProgressLine(.entries)
-    private var total = 0
-    private var done = 0
+    let redis: RedisServer
+    let client: BlockingLarderClient
+    let prefix: [UInt8]
+    let keepsExisting: Bool
+    let progress = ProgressLine(.entries)
+    private(set) var total = 0
+    private(set) var done = 0
     private(set) var report = Report()
 
     private static let groupCount = 128
     private static let groupBytes = 4 << 20
     private static let examplesMax = 5
 
-    init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], keepsExisting: Bool) {
-        self.redis = redis
-        self.client = client
-        self.prefix = prefix
-        self.keepsExisting = keepsExisting
-    }
-
     /// Returns the numbers of those databases in the Redis that have keys, each with the count of its keys.
     static func databases(_ redis: RedisServer) throws(Failure) -> [(number: Int, keys: Int)] {
-        let text = try redis.command(["INFO", "keyspace"]).string ?? ""
-        return text.split(whereSeparator: \.isNewline).compactMap { line in
-            guard line.hasPrefix("db"), let colon = line.firstIndex(of: ":"),
-                let number = Int(line[line.index(line.startIndex, offsetBy: 2)..<colon])
-            else { return nil }
-            let keys = line[colon...].dropFirst().split(separator: ",").first { $0.hasPrefix("keys=") }
-            return (number, keys.flatMap { Int($0.dropFirst(5)) } ?? 0)
+        // Each line has the form `db0:keys=1,expires=0`.
+        InfoText(try redis.command(["INFO", "keyspace"]).string ?? "").textLists("db").compactMap { number, parts in
+            let keys = parts.first { $0.name == "keys" }.flatMap { Int($0.text) }
+            return Int(number).map { ($0, keys ?? 0) }
         }
     }
 

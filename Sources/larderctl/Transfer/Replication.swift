@@ -167,14 +167,12 @@ struct ReplicationReport: Equatable {
     }
 
     var text: String {
-        guard progress.done > 0 || progress.removed > 0 else {
-            return "\(database): nothing new" + (progress.passes > 0 ? ", in a full pass" : "")
-        }
-        var parts = [counted(progress.done, "change")]
-        parts.append("\(progress.stored) stored")
+        let isNew = progress.done > 0 || progress.removed > 0
+        var parts = isNew ? [counted(progress.done, "change"), "\(progress.stored) stored"] : ["nothing new"]
         if progress.removed > 0 { parts.append("\(progress.removed) removed") }
         if progress.kept > 0 { parts.append("\(progress.kept) not needed") }
-        return "\(database): " + parts.joined(separator: ", ") + (progress.passes > 0 ? ", in a full pass" : "")
+        if progress.passes > 0 { parts.append("in a full pass") }
+        return "\(database): " + parts.joined(separator: ", ")
     }
 }
 

@@ -19,7 +19,7 @@ extension Verb {
         argumentCount: 0...64
     ) { arguments, context in
         let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
-        let count = try slowCount(arguments)
+        let count = try arguments.number("--slow", 0...10_000, "a number") ?? 10
         let client = try context.options.connect()
         let figures = InfoFigures(try client.serverInfo(section: "everything"))
         try check(wanted, figures)
@@ -58,13 +58,6 @@ extension Verb {
                     + Suggestion.text(for: name, among: CommandMetadata.all.map { $0.name.lowercased() })
                     + (ran.isEmpty ? "" : "; commands that have run: " + ran.joined(separator: ", ")))
         }
-    }
-
-    private static func slowCount(_ arguments: VerbArguments) throws -> Int {
-        guard let count = Int(try arguments["--slow"]?.text() ?? "10"), (0...10_000).contains(count) else {
-            throw UsageError("--slow must be a number from 0 to 10000")
-        }
-        return count
     }
 
     private static func sorted(

@@ -43,13 +43,13 @@ extension Verb {
         guard let url = words.first, url.lowercasedText != "none" else {
             return try showOrRemove(arguments, words, context)
         }
-        var change = [Array(try OriginURL(url, arguments).text.utf8)] + words.dropFirst()
+        var change = [Array(try originURL(url, arguments).utf8)] + words.dropFirst()
         // Insert the options before DISCARD, which must be the last word.
         let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
         let last = isDiscarding ? change.removeLast() : nil
         if let option = arguments["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
         if let option = arguments["--password-file"] {
-            change += [Array("PASSWORDFILE".utf8), Array(try OriginURL.wholePath(option).utf8)]
+            change += [Array("PASSWORDFILE".utf8), Array(try wholePath(option).utf8)]
         }
         if let last { change.append(last) }
         let client = try context.options.connect()
@@ -61,6 +61,25 @@ extension Verb {
         }
         return .done
     }
+
+    /// Returns the URL of an origin, with the options `--tls` and `--ca` added to it.
+    private static func originURL(_ word: [UInt8], _ arguments: VerbArguments) throws -> String {
+        guard var url = String(validating: word, as: UTF8.self) else {
+            throw UsageError("the URL of an origin must be text")
+        }
+        if arguments["--tls"] != nil, !url.hasPrefix("rediss") {
+            guard url.hasPrefix("redis") else { throw UsageError("--tls is only for redis:// and redis+cluster://") }
+            url = "rediss" + url.dropFirst("redis".count)
+        }
+        guard let option = arguments["--ca"] else { return url }
+        guard url.hasPrefix("rediss") else {
+            throw UsageError("--ca needs --tls or a URL that starts with rediss")
+        }
+        return url + (url.contains("?") ? "&" : "?") + "ca=" + (try wholePath(option))
+    }
+
+    /// Returns the path as an absolute one, because the daemon may have another working directory.
+    private static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
 
     /// Waits for at most a second until a new origin is available. Returns why it is not available; nil if it is.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
@@ -117,30 +136,6 @@ extension Verb {
         }
         return .done
     }
-}
-
-/// The URL of an origin, with the options `--tls` and `--ca` added to it.
-private struct OriginURL {
-    var text: String
-
-    init(_ word: [UInt8], _ arguments: VerbArguments) throws {
-        guard let text = String(validating: word, as: UTF8.self) else {
-            throw UsageError("the URL of an origin must be text")
-        }
-        self.text = text
-        if arguments["--tls"] != nil, !text.hasPrefix("rediss") {
-            guard text.hasPrefix("redis") else { throw UsageError("--tls is only for redis:// and redis+cluster://") }
-            self.text = "rediss" + text.dropFirst("redis".count)
-        }
-        guard let option = arguments["--ca"] else { return }
-        guard self.text.hasPrefix("rediss") else {
-            throw UsageError("--ca needs --tls or a URL that starts with rediss")
-        }
-        self.text += (self.text.contains("?") ? "&" : "?") + "ca=" + (try Self.wholePath(option))
-    }
-
-    /// Returns the path as an absolute one, because the daemon may have another working directory.
-    static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
 }
 
 extension [UInt8] {

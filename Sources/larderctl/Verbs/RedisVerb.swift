@@ -40,7 +40,7 @@ enum RedisVerb {
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         let databases = try found.map { ($0.number, $0.keys, try target ?? map.name($0.number)) }
         var work = RedisImport(
-            redis, try connect(context), prefix: arguments["--prefix"]?.value ?? [],
+            redis: redis, client: try connect(context), prefix: arguments["--prefix"]?.value ?? [],
             keepsExisting: arguments["--keep-existing"] != nil)
         try work.run(databases)
         show(work.report, context)
@@ -83,7 +83,8 @@ enum RedisVerb {
                 "the URL selects one database of the Redis, but there are \(names.count) in the larder: use "
                     + "--database, or omit the number")
         }
-        var work = RedisExport(redis, client, prefix: prefix, total: plan.total)
+        let reader = EntryReader(client: client, prefix: prefix)
+        var work = RedisExport(redis: redis, reader: reader, total: plan.total)
         try work.run(try names.map { ($0, try url.database ?? map.number($0)) })
         let report = work.report
         context.show(
