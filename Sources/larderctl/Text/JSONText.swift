@@ -181,8 +181,10 @@ enum Base64 {
 
     /// Decodes a text. Returns nil unless ``encoded(_:)`` would return exactly this text.
     static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
-        let text = Data(text)
-        guard let bytes = Data(base64Encoded: text), bytes.base64EncodedData() == text else { return nil }
+        guard let bytes = Data(base64Encoded: Data(text)) else { return nil }
+        // Foundation also accepts a last letter whose unused bits are not zero.
+        let end = Data(bytes.suffix(bytes.count % 3)).base64EncodedData()
+        guard (bytes.count + 2) / 3 * 4 == text.count, end.elementsEqual(text.suffix(end.count)) else { return nil }
         return Array(bytes)
     }
 }

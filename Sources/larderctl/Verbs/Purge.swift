@@ -40,9 +40,7 @@ extension Verb {
                 if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
                     return leave("\(shown) does not exist: nothing to purge", context)
                 }
-                guard isAnsweredWithYes("Empty the \(shown)?") else {
-                    return leave("nothing was removed", context)
-                }
+                guard isAnsweredWithYes("Empty the \(shown)?") else { return leave("nothing was removed", context) }
             }
             result = try client.removeAll()
         }

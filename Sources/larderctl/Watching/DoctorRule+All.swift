@@ -98,8 +98,7 @@ extension DoctorRule {
             "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
         ) { facts in
             guard facts.info.text("disk_limit") != nil, facts.number("disk_limit") == 0 else { return nil }
-            return
-                "the larder has \(ByteText.short(facts.number("disk_bytes"))), and can fill the disk"
+            return "the larder has \(ByteText.short(facts.number("disk_bytes"))), and can fill the disk"
         },
         DoctorRule(
             .advice, "evicting",
@@ -126,8 +125,7 @@ extension DoctorRule {
             "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
         ) { facts in
             let bytes = facts.number("journal_bytes")
-            return bytes > 256 << 20
-                ? "\(ByteText.short(bytes)) are not in the databases' files yet" : nil
+            return bytes > 256 << 20 ? "\(ByteText.short(bytes)) are not in the databases' files yet" : nil
         },
         DoctorRule(
             .advice, "expiry-late", "1 % of at least 1000 expired entries were removed more than 10 minutes late",
@@ -209,22 +207,19 @@ extension DoctorRule {
             "check that program: its connection is closed if it reads nothing for some time (--reply-timeout)",
             needs: .clients
         ) { facts in
-            let slow = facts.clients.filter { (Int64($0["obl"] ?? "") ?? 0) > 8 << 20 }
-            guard let first = slow.max(by: { (Int64($0["obl"] ?? "") ?? 0) < (Int64($1["obl"] ?? "") ?? 0) }) else {
-                return nil
-            }
-            let bytes = Int(clamping: Int64(first["obl"] ?? "") ?? 0)
+            func bytes(_ client: [String: String]) -> Int64 { Int64(client["obl"] ?? "") ?? 0 }
+            let slow = facts.clients.filter { bytes($0) > 8 << 20 }
+            guard let first = slow.max(by: { bytes($0) < bytes($1) }) else { return nil }
             let name = first["name"].map { $0.isEmpty ? "" : " (\($0))" } ?? ""
-            return "\(ByteText.short(bytes)) wait for client \(first["id"] ?? "?")\(name)"
+            return "\(ByteText.short(bytes(first))) wait for client \(first["id"] ?? "?")\(name)"
                 + (slow.count > 1 ? ", and for \(slow.count - 1) more" : "")
         },
         DoctorRule(
             .advice, "short-connections", "at least 1000 connections sent fewer than 3 commands each on average",
             "let programs reuse connections: connecting costs more than a read"
         ) { facts in
-            let (connections, commands) = (
-                facts.number("total_connections_received"), facts.number("total_commands_processed")
-            )
+            let connections = facts.number("total_connections_received")
+            let commands = facts.number("total_commands_processed")
             guard connections >= 1000, commands / connections < 3 else { return nil }
             return "\(connections) connections for \(commands) commands"
         },
