@@ -115,8 +115,8 @@ extension Verb {
 
     // MARK: Other processes
 
-    /// Returns the process that has a larder open, as recorded in the larder's file LOCK, with the socket of the daemon;
-    /// without a socket if the process is not a daemon. Changes nothing.
+    /// Returns the process that has a larder open, as recorded in the larder's file LOCK, and the socket of the daemon;
+    /// no socket if the process is not a daemon. Changes nothing.
     /// - Throws: ``Failure`` if the file cannot be read.
     private static func holder(of directory: String) throws -> (pid: String, socket: String?)? {
         let path = directory + "/LOCK"

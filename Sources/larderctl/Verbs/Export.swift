@@ -12,9 +12,9 @@ extension Verb {
             line if it is called again with the same FILE, database and prefix. Prints the contents of FILE; with
             --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is exported as it is when it
             is read; for a consistent copy, see larderctl help backup.
-            --to-redis: fresh entries with their remaining lifetime; its password is in the variable REDISCLI_AUTH, or in
-            the URL, where other users of the machine may see it. Entries replace existing ones, without tags, graces and
-            codecs. After an interruption it starts again, with the same result. With --json:
+            --to-redis: fresh entries with their remaining lifetime; its password is in the variable REDISCLI_AUTH, or
+            in the URL, where other users of the machine may see it. Entries replace existing ones, without tags,
+            graces and codecs. After an interruption it starts again, with the same result. With --json:
             {"exported":…,"stale":…,"databases":…}.
             """,
         options: [

@@ -16,10 +16,10 @@ extension Verb {
             lines and counts them. The progress is stored in FILE.position until the import is complete, so an
             interrupted import continues when it is called again. With --json:
             {"imported":…,"expired":…,"kept":…,"leftOut":…,"invalid":…,"resumed":…,"notes":[…]}.
-            --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or
-            in the URL, where other users of the machine may see it. Entries replace existing ones, unless --keep-existing;
-            those without a time to live follow the database's policy. Keys of other types than strings are counted and
-            listed. After an interruption it starts again, with the same result. With --json:
+            --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH,
+            or in the URL, where other users of the machine may see it. Entries replace existing ones, unless
+            --keep-existing; those without a time to live follow the database's policy. Keys of other types than strings
+            are counted and listed. After an interruption it starts again, with the same result. With --json:
             {"imported":…,"gone":…,"kept":…,"otherTypes":{…},"tooLong":…,"examples":[…]}.
             """,
         options: [

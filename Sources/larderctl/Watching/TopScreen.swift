@@ -56,8 +56,9 @@ struct TopScreen {
         let limit = figures.number("disk_limit")
         let share = rates?.hitShare
         let uptime = NumberText.duration(figures.number("uptime_in_seconds"))
+        let version = TerminalText.escaped(figures.text("larder_version") ?? "?")
         var lines = [
-            "larder \(TerminalText.escaped(figures.text("larder_version") ?? "?")) at \(TerminalText.escaped(socketPath))  up \(uptime)",
+            "larder \(version) at \(TerminalText.escaped(socketPath))  up \(uptime)",
             "operations \(rate("total_commands_processed"))/s  hits \(NumberText.percent(share)) "
                 + "(\(NumberText.percent(figures.hitShare)) since the start)  clients \(figures.number("connected_clients"))",
             "memory \(bytes("memory_tier_bytes")) of \(bytes("maxmemory"))  disk \(bytes("disk_bytes"))"
