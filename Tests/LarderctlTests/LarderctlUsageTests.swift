@@ -17,6 +17,11 @@ import Testing
                 + "--database 64M)\n(see: larderctl help limit)"
         ),
         (
+            ["limit", "1.5g"],
+            "missing database name: larderctl limit NAME 1.5g (if 1.5g is the name of a database: larderctl limit "
+                + "--database 1.5g)\n(see: larderctl help limit)"
+        ),
+        (
             ["limit", "none"],
             "missing database name: larderctl limit NAME none (if none is the name of a database: larderctl "
                 + "limit --database none)\n(see: larderctl help limit)"

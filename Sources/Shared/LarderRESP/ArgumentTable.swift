@@ -71,7 +71,7 @@ package struct RequestHead {
     /// The length of the head; 0 if the name is longer, so that no request has the same head.
     fileprivate(set) var byteCount = 0
     fileprivate(set) var argumentCount = 0
-    let nameOffset = 8
+    static var nameOffset: Int { 8 }
     /// Whether the last request that was found has the same head as the one before.
     package internal(set) var isRepeated = false
 
@@ -95,7 +95,7 @@ package struct RequestHead {
         let nameLength = Int(text.load(fromByteOffset: 5, as: UInt8.self) &- ASCII.zero)
         guard nameLength >= 1, nameLength <= 6, text.loadUnaligned(fromByteOffset: 6, as: UInt16.self) == Self.lineEnd
         else { return true }
-        byteCount = nameOffset + nameLength + 2
+        byteCount = Self.nameOffset + nameLength + 2
         first = text.loadUnaligned(as: UInt64.self)
         last = text.loadUnaligned(fromByteOffset: byteCount - 8, as: UInt64.self)
         return true

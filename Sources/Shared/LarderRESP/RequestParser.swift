@@ -150,7 +150,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         var (at, index) = (place + head.byteCount, 1)
         head.isRepeated = head.isEqual(text + place)
         if head.isRepeated {
-            start[0] = ArgumentSlice(offset: place + head.nameOffset, length: head.byteCount - head.nameOffset - 2)
+            let name = RequestHead.nameOffset
+            start[0] = ArgumentSlice(offset: place + name, length: head.byteCount - name - 2)
         } else {
             guard head.read(text + place, argumentsMax: slices.count) else { return nil }
             (at, index) = (place + 4, 0)

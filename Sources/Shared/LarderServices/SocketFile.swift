@@ -203,8 +203,7 @@ package final class SocketFile {
                 kind: .system,
                 description: "\(path) exists and is not a socket: choose another \(program.option)")
         }
-        if let answer = try? UnixSocket.connected(to: path) {
-            close(answer)
+        if UnixSocket.hasListener(at: path) {
             throw Failure(
                 kind: .taken,
                 description:

@@ -1,5 +1,4 @@
 import LarderClient
-import LarderVocabulary
 
 extension Verb {
     static let limit: Verb = Verb(
@@ -39,6 +38,7 @@ extension Verb {
 
     /// Whether a word is a limit and not the name of a database: `none`, a size with a unit, or a number above 15.
     private static func isLimit(_ word: String) -> Bool {
-        word == "none" || ByteCount.parse(word, letters: .binary).map { $0 > 15 } ?? false
+        if let number = Int(word) { return number > 15 }
+        return word == "none" || word.lowercased().wholeMatch(of: #/[0-9][0-9.]*[kmgt](i?b)?/#) != nil
     }
 }

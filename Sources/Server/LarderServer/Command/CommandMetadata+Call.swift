@@ -1,4 +1,5 @@
 import LarderCommandCatalog
+import LarderEngine
 import LarderRESP
 
 // Properties of a single call, computed from the metadata of its command.
@@ -18,6 +19,11 @@ extension CommandMetadata {
         let last = min(count - 1, keys.last < 0 ? count + keys.last : keys.last)
         guard keys.first <= last else { return [] }
         return Array(stride(from: keys.first, through: last, by: keys.step))
+    }
+
+    /// Throws if one of the words that are keys is too long.
+    func checkKeys(_ indices: [Int], _ word: (Int) -> UnsafeRawBufferPointer) throws(CommandError) {
+        for index in indices where word(index).count > Key.bytesMax { throw .tooLongKey(word(index).count) }
     }
 
     /// Returns Redis' flags that describe how a call uses one of its keys.

@@ -88,27 +88,21 @@ package enum Server {
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {
-        let begin = MonotonicClock.milliseconds()
-        var isWaiting = false
+        var end: Int64?
         while true {
             do throws(LarderError) {
                 return try Engine.open(configuration.directory, options: options)
             } catch {
-                guard error.code == .larderHeld, MonotonicClock.milliseconds() < begin + 5000,
+                let now = MonotonicClock.milliseconds()
+                guard error.code == .larderHeld, now < end ?? .max,
                     let holder = Engine.holder(of: configuration.directory), let socket = holder.socket,
-                    !isInUse(socket)
+                    !UnixSocket.hasListener(at: socket)
                 else { throw error }
-                if !isWaiting { log.info("waiting up to 5 s for process \(holder.pid), which is stopping") }
-                isWaiting = true
+                if end == nil { log.info("waiting up to 5 s for process \(holder.pid), which is stopping") }
+                end = end ?? now + 5000
                 WorkThread.sleep(nanoseconds: 10_000_000)
             }
         }
-    }
-
-    private static func isInUse(_ socketPath: String) -> Bool {
-        guard let descriptor = try? UnixSocket.connected(to: socketPath) else { return false }
-        close(descriptor)
-        return true
     }
 
     private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {

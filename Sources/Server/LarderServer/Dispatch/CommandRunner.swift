@@ -45,14 +45,14 @@ struct CommandRunner {
                 if let pause = runner.run(now: time) { return pause }
                 continue
             }
-            let isNew = !session.command.isPending
+            let (isNew, pendingOutput) = (!session.command.isPending, session.pendingOutput)
             if isNew {
                 if let slice {
                     if count >= slice.commandsMax || session.clock.monotonic() >= slice.until { return .sliceEnded }
                 } else if count >= Limits.loopCommandsMax {
                     return .sliceEnded
                 }
-                if session.pendingOutput > outputBytesMax { return .outputFull }
+                if pendingOutput > outputBytesMax { return .outputFull }
                 // Measure the duration of the rest of a long run. Its commands may be faster than those of a short run.
                 if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
@@ -65,7 +65,7 @@ struct CommandRunner {
             if skipsChecks, session.prechecks.mayRunInMemory(isNew: isNew, isOnLoop: slice == nil) {
                 let limit = InMemoryRunner.Limit(
                     commandsMax: (slice?.commandsMax ?? Limits.loopCommandsMax) - count,
-                    outputBytesMax: min(outputBytesMax, session.pendingOutput + Limits.loopCopyBytesMax),
+                    outputBytesMax: min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax),
                     until: slice?.until)
                 let done = InMemoryRunner(session: session).run(now: time, limit, &plan)
                 if done.count > 0 {

@@ -108,9 +108,7 @@ extension InMemoryRunner {
     }
 
     /// Requests the keys of the next GETs from the origin together. Otherwise each GET would wait for a reply in turn.
-    private func askAhead(
-        _ units: Slice<UnsafeMutableBufferPointer<EntryUnit>>, _ tier: OriginTier, _ now: Int64
-    ) {
+    private func askAhead(_ units: Slice<UnsafeMutableBufferPointer<EntryUnit>>, _ tier: OriginTier, _ now: Int64) {
         guard session.origin.aheadCount <= 0 else { return }
         session.origin.aheadCount = units.count
         let missing = Set(units.lazy.map(\.key).filter { tier.knowledge($0, now: now) == .nothing }.map { Array($0) })

@@ -132,9 +132,7 @@ struct InMemoryRunner {
             var keyIndex = if case .value(let index) = plan { index } else { 0 }
             while count < units.count, let arguments = session.parserMemory.pointee.requestAhead(&end, &head, slices) {
                 if !head.isRepeated || keyIndex == 0 {
-                    guard let row = runnable(arguments), let planner = session.commandMemory.pointee.planner else {
-                        break
-                    }
+                    guard let row = runnable(arguments), let planner = session.command.planner else { break }
                     let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
                     guard let plan = try? planner(words), let unit = unit(plan, words) else { break }
                     if case .value(let index) = plan { keyIndex = index } else { keyIndex = 0 }

@@ -26,7 +26,7 @@ struct OriginRunner {
             return try command.run(&call)
         }
         // The origin may allow longer keys than Larder does.
-        for index in keys where call.bytes(index).count > Key.bytesMax { throw .tooLongKey(call.bytes(index).count) }
+        try spec.checkKeys(keys) { words.bytes($0) }
         // Send writes and scripts to the origin. Also send commands for types that Larder does not store, because the
         // origin may have values of these types.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
@@ -252,7 +252,6 @@ struct OriginRunner {
             }
             for command in commands { try session.rights.checkAgain(command, in: session.database) }
             let keys = Set(commands.flatMap(Self.keys))
-            if let key = keys.first(where: { $0.count > Key.bytesMax }) { throw .tooLongKey(key.count) }
             let words = commands.map { command in
                 let words = (0..<command.count).map { Array(command[$0]) }
                 // Send scripts with their source. If the origin did not know a digest, the whole transaction would have

@@ -26,9 +26,7 @@ struct TransactionState {
             throw CommandError("ERR Command not allowed inside a transaction")
         }
         // Refuse it now: in EXEC, the other commands of the transaction would already be applied.
-        for index in row.keyIndices(count: count, word) where word(index).count > Key.bytesMax {
-            throw .tooLongKey(word(index).count)
-        }
+        try row.checkKeys(row.keyIndices(count: count, word), word)
         let room = bytesMax - (queue?.byteCount ?? 0)
         guard let command = QueuedCommand(row, count: count, bytesMax: room, word: word) else {
             throw CommandError("ERR the transaction is longer than \(bytesMax) bytes (--max-transaction)")

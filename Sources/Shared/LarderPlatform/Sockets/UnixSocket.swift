@@ -86,6 +86,13 @@ package enum UnixSocket {
         return descriptor
     }
 
+    /// Whether a process listens on the socket at a path.
+    package static func hasListener(at path: String) -> Bool {
+        guard let descriptor = try? connected(to: path) else { return false }
+        close(descriptor)
+        return true
+    }
+
     /// Calls connect(2) once.
     /// - Returns: 0, or the error's number; ENAMETOOLONG for a path longer than ``pathBytesMax``.
     package static func connect(_ descriptor: Int32, to path: String) -> Int32 {
