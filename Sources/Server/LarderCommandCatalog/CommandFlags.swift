@@ -48,12 +48,12 @@
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
     /// The command runs the commands that were queued since MULTI.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
-    /// CLIENT CACHING skips this command: it applies to the command that follows.
+    /// If this command follows CLIENT CACHING, the setting still applies to the command after this one.
     @inlinable package static var preservesClientCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
     /// The command is intended for internal use by servers.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
 
-    /// Redis does not show the command in MONITOR.
+    /// Redis does not show the command in MONITOR. Larder shows this flag, but does not use it.
     @inlinable package static var skipMonitor: CommandFlags { CommandFlags(rawValue: 1 << 28) }
     /// A call of the command may have no keys.
     @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }

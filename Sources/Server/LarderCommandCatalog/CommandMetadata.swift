@@ -106,7 +106,7 @@ package final class CommandMetadata: Sendable {
         self.isHelp = isHelp
         self.subcommands = subcommands
         number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).oldValue
-        precondition(number < Self.numberMax, "there are more commands than are counted")
+        precondition(number < Self.numberMax, "there are more commands than numberMax")
     }
 
     /// Creates the row of a subcommand HELP.

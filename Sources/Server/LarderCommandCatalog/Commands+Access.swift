@@ -35,7 +35,7 @@ extension CommandMetadata {
 
     package static let aclCat = CommandMetadata(
         "acl|cat", arity: -2, shown, group: .server, since: "6.0.0", complexity: "O(N) with N the commands",
-        syntax: "[category]", summary: "Lists the categories of commands, or the commands of one.",
+        syntax: "[category]", summary: "Lists the categories of commands, or the commands of one category.",
         reply: "array of bulk")
 
     package static let aclLog = CommandMetadata(
@@ -55,16 +55,16 @@ extension CommandMetadata {
 
     package static let aclSetuser = CommandMetadata(
         "acl|setuser", arity: -3, administers, group: .server, since: "6.0.0", complexity: "O(N)",
-        syntax: "user [rule ...]", summary: "Fails: options of larderd give rights.", reply: "error", secrets: .from(2))
+        syntax: "user [rule ...]", summary: "Fails: only options of larderd give rights.", reply: "error",
+        secrets: .from(2))
 
     package static let aclDeluser = CommandMetadata(
         "acl|deluser", arity: -3, administers, group: .server, since: "6.0.0", syntax: "user [user ...]",
-        summary: "Fails: options of larderd give rights.", reply: "error", tips: [])
+        summary: "Fails: only options of larderd give rights.", reply: "error", tips: [])
 
     package static let aclLoad = CommandMetadata(
         "acl|load", arity: 2, administers, group: .server, since: "6.0.0",
-        summary: "Fails: there is no file of users. SIGHUP reloads larderd's configuration file.",
-        reply: "error")
+        summary: "Fails: there is no file of users. SIGHUP reloads larderd's configuration file.", reply: "error")
 
     package static let aclSave = CommandMetadata(
         "acl|save", arity: 2, administers, group: .server, since: "6.0.0", summary: "Fails: there is no file of users.",

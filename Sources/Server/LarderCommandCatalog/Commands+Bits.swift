@@ -21,7 +21,7 @@ extension CommandMetadata {
         "bitpos", arity: -3, [.readonly], keys: .one, group: .bitmap, since: "2.8.7",
         complexity: "O(N) with N the value's length", syntax: "key bit [start [end [BYTE | BIT]]]",
         summary: "Returns the position of the first bit that is 1 or 0.",
-        reply: "integer; -1 when there is none; for 0 without an end, the position after the value")
+        reply: "integer; -1 when there is none; without an end, 0 is found after the value at the latest")
 
     package static let bitop = CommandMetadata(
         "bitop", arity: -4, [.write, .denyOOM, .creates], keys: KeyPositions(first: 2, last: -1, step: 1),
@@ -38,7 +38,8 @@ extension CommandMetadata {
             + "increment] ...",
         summary: "Reads and writes integers of 1 to 64 bits in a value; a written entry keeps its deadline rule "
             + "and gets a new storage time.",
-        reply: "array of integers, null where OVERFLOW FAIL forbade it", access: ["RW access update variable_flags"],
+        reply: "array of integers; null if OVERFLOW FAIL stopped an operation",
+        access: ["RW access update variable_flags"],
         keyUse: .readsIfOnlyGET, keyNotes: "It may read, change or do both.", tag: .setbit)
 
     package static let bitfieldReadonly = CommandMetadata(

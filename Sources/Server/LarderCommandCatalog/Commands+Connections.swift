@@ -172,14 +172,12 @@ extension CommandMetadata {
 
     package static let clientID = CommandMetadata(
         "client|id", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "5.0.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's ID.",
+        since: "5.0.0", complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's ID.",
         reply: "integer")
 
     package static let clientGetname = CommandMetadata(
         "client|getname", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.6.9",
-        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's name.",
+        since: "2.6.9", complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's name.",
         reply: "bulk; null when there is none")
 
     package static let clientSetname = CommandMetadata(
@@ -190,8 +188,7 @@ extension CommandMetadata {
 
     package static let clientSetinfo = CommandMetadata(
         "client|setinfo", arity: 4, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "7.2.0",
-        complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
+        since: "7.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
         summary: "Sets the name or version of the client's library.", reply: "OK", effect: .names)
 
     package static let clientInfo = CommandMetadata(
@@ -204,8 +201,7 @@ extension CommandMetadata {
         "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
-        summary: "Describes each connection in one line.",
-        reply: "text", tips: [.output], textForm: .linesOfFields)
+        summary: "Describes each connection in one line.", reply: "text", tips: [.output], textForm: .linesOfFields)
 
     package static let clientKill = CommandMetadata(
         "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
@@ -215,8 +211,7 @@ extension CommandMetadata {
 
     package static let clientReply = CommandMetadata(
         "client|reply", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "3.2.0",
-        complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
+        since: "3.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
         summary: "Turns the replies to this connection on or off.", reply: "OK; nothing with OFF and SKIP",
         effect: .silences)
 
@@ -227,8 +222,7 @@ extension CommandMetadata {
 
     package static let clientUnpause = CommandMetadata(
         "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends CLIENT PAUSE.",
-        reply: "OK")
+        since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends CLIENT PAUSE.", reply: "OK")
 
     package static let clientNoEvict = CommandMetadata(
         "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
@@ -237,8 +231,7 @@ extension CommandMetadata {
 
     package static let clientNoTouch = CommandMetadata(
         "client|no-touch", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "7.2.0",
-        complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
+        since: "7.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary: "Accepted without effect: reads always affect which entries stay in memory.", reply: "OK",
         effect: .changesState)
 
@@ -256,26 +249,21 @@ extension CommandMetadata {
 
     package static let clientTracking = CommandMetadata(
         "client|tracking", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0",
-        complexity: "O(1), or O(N) with N the connections",
+        since: "6.0.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
         summary:
-            "Enables or disables notifications about changes of keys that the connection has read. With BCAST, about all "
-            + "keys with one of the prefixes, with DATABASE only those in the selected database.",
-        reply: "OK",
-        effect: .changesState)
+            "Enables or disables notifications about changes of the keys that the connection has read. With BCAST, "
+            + "they are about all keys with one of the prefixes; DATABASE limits these keys to the selected database.",
+        reply: "OK", effect: .changesState)
 
     package static let clientCaching = CommandMetadata(
         "client|caching", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0",
-        complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
-        summary: "Sets whether the keys read by the next command are tracked.", reply: "OK",
-        effect: .changesState)
+        since: "6.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
+        summary: "Sets whether the keys read by the next command are tracked.", reply: "OK", effect: .changesState)
 
     package static let clientGetredir = CommandMetadata(
         "client|getredir", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0",
-        complexity: "O(1), or O(N) with N the connections",
+        since: "6.0.0", complexity: "O(1), or O(N) with N the connections",
         summary: "Returns the ID of the client that receives this client's invalidations.",
         reply: "integer: the connection, 0 for none, -1 without tracking")
 

@@ -52,8 +52,9 @@ extension CommandMetadata {
 
     package static let functionStats = CommandMetadata(
         "function|stats", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Shows the longest-running of the functions that have run for some milliseconds, and how many "
-            + "there are.", reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
+        summary: "Shows the function that has been running longest, if for some milliseconds, and the numbers of "
+            + "libraries and functions.",
+        reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let functionDump = CommandMetadata(

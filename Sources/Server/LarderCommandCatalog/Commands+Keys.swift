@@ -12,8 +12,7 @@ extension CommandMetadata {
 
     package static let unlink = CommandMetadata(
         "unlink", arity: -2, [.write, .fast], keys: .all, group: .generic, since: "4.0.0", complexity: "O(N)",
-        syntax: "key [key ...]",
-        summary: "Same as DEL: space is always reclaimed in the background.",
+        syntax: "key [key ...]", summary: "Same as DEL: space is always reclaimed in the background.",
         reply: "integer: number of fresh entries", access: ["RM delete"], tips: [.requestMultiShard, .responseSum],
         tag: .delete)
 
@@ -43,8 +42,8 @@ extension CommandMetadata {
 
     package static let dbsize = CommandMetadata(
         "dbsize", arity: 1, [.readonly, .fast], group: .server, since: "1.0.0",
-        complexity: "O(N) after a checkpoint, a sweep, or a change of the policy, else O(M) with M the entries "
-            + "written since",
+        complexity: "O(N) for the first call after a checkpoint, a sweep, or a change of the policy; otherwise O(M) "
+            + "with M the entries that LevelDB does not have yet",
         summary: "Counts the fresh entries.", reply: "integer",
         category: "keyspace", tips: [.requestAllShards, .responseSum])
 
@@ -114,8 +113,8 @@ extension CommandMetadata {
     package static let object = CommandMetadata(
         "object", arity: -2, [.readonly], keys: .second, group: .generic, since: "2.2.3",
         syntax: "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP",
-        summary: "Describes an entry like Redis: the encoding that its bytes would have there, and the "
-            + "seconds since it was stored, because reads are not recorded.",
+        summary: "Describes an entry like Redis: the encoding that Redis would choose, and the seconds since the value "
+            + "was stored. Reads are not recorded.",
         reply: "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when "
             + "there is no fresh entry; HELP: array",
         subcommands: [
@@ -126,8 +125,7 @@ extension CommandMetadata {
     package static let objectEncoding = CommandMetadata(
         "object|encoding", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
         summary: "Returns the encoding that Redis would choose: `int`, `embstr` or `raw`.", reply: "bulk or null",
-        access: ["RO"],
-        tips: [.output])
+        access: ["RO"], tips: [.output])
 
     package static let objectFreq = CommandMetadata(
         "object|freq", arity: 3, [.readonly], keys: .second, group: .generic, since: "4.0.0", syntax: "key",
@@ -141,8 +139,8 @@ extension CommandMetadata {
 
     package static let objectRefcount = CommandMetadata(
         "object|refcount", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "Returns the value of Redis: 2147483647 for small numbers, else 1.", reply: "integer or null",
-        access: ["RO"], tips: [.output])
+        summary: "Returns the count that Redis would report: 2147483647 for small integers, else 1.",
+        reply: "integer or null", access: ["RO"], tips: [.output])
 
     package static let memory = CommandMetadata(
         "memory", arity: -2, [.readonly], keys: .second, group: .server, since: "4.0.0",

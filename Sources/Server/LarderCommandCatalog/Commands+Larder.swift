@@ -9,16 +9,18 @@ extension CommandMetadata {
 
     package static let meta = CommandMetadata(
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
-        summary: "Returns when an entry was stored, when it expires, and why.",
+        summary: "Returns when an entry was stored and when it expires, and the rule and the policy that determine "
+            + "this.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
-            + "state (fresh; stale: within its grace, or unverified because its origin is down); null when there is no such entry",
+            + "state (fresh; stale: within its grace, or unverified because its origin is down); null when there is no "
+            + "fresh or stale entry",
         access: ["RO"])
 
     package static let policy = CommandMetadata(
         "policy", arity: -1, [.readonly, .writesWithArguments], group: .larder, since: "0.1.0",
         syntax: "[name|seconds [GRACE seconds] [JITTER percent]]",
-        summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax). "
-            + "GRACE keeps expired entries for FETCH; JITTER shortens lifetimes at random. Omitted options are unchanged.",
+        summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax). GRACE keeps expired "
+            + "entries for FETCH; JITTER shortens lifetimes at random. Omitted options are unchanged.",
         reply: "map of policy, interval (milliseconds, -1 never), grace (milliseconds), jitter (percent); OK when it "
             + "was set")
 
@@ -37,13 +39,16 @@ extension CommandMetadata {
         summary:
             "Returns or sets the current database's origin. Writes go THROUGH (stored here too), AROUND (removed "
             + "here) or BEHIND (stored here, delivered later). With STALE, reads return stale entries while the "
-            + "origin is down. Changes are tracked per key; BCAST broadcasts all, or those with a PREFIX; with "
-            + "LIFETIMES entries are fresh until they expire. With REPLICAS, slow reads also ask a replica. DISCARD "
-            + "drops queued writes. PATH lists the upstream chain.",
+            + "origin is down. The origin reports changes of the keys that were read; with BCAST, it broadcasts the "
+            + "changes of all keys, or of the keys with a PREFIX; with LIFETIMES, it reports no changes, and entries "
+            + "are fresh until they expire. With REPLICAS, slow reads also ask a replica. DISCARD drops queued "
+            + "writes. PATH lists the upstream chain.",
         reply:
-            "map of url (empty: none, and nothing else follows), writing, stale, hears (tracking, broadcast, lifetimes), bound (staleness in milliseconds; "
-            + "-1: none), replicas (milliseconds; 0: never), prefixes, state, known (entries), outbox (waiting keys), and "
-            + "counters; OK if it was set; array of larder/database with PATH",
+            "map of url (empty without an origin; no other field follows), writing, stale, hears (the invalidation "
+            + "mode: tracking, broadcast or lifetimes), bound (the limit on staleness in milliseconds; -1: none), "
+            + "replicas (milliseconds until a replica is asked; 0: never), prefixes, state, known (the number of "
+            + "tracked keys), outbox (the number of keys with queued writes), and counters; OK if it was set; array of "
+            + "larder/database with PATH",
         secrets: .from(1))
 
     package static let fetch = CommandMetadata(
@@ -52,24 +57,28 @@ extension CommandMetadata {
         summary: "Returns the fresh value of a key, or gives one client the lease to fetch it from its origin. "
             + "Meanwhile, other clients get a stale value, or wait.",
         reply: "array of state (fresh, same, stale, lead, wait, absent, failed), value or null, token or null, "
-            + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; 0 with "
-            + "lead; otherwise, without an entry, the time left of the lease, the absence or the back-off)",
+            + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds: the remaining lifetime of "
+            + "the entry, -1 never; 0 for lead without an entry; for wait, absent and failed the time left of the "
+            + "lease, of the absence or of the back-off)",
         access: ["RW access"], effect: .none)
 
     package static let release = CommandMetadata(
         "release", arity: -3, [.write, .denyOOM, .noScript], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key token [UNCHANGED | ABSENT milliseconds | FAILED milliseconds]",
         summary:
-            "Releases the lease of a key. UNCHANGED: its value is still valid and gets a new lifetime; ABSENT: there is no "
-            + "value, for that time or until a tag is purged; FAILED: no client fetches it for that time.",
+            "Releases the lease of a key. UNCHANGED: the stored value is still valid, and gets a new lifetime. ABSENT: "
+            + "the origin has no value; this is remembered for that time, or until the key is written or any tag is "
+            + "purged. FAILED: no client gets the lease for that time.",
         reply: "OK; null if the token is no longer valid", access: ["RW update"], tag: .set)
 
     package static let databases = CommandMetadata(
         "databases", arity: 1, [.admin, .showsReadable], group: .larder, since: "0.1.0",
-        complexity: "O(N) with N the entries of all databases written since they were last counted",
+        complexity: "O(N) with N the entries that were written since the last count, in all databases",
         summary: "Lists the databases that have files.",
         reply:
-            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, ends-day and ends-never (the fresh entries that expire within that time), bytes, limit (0: none), state, damage"
+            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, "
+            + "ends-day and ends-never (the fresh entries that expire within that time), bytes, limit (0: none), "
+            + "state, damage"
     )
 
     package static let purge = CommandMetadata(
@@ -79,10 +88,10 @@ extension CommandMetadata {
         syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT] "
             + "| UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
         summary:
-            "Empties the current database at once, or removes its expired entries, those whose keys have a prefix (in "
-            + "commit units of at most 512), or those with a tag; SOFT as the last word makes these stale instead, so "
-            + "a tag named SOFT must come first. UPTO applies the purge of another larder: it removes entries not changed "
-            + "after that version.",
+            "Empties the current database at once. EXPIRED removes only expired entries, PREFIX the entries whose keys "
+            + "have a prefix (in commit units of at most 512), TAG the entries with one of the tags. SOFT as the last "
+            + "word makes them stale instead, so put a tag named SOFT first. UPTO applies the purge of another larder: "
+            + "it removes the entries that were not changed after that version.",
         reply: "map of entries, bytes, milliseconds; OK with TAG; integer with UPTO: the removed entries")
 
     package static let tags = CommandMetadata(
@@ -97,8 +106,8 @@ extension CommandMetadata {
     package static let snapshotOpen = CommandMetadata(
         "snapshot|open", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet",
-        summary: "Until CLOSE, this connection reads the current database as it was at OPEN. "
-            + "Later changes of policies and purges of tags apply.", reply: "OK", effect: .changesState)
+        summary: "Until CLOSE, this connection reads the current database as it was at OPEN. Only later changes of its "
+            + "policy and purges of tags affect these reads.", reply: "OK", effect: .changesState)
 
     package static let snapshotClose = CommandMetadata(
         "snapshot|close", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
@@ -109,12 +118,12 @@ extension CommandMetadata {
         complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
         syntax: "[AFTER key] [PREFIX prefix] [COUNT count] [BYTES bytes] [NOVALUES]",
         summary:
-            "Lists fresh and stale entries in key order, with everything that PLACE needs. AFTER continues after a key, which "
-            + "need not exist. A step has at most COUNT entries (100), and stops when its keys and values reach BYTES "
-            + "(1048576). NOVALUES returns null for each value.",
-        reply: "array of the key for AFTER, null at the end, and an array of entries: key, value, stored-at, rule "
-            + "(governed, own, never), deadline (milliseconds since 1970, -1 never), grace (milliseconds, -1 the database's), "
-            + "codec, array of tags")
+            "Lists fresh and stale entries in key order, with everything that PLACE needs. AFTER continues after a "
+            + "key, which need not exist. A call returns at most COUNT entries (100 by default), and stops when their "
+            + "keys and values reach BYTES (1048576 by default). NOVALUES returns null for each value.",
+        reply: "array of the key for the next AFTER (null at the end) and an array of entries: key, value, stored-at, "
+            + "rule (governed, own, never), deadline (milliseconds since 1970, -1 never), grace (milliseconds, -1 the "
+            + "database's), codec, array of tags")
 
     package static let place = CommandMetadata(
         "place", arity: -5, [.write, .denyOOM, .creates], keys: .one, group: .larder, since: "0.1.0",
@@ -123,11 +132,11 @@ extension CommandMetadata {
             + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]] "
             + "[VERSION version [OVER unix-time-milliseconds]]",
         summary:
-            "Stores an entry with an earlier storage time, for imports; an entry that was stored later, or with NX any fresh "
-            + "one, is kept. Without PXAT and NEVER the database's policy applies. VERSION applies a change of another larder: "
-            + "the later change wins; an entry that was last changed before OVER is replaced in any case.",
-        reply:
-            "stored; kept if the existing entry stays; expired if the entry's time and grace are over",
+            "Stores an entry with an earlier storage time, for imports. An existing entry is kept if it was stored "
+            + "later; with NX, also if it is fresh. Without PXAT and NEVER the database's policy applies. VERSION "
+            + "applies a change of another larder: the later change wins, but an entry that was not changed after OVER "
+            + "is always replaced.",
+        reply: "stored; kept if the existing entry stays; expired if the new entry's lifetime and grace are over",
         access: ["RW access update"], tag: .restore)
 
     package static let changes = CommandMetadata(
@@ -136,14 +145,15 @@ extension CommandMetadata {
             "O(COUNT) for each call; in a full pass also O(M) with M the entries that LevelDB does not have yet",
         syntax: "SINCE position [COUNT count] [BYTES bytes] [PREFIX prefix] [BLOCK milliseconds]",
         summary:
-            "Returns the changes of the current database since a position: 0 starts with a full pass of all entries, $ with "
-            + "the next change. Every reply has the next position. If the changes since a position are no longer available, a "
-            + "full pass starts. BLOCK waits for the next change, 0 without limit.",
+            "Returns the changes of the current database since a position: 0 starts with a full pass of all entries, $ "
+            + "with the next change. Every reply has the next position. If the changes since a position are no longer "
+            + "available, a full pass starts. BLOCK waits for the next change, 0 without limit.",
         reply:
-            "map of position; state (scan: a full pass is in progress; changes: there are more; current: no more); reason "
-            + "(asked, other-feed or forgotten if a full pass starts, otherwise null); range (of a full pass, from and to, or "
-            + "null); time (milliseconds since 1970); changes: arrays of kind, sequence, version, and for stored the 8 fields "
-            + "of ENTRIES, for removed the key, for purged-prefix the prefix, for purged-tags an array of tags"
+            "map of position; state (scan: a full pass is in progress; changes: there are more; current: no more); "
+            + "reason (asked, other-feed or forgotten if a full pass starts, otherwise null); range (in a full pass: "
+            + "the key after which it begins, and its last key; otherwise null); time (milliseconds since 1970); "
+            + "changes: arrays of kind, sequence, version, and for stored the 8 fields of ENTRIES, for removed the "
+            + "key, for purged-prefix the prefix, for purged-tags an array of tags"
     )
 
     package static let unplace = CommandMetadata(
@@ -152,24 +162,26 @@ extension CommandMetadata {
         summary:
             "Removes an entry that another larder has removed, unless it was changed here after that version; with TAG "
             + "only if it has one of the tags.",
-        reply: "removed; kept if the entry is later; absent if there is none", access: ["RM delete"], tag: .delete)
+        reply: "removed; kept if the entry was changed later; absent if there is no entry, or it has none of the tags",
+        access: ["RM delete"], tag: .delete)
 
     package static let backup = CommandMetadata(
         "backup", arity: 2, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",
-        complexity: "O(N) with N the bytes of all files, which are read; unchanged tables are not written",
+        complexity: "O(N) with N the bytes of all files: all are read, but unchanged tables are not written again",
         syntax: "directory",
         summary:
             "Creates a backup of the whole larder at one instant, in a backup directory. Other clients continue.",
         reply:
-            "map of path, files, bytes, new-bytes (not in the previous backup), milliseconds, warnings (array: problems of "
-            + "previous backups)")
+            "map of path, files, bytes, new-bytes (not in the previous backup), milliseconds, warnings (array: "
+            + "problems of previous backups)")
 
     package static let check = CommandMetadata(
         "check", arity: -1, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",
         complexity: "O(N) with N the bytes of all files", syntax: "[DATABASE name] [REPAIR]",
         summary:
-            "Reads all files of the larder at one instant and reports problems. Other clients continue. REPAIR also salvages "
-            + "damaged databases and completes their expiry indexes.",
-        reply: "map of problems and left (after REPAIR): arrays of maps of kind (damage, manual, unseen), place, what, "
-            + "remedy; notes, failures (of REPAIR), databases, entries, operations, milliseconds")
+            "Reads all files of the larder at one instant and reports problems. Other clients continue. REPAIR also "
+            + "salvages damaged databases and completes their expiry indexes.",
+        reply: "map of problems and left (the problems after REPAIR): arrays of maps of kind (damage: REPAIR handles "
+            + "it; manual: only an operator can fix it; unseen: a file could not be checked), place, what, remedy; "
+            + "notes, failures (of REPAIR), databases, entries, operations, milliseconds")
 }

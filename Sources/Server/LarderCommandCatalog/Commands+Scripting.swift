@@ -19,8 +19,7 @@ extension CommandMetadata {
     package static let evalsha = CommandMetadata(
         "evalsha", arity: -3, [.noScript, .stale, .skipMonitor, .noMandatoryKeys, .runsScript], keys: .counted,
         group: .scripting, since: "2.6.0", complexity: complexity, syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a cached script, by the SHA-1 of its source.", reply: reply,
-        access: ["RW access update"])
+        summary: "Runs a cached script, by the SHA-1 of its source.", reply: reply, access: ["RW access update"])
 
     package static let evalRO = CommandMetadata(
         "eval_ro", arity: -3, [.noScript, .readonly, .stale, .skipMonitor, .noMandatoryKeys, .runsScript],
@@ -32,8 +31,7 @@ extension CommandMetadata {
         "evalsha_ro", arity: -3, [.noScript, .readonly, .stale, .skipMonitor, .noMandatoryKeys, .runsScript],
         keys: .counted, group: .scripting, since: "7.0.0", complexity: complexity,
         syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a cached read-only script, by the SHA-1 of its source.",
-        reply: reply, access: ["RO access"])
+        summary: "Runs a cached read-only script, by the SHA-1 of its source.", reply: reply, access: ["RO access"])
 
     package static let script = CommandMetadata(
         "script", arity: -2, [], group: .scripting, since: "2.6.0", complexity: "that of the subcommand",

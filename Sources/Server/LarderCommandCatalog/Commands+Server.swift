@@ -36,14 +36,12 @@ extension CommandMetadata {
     package static let commandDocs = CommandMetadata(
         "command|docs", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
         complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "Documents commands.",
-        reply: "as in Redis",
-        category: "connection", tips: [.outputOrder])
+        reply: "as in Redis", category: "connection", tips: [.outputOrder])
 
     package static let commandGetkeys = CommandMetadata(
         "command|getkeys", arity: -4, [.loading, .stale], group: .server, since: "2.8.13",
         complexity: "O(N) with N the commands", syntax: "command [argument ...]",
-        summary: "Returns the keys of a call.",
-        reply: "as in Redis", category: "connection", secrets: .ofCall(from: 2))
+        summary: "Returns the keys of a call.", reply: "as in Redis", category: "connection", secrets: .ofCall(from: 2))
 
     package static let commandGetkeysandflags = CommandMetadata(
         "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
@@ -80,8 +78,7 @@ extension CommandMetadata {
     package static let lastsave = CommandMetadata(
         "lastsave", arity: 1, [.fast, .loading, .stale, .administrative], group: .server, since: "1.0.0",
         summary: "Returns when SAVE or BGSAVE last succeeded, or when the daemon started, in seconds since 1970.",
-        reply: "integer",
-        tips: [.output])
+        reply: "integer", tips: [.output])
 
     package static let save = CommandMetadata(
         "save", arity: 1, [.admin, .noMulti, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
@@ -107,8 +104,7 @@ extension CommandMetadata {
 
     package static let debug = CommandMetadata(
         "debug", arity: -2, [.admin, .loading, .stale, .noScript, .systemCommand], group: .server, since: "1.0.0",
-        syntax: "SLEEP seconds | HELP",
-        summary: "For tests, with --enable-debug: SLEEP makes this connection wait.",
+        syntax: "SLEEP seconds | HELP", summary: "For tests, with --enable-debug: SLEEP makes this connection wait.",
         reply: "OK")
 
     package static let monitor = CommandMetadata(
@@ -118,8 +114,7 @@ extension CommandMetadata {
 
     package static let slowlog = CommandMetadata(
         "slowlog", arity: -2, [], group: .server, since: "2.2.12", complexity: "O(N)",
-        syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows slow commands.",
-        reply: "depends on the subcommand",
+        syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows slow commands.", reply: "depends on the subcommand",
         subcommands: [.slowlogGet, .slowlogLen, .slowlogReset, .help("slowlog", group: .server, since: "6.2.0")])
 
     package static let slowlogGet = CommandMetadata(

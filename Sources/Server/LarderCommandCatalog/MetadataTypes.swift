@@ -60,7 +60,7 @@ package struct AbsentReply: Sendable {
         }
     }
 
-    /// The words of a call that Redis checks before it reads the key. A wrong word is an error even without a key.
+    /// The words of a call that Redis checks before it reads the key. A wrong word is an error even for a missing key.
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
