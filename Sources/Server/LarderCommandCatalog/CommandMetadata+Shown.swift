@@ -1,4 +1,4 @@
-/// What COMMAND returns about a command: flags, categories and key specifications of Redis, computed from its metadata.
+/// The description that COMMAND returns: Redis' flags, categories and key specifications, computed from the metadata.
 extension CommandMetadata {
     package var flagNames: [String] {
         guard runsByItself else { return [] }

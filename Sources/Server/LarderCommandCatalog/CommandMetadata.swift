@@ -61,7 +61,7 @@ package final class CommandMetadata: Sendable {
     /// An upper limit for ``number``.
     package static let numberMax = 512
 
-    /// What to use instead of a deprecated command, and the version of Redis that has deprecated it.
+    /// The replacement of a deprecated command, and the version of Redis that has deprecated the command.
     package struct Replacement: Sendable {
         package let since: String
         package let text: String

@@ -265,7 +265,7 @@ extension CommandMetadata {
         "client|getredir", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "6.0.0", complexity: "O(1), or O(N) with N the connections",
         summary: "Returns the ID of the client that receives this client's invalidations.",
-        reply: "integer: the connection, 0 for none, -1 without tracking")
+        reply: "integer: the ID, 0 for none, -1 without tracking")
 
     package static let clientTrackinginfo = CommandMetadata(
         "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,

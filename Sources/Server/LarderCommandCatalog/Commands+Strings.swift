@@ -16,8 +16,8 @@ extension CommandMetadata {
             + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] "
             + "[TAGS count tag [tag ...] | KEEPTAGS]",
         summary: "Stores a value; options set its lifetime, otherwise the database's policy applies. "
-            + "KEEPTTL keeps the fresh entry's deadline, grace and tags; together with TOKEN, it accepts a stale entry too, "
-            + "and starts the lifetime again. KEEPTAGS keeps the tags.",
+            + "KEEPTTL keeps the deadline, grace and tags of a fresh entry; with TOKEN, also of a stale entry, whose "
+            + "lifetime starts again with its previous length. KEEPTAGS keeps the tags.",
         reply: "OK; null when the condition is not met; with GET the previous value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
         keyNotes: "With GET, returns the previous value.", tag: .set, overwrites: .words(3))

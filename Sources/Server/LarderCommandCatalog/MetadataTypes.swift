@@ -157,7 +157,7 @@ package enum SecretWords: Sendable {
     case from(Int)
     /// The two words after the word AUTH.
     case afterAUTH
-    /// The secret words of another call, which begins at this position.
+    /// The secret words of the call that begins at this position.
     case ofCall(from: Int)
     /// The words after the name of a secret setting.
     case ofSecretSettings
@@ -175,10 +175,10 @@ package enum TextForm: Sendable {
     case linesOfFields
 }
 
-/// What a command does to its connection, in addition to replying.
+/// The effect of a command on its connection, in addition to the reply.
 package enum ConnectionEffect: Sendable {
     case none
-    /// Sets the connection's name, which lists of connections show.
+    /// Sets a name that CLIENT LIST shows for the connection.
     case names
     /// Sets the connection's user or its protocol version.
     case introduces
