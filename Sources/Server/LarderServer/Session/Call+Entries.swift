@@ -65,7 +65,7 @@ extension Call {
     /// Returns the error that a command throws when it must run again on the thread for long values.
     private mutating func needsLongThread() -> CommandError {
         session.thread.needsLongThread = true
-        // The other thread counts these reads again. A transaction has counted none, and holds locks.
+        // Undo the counts of these reads, because the other thread counts them again. A transaction has counted none.
         if !isInTransaction { database.noteReads(hits: -counted.hits, misses: -counted.misses) }
         run?.leaveToLongThread()
         return cold()
@@ -75,7 +75,7 @@ extension Call {
 
     /// Returns the header and length of a key's entry; nil if there is none.
     private mutating func facts(_ index: Int, _ lookup: EntryPlan.Lookup) throws(CommandError) -> EntryFacts? {
-        // From snapshots, entries are read in the same way for each kind of lookup.
+        // In a snapshot, all kinds of lookup read entries in the same way.
         let isPlain = try session.snapshot() == nil
         switch lookup {
         case .uncounted where isPlain:
@@ -90,7 +90,7 @@ extension Call {
         }
     }
 
-    /// Returns the facts of an entry that may be stale.
+    /// Returns the header and length of a key's entry, fresh or stale; nil if there is none.
     private mutating func keptFacts(_ key: Key) throws(CommandError) -> EntryFacts? {
         var found: EntryFacts?
         let isAnswered = try CommandError.wrap(
@@ -356,9 +356,9 @@ extension Call {
     }
 
     /// Writes a long value to the disk, before the update that stores the value. Blocks.
-    /// - Returns: nil if the value is not written: in a transaction, or if nothing will be stored.
+    /// - Returns: nil if the value was not written, because the command is in a transaction or will store nothing.
     private func stage(_ value: StagedValue, _ key: Key) throws(CommandError) -> LargeValue? {
-        // The size of transactions is limited. Other commands with long values run only where blocking is allowed.
+        // Not needed otherwise: transactions are limited in size, and long values are not stored on an event loop.
         guard mayBlock, !isInTransaction, let rule = value.rule(rules) else { return nil }
         return try CommandError.wrap(
             LargeValue(staging: value.payload, key, in: database, rule: rule, grace: value.grace))
@@ -401,7 +401,7 @@ extension Call {
     }
 
     /// Copies or moves an entry. As in Redis, only a copy counts as a read.
-    /// - Returns: whether there was an entry to copy, and the target was free.
+    /// - Returns: false if there is no entry, or if the target key has an entry that must not be replaced.
     private mutating func transfer(_ transfer: TransferPlan) throws(CommandError) -> Bool {
         let target = try target(of: transfer)
         let (removes, replaces) = (transfer.removes, transfer.replaces)
@@ -428,7 +428,7 @@ extension Call {
     }
 
     /// Changes entries of the current database and of another database in one step: either both databases are changed,
-    /// or none. If the other database has no files, they are created only if it is written to.
+    /// or none. If the other database has no files, they are created only if `body` writes to that database.
     /// - Parameter loading: whether the existing entries of each database are read. A transaction always reads them.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),

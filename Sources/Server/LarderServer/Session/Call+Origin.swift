@@ -64,8 +64,8 @@ extension Call {
         throw .originInTransaction
     }
 
-    /// Throws if another database is an outbox or has an origin. Entries cannot be moved into a database with an
-    /// origin, because the origin would not have them.
+    /// Throws if entries must not be moved to `other`, because it is an outbox or has an origin: the origin would not
+    /// have these entries.
     func checkMayExchange(_ other: Database) throws(CommandError) {
         if CompanionName.isOne(other.name) { throw .inOutbox }
         guard server.origins.isUsed, try server.origins.tier(of: other.name) != nil else { return }
@@ -91,7 +91,7 @@ extension Call {
     }
 
     /// Reads the fresh entry of a key.
-    /// - Parameter servesStale: whether to return a stale entry if the origin cannot be used and has the option STALE.
+    /// - Parameter servesStale: whether a stale entry may be returned if the origin, set with STALE, cannot be used.
     /// - Returns: whether there is an entry. If only the origin knows this, sets ``missing``, and throws.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
@@ -238,7 +238,7 @@ extension CommandError {
 
     static let inOutbox = CommandError(
         "ORIGIN databases named NAME\(CompanionName.ending) are outboxes: they contain acknowledged writes for an origin, and "
-            + "entries cannot be stored or changed there. DEL and PURGE drop writes")
+            + "entries cannot be stored or changed there. DEL and PURGE drop queued writes")
 
     static let originsClosed = CommandError("ERR the daemon is shutting down: the origin was not changed")
 

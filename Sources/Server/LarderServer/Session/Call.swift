@@ -23,11 +23,11 @@ struct Call: CommandWords {
     /// A key that must be read from the origin before the command can run. The command has had no effect yet, and runs
     /// again when the origin has replied.
     var missing: [UInt8]?
-    /// Whether the value of the last key read is not a string at the origin.
+    /// Whether the last key that was read has a value at the origin that is not a string.
     var isOfOtherType = false
     /// Whether the command has read a stale value.
     var hasReadStale = false
-    /// The reads of the command that are in the statistics.
+    /// The hits and misses of the command that the statistics already contain.
     var counted = (hits: 0, misses: 0)
 
     init(

@@ -8,12 +8,12 @@ struct UntimedCounts {
     /// statistics yet.
     var number = 0
     var count = 0
-    /// The number of calls in the current run of the session that are already in the statistics.
+    /// The number of untimed calls in the current run of the session that are already in the statistics.
     var earlier = 0
     /// How many units of work may follow before the clock is read again. A command takes one unit, plus one for each
     /// KiB that it copies.
     var workLeft = 0
-    /// The average duration of a command in the last timed run that had only untimed commands.
+    /// The average duration of a command, from the last measured run of the session without commands timed alone.
     var nanosecondsEach: Int64 = 0
     /// The number of runs of the session. ``CommandAccounting/beginSample()`` uses it to choose which runs are timed.
     var runs = 0
@@ -71,12 +71,12 @@ final class CommandAccounting {
     /// Adds the commands of a run of the session to the statistics.
     /// - Parameters:
     ///   - count: the number of commands that have run, on any path.
-    ///   - sample: the time when the timing of the run began (0 without timing), and the number of commands before.
+    ///   - sample: the time when the timing of the run began (0 without timing), and how many commands ran before it.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: (time: Int64, first: Int), outputBytes: Int) {
         counter.total.add(count)
         let done = untimed.pointee.earlier + untimed.pointee.count
         if done > 0 {
-            // The measured time includes all commands. Use it only if none of them was timed by itself.
+            // The measured time includes all commands. Use it only if none of them was timed alone.
             let timed = count - sample.first
             if sample.time != 0, done == count, timed > 0 {
                 let (each, last) = (
@@ -92,7 +92,7 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts a call that was not timed, of the command with a row number. Assumes the last measured average time.
+    /// Counts an untimed call of the command with this row number. Assumes that it took the average duration.
     @inline(__always)
     func noteUntimed(_ number: Int) {
         if untimed.pointee.number != number {

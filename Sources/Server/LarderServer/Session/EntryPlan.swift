@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// What a command does with entries: which ones it reads or changes, and how it replies.
+/// The plan of a command: which entries it reads or changes, and how it replies.
 ///
 /// The planner of a command creates the plan from the command's words. ``Call/perform(_:)`` executes the plan, also in
 /// transactions, scripts, snapshots, and databases with an origin. If entries must first be read from the disk or the
@@ -13,8 +13,8 @@ enum EntryPlan {
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
-    /// Reply with the value of the key that is the word at an index, or with null. A planner that returns this plan
-    /// returns it for all calls of the command with the same number of words.
+    /// Reply with the value of the key that is the word at an index, or with null. A planner must return this plan for
+    /// all calls of the command with the same number of words, or for none.
     case value(Int)
     /// Read the value of the key that is the word at an index. `reply` must take little time, because it is called
     /// while a lock is held.
@@ -127,13 +127,13 @@ struct StagedValue {
     }
 }
 
-/// What the body of a ``ChangePlan`` may use besides the entries.
+/// The values and limits that the body of a ``ChangePlan`` may use in addition to the entries.
 struct ChangeContext {
     /// The file with the staged value; nil if none was staged.
     let long: LargeValue?
     let valueBytesMax: Int
     let thread: ThreadPlacement
-    /// Whether the reads of the sources are already counted, because the check of their lengths has read them.
+    /// Whether the reads of the sources are already counted, because a check of their lengths has read the sources.
     let hasCounted: Bool
 
     /// Throws if an update must not build a value of this many bytes on this thread.

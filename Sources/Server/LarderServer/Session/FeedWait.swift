@@ -6,7 +6,7 @@ struct FeedWait {
         let database: Database
         /// When the wait ends, in milliseconds of the monotonic clock.
         let until: Int64
-        /// Set when the command must run again. The value is the end of the feed if that was just determined; nil if
+        /// Set when the command must run again: to the end of the feed when that has been determined, or to nil when
         /// there is a change.
         let news: Awaited<FeedPosition?>
         var waiter: FeedWaiter?

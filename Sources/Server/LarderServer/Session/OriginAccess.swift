@@ -1,6 +1,7 @@
 import LarderVocabulary
 
-/// What a session knows about its database's origin. A value type, used only by the session's owner.
+/// The origin of a session's database, and the current command's use of it. A value type, used only by the session's
+/// owner.
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
     private(set) var tier: OriginTier?

@@ -26,7 +26,7 @@ struct Prechecks {
     }
 
     /// Whether any command may run without checks on this thread.
-    /// - Parameter isNew: whether the current command is run for the first time: it has not waited for an origin.
+    /// - Parameter isNew: false if the current command has already waited, for example for an origin.
     @inline(__always)
     func mayRunInMemory(isNew: Bool, isOnLoop: Bool) -> Bool { allowsGets || allowsOriginGets && isNew && isOnLoop }
 

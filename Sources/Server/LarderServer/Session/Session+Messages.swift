@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// The messages for a session's client, and those that it publishes.
+/// The messages for a session's client, and the messages that the client publishes.
 ///
 /// While `subscriptions` is being changed, no message may be delivered, because ``push(_:)`` reads `subscriptions`.
 extension Session {
@@ -66,8 +66,8 @@ extension Session {
     func push(_ message: PushMessage) {
         // Lines of MONITOR are replies to that command, so CLIENT REPLY OFF suppresses them.
         if message.isLine, modes.isSilent { return }
-        // Keep the message until EXEC has replied: a message must not interrupt that reply, which may take several
-        // runs.
+        // Keep the message until EXEC has replied. It must not interrupt that reply, which may be written in several
+        // runs of the session.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
         // As in Redis, if FLUSHALL or a similar command invalidates keys of its own client, the message follows the
         // command's reply.

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 
-/// The state of one connection without its socket: the bytes that it has received, what its commands have set, and its
+/// The state of one connection without its socket: the received bytes, the settings that commands have made, and the
 /// replies. ``CommandRunner`` runs the commands.
 ///
 /// - Replies are sent in the order of the requests.
@@ -195,8 +195,8 @@ package final class Session: @unchecked Sendable {
         if let start = pending.start { endCommand(start) }
     }
 
-    /// Whether the work of the current command may be dropped if its client has disconnected. The work must only
-    /// produce a reply, and must not be a part of a transaction.
+    /// Whether the work of the current command may be dropped if its client has disconnected. Transactions are never
+    /// dropped, and neither are writes of clients that have switched off replies: these need not wait for a reply.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !modes.isSilent || !spec.flags.contains(.write)

@@ -1,8 +1,8 @@
 import LarderPlatform
 import LarderRESP
 
-/// What the current command of a connection waits for, except an origin, and how the command is woken. A value type,
-/// owned by its session.
+/// The waits of a connection's current command, except for those for an origin, and how the command is woken. A value
+/// type, owned by its session.
 struct Waits {
     var fetching = Fetching()
     /// The wait of a CHANGES command.
