@@ -6,7 +6,7 @@ import LarderVocabulary
 extension ScriptCall {
     /// Checks the words of EVAL and similar commands, and finds the script.
     /// - Parameters:
-    ///   - source: what the second word is: the script's text, the script's digest, or a function's name.
+    ///   - source: the kind of the second word.
     ///   - isReadOnly: whether the command is a read-only form such as EVAL_RO.
     init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts
@@ -155,8 +155,8 @@ extension Call {
                     + "(--max-transaction); none of its changes were applied. script: \(name)")
         case .tooLongInTransaction:
             return CommandError(
-                "ERR a script in a transaction may use \(Limits.scriptInTransactionMilliseconds) ms of CPU time; it was "
-                    + "stopped, and its previous changes were applied. script: \(name)")
+                "ERR scripts in a transaction may use \(Limits.scriptInTransactionMilliseconds) ms of CPU time in "
+                    + "total; this script was stopped, but the changes that it had made were applied. script: \(name)")
         }
     }
 

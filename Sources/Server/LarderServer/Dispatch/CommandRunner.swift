@@ -53,7 +53,7 @@ struct CommandRunner {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                // Measure the duration of the rest of a long run. Its commands may be faster than those of a short run.
+                // In a long run without timing, time the rest: its commands may be faster than those of a short run.
                 if sample.time == 0, count >= CommandAccounting.shortRun, skipsChecks {
                     sample = (MonotonicClock.nanoseconds(), count)
                 }
@@ -81,7 +81,7 @@ struct CommandRunner {
                 if case .work = pause { count += 1 }
                 return pause
             }
-            // The command may have been MONITOR or CLIENT PAUSE.
+            // After MONITOR or CLIENT PAUSE, the next commands must be checked.
             skipsChecks = maySkipChecks
             count += 1
         }
@@ -91,7 +91,7 @@ struct CommandRunner {
     /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, or a low threshold of SLOWLOG.
     private var maySkipChecks: Bool { session.prechecks.areUsed && !server.hasAttention.load(ordering: .relaxed) }
 
-    /// Applies what other threads have changed since the last run: rights, origins, and CLIENT KILL.
+    /// Applies the changes of other threads since the last run: new rights, new origins, and CLIENT KILL.
     private func renewState() {
         session.renewRights()
         if server.origins.generation.load(ordering: .acquiring) != session.origin.generation { session.findOrigin() }

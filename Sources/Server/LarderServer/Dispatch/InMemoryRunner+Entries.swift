@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Commands that run alone, and databases with an origin.
+/// Plans that are not a single read or write, and GETs in databases with an origin.
 extension InMemoryRunner {
     /// Executes a plan if it needs only memory.
     /// - Returns: whether the reply was written. If not, nothing was done.
@@ -60,7 +60,7 @@ extension InMemoryRunner {
         }
     }
 
-    /// Adds a reply to the reply queue, which sends it when the commits that it depends on have succeeded.
+    /// Adds a reply to the reply queue. The queue sends the reply after the commits on which the reply depends.
     /// - Parameter body: adds the reply, and sets the ticket to the last of these commits. Returns false to do nothing.
     @inline(__always)
     func replyFromMemory(_ body: (Database, inout CommitTicket) -> Bool) -> Bool {
@@ -74,7 +74,7 @@ extension InMemoryRunner {
     // MARK: Databases with an origin
 
     /// Replies to consecutive GETs in a database with an origin. Stops at an entry that is not current or not in
-    /// memory. Then requests the remaining keys whose values are unknown from the origin, all together.
+    /// memory. Then asks the origin for all remaining keys whose values are unknown.
     /// - Returns: the number of replies.
     func replyBehindOrigin(
         _ units: UnsafeMutableBufferPointer<EntryUnit>, _ planned: UnsafeMutableBufferPointer<Planned>, _ now: Int64,
@@ -107,7 +107,7 @@ extension InMemoryRunner {
         return index
     }
 
-    /// Requests the keys of the next GETs from the origin together. Otherwise each GET would wait for a reply in turn.
+    /// Asks the origin for the keys of the next GETs together. Otherwise each GET would wait for a reply in turn.
     private func askAhead(_ units: Slice<UnsafeMutableBufferPointer<EntryUnit>>, _ tier: OriginTier, _ now: Int64) {
         guard session.origin.aheadCount <= 0 else { return }
         session.origin.aheadCount = units.count

@@ -3,8 +3,8 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Runs commands that need only entries in memory, without a ``Call``, a ``Key`` and memory allocations. If a plan needs
-/// more, nothing is done, and ``Call/perform(_:)`` executes the plan.
+/// Runs commands that need only entries in memory. Creates no ``Call`` and no ``Key``, and allocates no memory. If a
+/// plan needs more, nothing is done, and ``Call/perform(_:)`` executes the plan.
 ///
 /// Only for connections whose ``Prechecks`` allow the command, because nothing is checked here. Has no state, so
 /// creating it costs nothing. Used only by the session's owner.
@@ -13,7 +13,7 @@ struct InMemoryRunner {
     var server: ServerState { session.server }
     var accounting: CommandAccounting { session.accounting }
 
-    /// How much may be done in one call of ``run(now:_:_:)``.
+    /// The limits of one call of ``run(now:_:_:)``.
     struct Limit {
         /// The maximum number of commands.
         let commandsMax: Int
@@ -23,7 +23,8 @@ struct InMemoryRunner {
         let until: Int64?
     }
 
-    /// A planned command: its row, without reference counting, and its end in bytes from the end of the current command.
+    /// A planned command: its row (not reference-counted), and its end as a distance in bytes from the end of the
+    /// current command.
     typealias Planned = (row: Unmanaged<CommandMetadata>, end: Int)
 
     /// The maximum number of commands whose entries are looked up together. The CPU does not load the memory of more
@@ -120,7 +121,7 @@ struct InMemoryRunner {
         }
     }
 
-    /// Plans the commands behind the current one, up to the first one whose plan is not a unit.
+    /// Plans the commands after the current one. Stops before the first one whose plan is not a unit.
     /// - Parameter plan: the plan of the current command.
     /// - Returns: the number of units, including the first one.
     private func planAhead(
@@ -183,8 +184,8 @@ struct InMemoryRunner {
             let (key, row) = (units[count].key, planned[planned.startIndex + count].row.takeUnretainedValue())
             let (begin, start) = (MonotonicClock.nanoseconds(), session.replyQueue.position)
             var ticket = CommitTicket.none
-            // Reads of the disk take long, so each read has its own time. If the read fails, the command runs alone, and
-            // replies with the error.
+            // Reads of the disk take long, so read the clock for each of them. If the read fails, the command runs
+            // again by itself, and replies with the error.
             let outcome = try? session.prechecks.database.takeUnretainedValue().read(
                 key, now: session.clock.now(), .mayBlock, ticket: &ticket
             ) { header, record, _ in

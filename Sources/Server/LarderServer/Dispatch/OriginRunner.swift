@@ -14,7 +14,7 @@ struct OriginRunner {
     let session: Session
     private var server: ServerState { session.server }
 
-    /// Runs a command in a database that has, or may have, an origin.
+    /// Runs a command of a session for which ``OriginAccess/needsCheck`` is true.
     func run(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if session.transactions.execution != nil { return try command.run(&call) }

@@ -99,8 +99,8 @@ struct QuickScript {
 }
 
 extension larder_script_answer {
-    /// Takes the result of a command.
-    /// - Returns: false if ``EntryPlan/perform(on:_:)`` does not return such results.
+    /// Sets the answer to the result of a command.
+    /// - Returns: false for kinds of results that ``EntryPlan/perform(on:_:)`` does not return.
     fileprivate mutating func take(_ result: ChangeReply) -> Bool {
         switch result {
         case .payload(let payload):
