@@ -37,7 +37,7 @@ package enum CommandTable {
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
 
-    /// The commands and subcommands; the index is the number of the catalog's row.
+    /// The commands and subcommands, by ``CommandMetadata/number``.
     private static let byNumber: [CommandSpec?] = {
         var specs = [CommandSpec?](repeating: nil, count: CommandMetadata.numberMax)
         for spec in withSubcommands { specs[spec.metadata.number] = spec }
@@ -46,7 +46,7 @@ package enum CommandTable {
 
     /// Returns the command of a row in the catalog.
     static func spec(_ row: CommandMetadata) -> CommandSpec {
-        guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) is not in a list of rows") }
+        guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) is not in CommandMetadata.all") }
         return spec
     }
 

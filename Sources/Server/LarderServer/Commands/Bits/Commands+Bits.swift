@@ -78,7 +78,7 @@ enum BitCommands {
         guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
         guard words.count == 4 || words.count == 5 else { throw .syntax }
         let (start, end) = (try words.integer(2), try words.integer(3))
-        // As in Redis, an empty range hides an invalid unit. So check the range before parsing the unit.
+        // As in Redis, a call with an empty range may have an invalid unit. So check the range before the unit.
         if start < 0, end < 0, start > end { return 0 }
         let unit = words.count == 5 ? try unit(words, 4) : 8
         let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)

@@ -28,7 +28,7 @@ enum TrackingCommands {
                     guard call.session.rights.mayRedirect(to: call.server.clientRegistry.find(redirect)) else {
                         throw CommandError(
                             "NOPERM invalidations can only be redirected to connections of the same user: client "
-                                + "\(redirect) belongs to another user (this needs the right to administer)")
+                                + "\(redirect) belongs to another user (only administrators may redirect to it)")
                     }
                 } else if call.isWord(index, "BCAST") {
                     isBroadcast = true
@@ -58,11 +58,11 @@ enum TrackingCommands {
             try check(options, session.tracking.client)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Add the new prefixes to the prefixes that the client already tracks. It was already checked that
-                // the client may read all databases.
+                // Add the new prefixes to the prefixes that the client already tracks. ``Rights`` has checked that the
+                // user may read all databases.
                 var prefixes = session.tracking.client?.prefixes ?? []
-                // Without PREFIX, all keys are tracked: add the empty prefix. Exception: if the client already tracks
-                // prefixes, DATABASE limits these prefixes to one database, and adds none.
+                // Without PREFIX, all keys are tracked: add the empty prefix. But if the client already tracks
+                // prefixes, DATABASE without PREFIX adds no prefix: it limits the existing ones to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(

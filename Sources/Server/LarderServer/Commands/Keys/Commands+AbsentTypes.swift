@@ -11,7 +11,7 @@ extension CommandTable {
 /// reply like Redis. For a key with an entry, which is always a string, they reply with an error.
 enum AbsentTypeCommands {
     static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> EntryPlan.Planner {
-        // In Redis, a lookup by a write command does not count as a read. XACK is an exception.
+        // As in Redis, lookups count as hits or misses only for commands that read, and for XACK.
         let counts = !row.flags.contains(.write) || row.name == "xack"
         return { words throws(CommandError) in
             try check(words, absent.check)

@@ -158,7 +158,7 @@ enum KeyCommands {
     }
 }
 
-/// What a deferred command reads: the connection's snapshot if it has opened one, otherwise the current entries.
+/// The state that a deferred command reads: the connection's snapshot if one is open, otherwise the current entries.
 struct View: Sendable {
     let database: Database
     private let open: OpenSnapshot?

@@ -145,7 +145,7 @@ enum LarderCommands {
             let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
             for database in databases {
-                // If the database cannot be opened, it is listed without these numbers.
+                // If the database cannot be opened, these numbers are -1.
                 let numbers = try? database.entryNumbers()
                 reply.map(count: 11 + policyPairs)
                 reply.bulk("name")

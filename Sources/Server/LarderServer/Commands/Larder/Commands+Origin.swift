@@ -29,8 +29,8 @@ enum OriginCommands {
         }
         if settings?.reads.hearing == .lifetimes, call.rules.policy.intervalMilliseconds == nil {
             throw CommandError(
-                "ERR with LIFETIMES, entries are fresh until they expire, and the policy of this database is "
-                    + "never: set another one first, such as POLICY high")
+                "ERR with LIFETIMES, entries are fresh until they expire, but the policy of this database is never, so "
+                    + "they would not expire: set another policy first, such as POLICY high")
         }
         let (record, mayDrop) = (call.session.record, !call.session.modes.isSilent)
         return try call.awaitReply { [settings] reply in
