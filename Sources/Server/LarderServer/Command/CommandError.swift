@@ -7,7 +7,7 @@ struct CommandError: Error, Equatable {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// Joins the four parts of a text. `shown` and `rest` may be bytes from the request.
+    /// Creates an error whose text consists of four parts. `shown` and `rest` may be bytes from the request.
     init(_ before: String, _ shown: [UInt8], _ behind: String, _ rest: [UInt8] = []) {
         bytes = Array(before.utf8) + shown + Array(behind.utf8) + rest
     }

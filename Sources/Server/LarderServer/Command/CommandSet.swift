@@ -1,7 +1,8 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// A set of commands, given by names: `config` means a command with all its subcommands, `config|set` one subcommand.
+/// A set of commands, given by their names. `config` adds the command with all its subcommands; `config|set` adds only
+/// this subcommand.
 package struct CommandSet: Equatable, Sendable {
     private var numbers: Set<Int> = []
     /// The names, in the order in which they were given.
@@ -37,8 +38,8 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether the set contains a command that ``Prechecks`` can allow. If so, prechecks are not used, because they
-    /// would not refuse this command.
+    /// Whether the set contains a command that ``Prechecks`` may let run without checks. If so, prechecks are not used,
+    /// so that the command is refused.
     private(set) var needsChecks = false
 }
 

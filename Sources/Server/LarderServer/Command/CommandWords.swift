@@ -9,9 +9,9 @@ protocol CommandWords {
     var name: String { get }
     /// The time that the command uses for expiry, in milliseconds since 1970.
     var now: Int64 { get }
-    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Clients use
-    /// the wall clock, so commands that take or return an instant need this. Do not use it elsewhere: reading the
-    /// clocks takes time.
+    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Commands that
+    /// take or return an instant use this to convert it, because clients use the wall clock. Do not use it elsewhere:
+    /// reading the clocks takes time.
     var timeAhead: Int64 { get }
 
     /// Returns the bytes of a word. The pointer is valid until the command has run.
@@ -78,7 +78,7 @@ extension CommandWords {
         return Int(percent)
     }
 
-    /// Parses a lease number in the form that FETCH returns.
+    /// Parses the token of a lease, in the form that FETCH returns.
     func token(_ index: Int) throws(CommandError) -> UInt64 {
         let bytes = bytes(index)
         guard (1...20).contains(bytes.count), bytes.allSatisfy({ (0x30...0x39).contains($0) }),

@@ -37,7 +37,7 @@ enum EntryOperation {
 
 /// How the operations change an entry.
 extension EntryOperation {
-    /// Removes the entry of a key, also a stale entry that FETCH could still return. Ends the lease of the key.
+    /// Removes the entry of a key, even if it is stale, so that FETCH does not return it. Ends the lease of the key.
     /// - Returns: whether the removed entry was fresh.
     static func remove(_ update: Update, _ index: Int) -> Bool {
         defer { update.removeStored(index) }
@@ -90,7 +90,7 @@ extension EntryOperation {
         return true
     }
 
-    /// Whether a condition allows a new deadline. As in Redis, no deadline counts as later than every deadline.
+    /// Whether a condition allows a new deadline. As in Redis, an entry without a deadline counts as expiring last.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }

@@ -7,7 +7,7 @@ struct SetOptions {
     /// The condition under which values are stored. A stale entry counts as absent.
     enum Condition {
         case none, absent, present
-        /// The condition is ``Rare/value``.
+        /// A condition on the current value. It is stored in ``Rare/value``.
         case value
     }
 
@@ -65,7 +65,7 @@ struct SetOptions {
         }
     }
 
-    /// Returns the deadline rule of the new entry; nil, to store nothing, if the deadline has already passed.
+    /// Returns the deadline rule of the new entry. If its deadline has already passed, returns nil: nothing is stored.
     func rule(_ previous: Record?, _ rules: @autoclosure () -> FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules().settings.rule(nil, jitter: jitter, now: now)
@@ -105,10 +105,10 @@ struct SetOptions {
         keepsAny ? update.kept(index, isRefresh: tokens != nil) : nil
     }
 
-    /// Whether storing needs neither the previous entry nor a lease, as for locks and rate limits.
+    /// Whether storing needs neither the previous entry nor a lease. Clients' locks and rate limits use such options.
     var isSimple: Bool { rare == nil && !returnsPrevious && !keepsDeadline }
 
-    /// Whether the options are simple, and the value is stored without looking at the existing entry.
+    /// Whether the options are simple, and the value is stored whatever the existing entry is.
     var isUnconditional: Bool { isSimple && condition == .none }
 
     /// Stores one value for each key of an update. Stores nothing if the condition fails for a key, or a lease is not

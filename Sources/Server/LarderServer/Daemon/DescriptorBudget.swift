@@ -48,8 +48,7 @@ struct DescriptorBudget: Equatable {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }
 
-    /// Raises the process's limit of descriptors, and reduces the limits of clients and databases to what the result
-    /// allows.
+    /// Raises the process's limit of descriptors. If it is still too low, reduces the limits of clients and databases.
     static func take(
         for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {

@@ -83,8 +83,8 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// Opens the larder. If a daemon has it open and does not listen any more, that daemon is stopping. Then waits up to
-    /// five seconds for its end.
+    /// Opens the larder. If another daemon has it open but does not listen any more, that daemon is stopping: waits up
+    /// to five seconds until it has ended.
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {
@@ -124,7 +124,7 @@ package enum Server {
         }
     }
 
-    /// The parts of the server's environment that do not affect which data it serves.
+    /// The objects that a server needs in addition to its configuration, its engine and its log.
     private struct Surroundings {
         let commandLine: DaemonCommandLine?
         let service: ServiceManager?
@@ -149,9 +149,9 @@ package enum Server {
         return try service.during(status, work)
     }
 
-    /// The number of threads in addition to the event loops and the threads for cold reads. They are for slow commands,
-    /// counts, commits, syncs, checkpoints, maintenance, merging, the replay at startup, and LevelDB; some are in
-    /// reserve.
+    /// The number of threads that the process needs in addition to the event loops and the threads for cold reads: for
+    /// slow commands, counts, commits, syncs, checkpoints, maintenance, merging, the replay at startup, and LevelDB.
+    /// Some are in reserve.
     private static let otherThreads = 14
 
     private static func serve(
@@ -190,7 +190,7 @@ package enum Server {
         loops[0].onStopping = { [others = loops.dropFirst()] in
             guardian.end()
             listener.close()
-            // Do this before connections are closed: when its connection ends, a client may start the next daemon.
+            // Do this before connections are closed. A client that loses its connection may start the next daemon.
             surroundings.socket.remove()
             signals?.close()
             for loop in others { loop.send(.stop) }
@@ -260,7 +260,7 @@ package enum Server {
         if let path = configuration.filePath { log.info("options are also read from \(path) (--config)") }
         state.notifier.onTooManyDeadlines { most in
             log.warning(
-                "more than \(most) entries have their own deadline; `expired` events of the others may be late "
+                "more than \(most) entries have their own deadline; `expired` events of further entries may be late "
                     + "(--max-watched-deadlines)")
         }
         if !state.notifier.setEvents(configuration.keyspaceEvents) {

@@ -141,7 +141,7 @@ enum LZF {
     /// - Returns: nil if the bytes are not valid LZF, or the result has another length.
     static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         var output: [UInt8] = []
-        // Do not trust `count` alone: limit the reserved memory to what the input can expand to.
+        // Do not trust `count` alone: limit the reserved memory to the size to which the input can expand.
         output.reserveCapacity(min(count, input.count * growthMax + 1))
         var index = 0
         while index < input.count {

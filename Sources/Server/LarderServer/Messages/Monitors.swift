@@ -37,7 +37,7 @@ final class Monitors: @unchecked Sendable {
         count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
     }
 
-    /// Sends a line to all these connections. Each event loop gets the line only once.
+    /// Sends a line to all clients that use MONITOR. Each event loop gets the line only once.
     /// - Parameter excepted: a connection that receives no more output, and so does not get the line; nil for none.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
@@ -120,7 +120,7 @@ final class Rates: @unchecked Sendable {
         }
     }
 
-    /// Records a memory use.
+    /// Records the current memory use.
     /// - Returns: the highest memory use so far, in bytes.
     func notePeak(_ bytes: Int) -> Int {
         lock.withLock {

@@ -13,7 +13,7 @@ final class PushMessage: Sendable {
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// A message that only RESP3 clients get.
         case three([UInt8])
-        /// A line of MONITOR, which does not depend on the client or its protocol version.
+        /// A line of MONITOR. It is the same for all clients and protocol versions.
         case line([UInt8])
     }
 

@@ -7,7 +7,7 @@ import LarderRESP
 ///
 /// All calls must be on the thread of its event loop.
 final class Connection: MonitorReader {
-    /// What happens to the received commands at present.
+    /// The state of the received commands.
     private enum Progress {
         /// All complete commands have run.
         case idle
@@ -463,7 +463,7 @@ final class Connection: MonitorReader {
         return sent
     }
 
-    // The process ignores SIGPIPE. Where the system has a flag for it, the signal is not even raised.
+    // The process ignores SIGPIPE. If the system has the flag MSG_NOSIGNAL, the signal is not even raised.
     private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
 
     private func didSend(_ count: Int) {

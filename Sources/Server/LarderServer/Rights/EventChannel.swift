@@ -24,7 +24,7 @@ enum EventChannel {
         if literal.count == pattern.count { return databases(of: pattern) }
         for start in starts {
             if literal.starts(with: start) {
-                // If the name continues after a special character, it may be the name of any database.
+                // If the database's name is not complete before the special character, the pattern may match any name.
                 let rest = literal[start.count...]
                 return hasEnd(rest) ? .one(name(rest)) : .all
             }

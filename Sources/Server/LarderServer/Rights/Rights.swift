@@ -45,7 +45,7 @@ struct Rights: Equatable, Sendable {
     /// Whether any call can be refused; false for administrators of all databases.
     var areLimited: Bool { everywhere != .administer }
 
-    /// What is refused, and which right is missing.
+    /// The object that was refused (a command, database or channel), and the missing right.
     enum Refusal: Equatable {
         case command(Missing)
         /// The right is missing in this database, but exists in another one.
@@ -108,7 +108,7 @@ struct Rights: Equatable, Sendable {
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
         for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
-            // A longer word is not a database name.
+            // Names of databases have at most 64 characters, so a shortened word never names another database.
             let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
             if !covers(named.level, in: name) {
                 let missing = Missing(level: named.level)

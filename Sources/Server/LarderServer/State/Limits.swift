@@ -97,7 +97,7 @@ package struct Limits: Sendable {
     /// The maximum number of bytes that a command may receive, build or process on an event loop: 1 MiB. Commands with
     /// more bytes run on other threads.
     static let loopBytesMax = 1 << 20
-    /// After this many bytes of replies to a series of GETs, an event loop may read the clock again: 64 KiB.
+    /// After this many bytes of replies, an event loop ends a series of commands that use the same time: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
     /// If more bytes of writes wait, the pipeline's thread commits them instead of the event loop: 4 MiB.
     static let loopCommitBytesMax = 4 << 20

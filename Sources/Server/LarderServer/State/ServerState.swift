@@ -144,7 +144,7 @@ package final class ServerState: Sendable {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Purges entries of a database. If the database is an outbox, also updates what is known of its queued writes. May
+    /// Purges entries of a database. If the database is an outbox, also updates the index of its queued writes. May
     /// block.
     func purge(_ database: Database, _ selection: PurgeSelection) throws(LarderError) -> PurgeReport {
         let report = try database.purge(selection)

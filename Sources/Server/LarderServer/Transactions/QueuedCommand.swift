@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command other than the parser's current command. A command that is queued for EXEC owns a copy of its words. A
-/// command that a script has called refers to the script's words.
+/// A command that was queued for EXEC, or that a script has called. A queued command owns a copy of its words. A
+/// script's command refers to the words of the script.
 ///
 /// Used only by the owner of its session.
 final class QueuedCommand {

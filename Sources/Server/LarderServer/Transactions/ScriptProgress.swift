@@ -65,7 +65,7 @@ final class ScriptProgress {
     static let repeatsInPlace = 4
 }
 
-/// What a script did while it ran without locks: its calls, their results, and its reply.
+/// The record of a script's run without locks: its calls, their results, and its reply.
 struct ScriptRecord {
     /// The current time that all commands of the script used.
     let now: Int64
@@ -113,7 +113,7 @@ struct ScriptCall {
     static let firstKey = 3
 }
 
-/// What the second word of EVAL and similar commands is: the script's text, its digest, or a function's name.
+/// The kind of the second word of EVAL and similar commands: the script's text, its digest, or a function's name.
 enum ScriptSource {
     case text, digest, function
 

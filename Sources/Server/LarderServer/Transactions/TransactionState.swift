@@ -25,7 +25,7 @@ struct TransactionState {
         guard !row.flags.contains(.noMulti) else {
             throw CommandError("ERR Command not allowed inside a transaction")
         }
-        // Refuse it now: in EXEC, the other commands of the transaction would already be applied.
+        // Refuse a key that is too long now: in EXEC, the other commands of the transaction would already be applied.
         try row.checkKeys(row.keyIndices(count: count, word), word)
         let room = bytesMax - (queue?.byteCount ?? 0)
         guard let command = QueuedCommand(row, count: count, bytesMax: room, word: word) else {
@@ -62,7 +62,7 @@ struct TransactionState {
     // MARK: WATCH
 
     /// Watches the given keys of a database, except for keys that the connection watches already.
-    /// - Returns: false if nothing was watched, because the disk must be read, and this thread must not block.
+    /// - Returns: false if the disk must be read, but this thread must not block. No key is watched then.
     mutating func watch(
         _ keys: [Key], in database: Database, now: Int64, _ access: Access
     ) throws(LarderError) -> Bool {
