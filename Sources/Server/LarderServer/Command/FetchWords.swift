@@ -47,7 +47,7 @@ struct FetchWords {
 enum ServedState {
     case fresh, stale, lead
 
-    /// The beginning of the reply in RESP: an array of 6 elements, of which the first is the state.
+    /// The beginning of the reply in RESP: the header of an array of 6 elements, and the state as its first element.
     var header: StaticString {
         switch self {
         case .fresh: "*6\r\n$5\r\nfresh\r\n"

@@ -83,8 +83,8 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// Opens the larder. If another daemon has it open but does not listen any more, that daemon is stopping: waits up
-    /// to five seconds until it has ended.
+    /// Opens the larder. A daemon that has it open, but does not listen any more, is stopping. Waits up to five seconds
+    /// for the end of such a daemon.
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {

@@ -17,8 +17,7 @@ struct QuickScript {
     /// The ``AccessControl/generation`` in which the user had the right to run all commands with keys. If the rules
     /// change, the script starts again with ``ScriptHost``, which checks each call.
     private let generation: Int
-    /// The time of the interpreter's first call of `interrupt`, in nanoseconds of the monotonic clock; 0 before this
-    /// call.
+    /// When the interpreter first called `interrupt`, in nanoseconds of the monotonic clock; 0 before that.
     private var begin: Int64 = 0
     /// The numbers of the commands that have run, for the statistics. At most ``callsMax`` of them are recorded.
     private let calls: UnsafeMutableBufferPointer<Int32>

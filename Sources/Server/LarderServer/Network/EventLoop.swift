@@ -391,8 +391,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Runs the connection's command again when the command is woken, but not later than at `until`, a time of the
-    /// engine's monotonic clock.
+    /// Runs the connection's command again when the command is woken, at the latest at `until` (in milliseconds of the
+    /// engine's monotonic clock).
     func noteWaiting(_ connection: Connection, until: Int64) {
         waiting[ObjectIdentifier(connection)] = (connection, until)
         if until < waitingUntil { startWaitTimer(until) }

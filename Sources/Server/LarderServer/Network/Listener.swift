@@ -14,8 +14,8 @@ final class Listener {
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
-    /// After the process ran out of descriptors, the time of the next accept, in milliseconds of the engine's monotonic
-    /// clock; 0 while connections are accepted.
+    /// The end of the current ``pause()``, in milliseconds of the engine's monotonic clock; 0 while connections are
+    /// accepted.
     private var resumeAt: Int64 = 0
 
     private var lines = LineRate(milliseconds: 1000)

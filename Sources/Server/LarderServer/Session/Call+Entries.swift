@@ -53,8 +53,8 @@ extension Call {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Throws if a value of this size must be built on the thread for long values, and the command runs on another
-    /// thread. The thread for long values runs one command at a time, so only one long value is in memory.
+    /// Throws if the command must move to the thread for long values, because it builds a value of this size. That
+    /// thread runs one command at a time, so only one long value is in memory.
     ///
     /// In a transaction, ``ChangeContext/admit(_:_:)`` checks this instead.
     private mutating func mayBuild(bytes: Int) throws(CommandError) {

@@ -80,7 +80,7 @@ extension Call {
         return record
     }
 
-    /// Returns the header and length of the entry of the key that is the word at `index`; nil if there is none.
+    /// Returns the header and length of an entry; nil if there is none. The word at `index` is the entry's key.
     private mutating func factsBehindOrigin(_ index: Int) throws(CommandError) -> EntryFacts? {
         let (key, rules) = (try key(index), rules)
         var facts: EntryFacts?

@@ -6,15 +6,15 @@ struct FeedWait {
         let database: Database
         /// When the wait ends, in milliseconds of the monotonic clock.
         let until: Int64
-        /// Set when the command must run again: to the end of the feed when that has been determined, or to nil when
-        /// there is a change.
+        /// Set when the command must run again. The value is nil if there is a change. If the command has waited until
+        /// the end of the feed was determined, the value is this end.
         let news: Awaited<FeedPosition?>
         var waiter: FeedWaiter?
     }
 
     private var waiting: Waiting?
-    /// If a command reads from the end of the feed, the position of that end when the command began; nil if the client
-    /// gave a position.
+    /// For a command that reads from the end of the feed, the position of the end when the command began; nil if the
+    /// client sent a position.
     private(set) var end: FeedPosition?
 
     /// Whether a command waits and has not been woken.

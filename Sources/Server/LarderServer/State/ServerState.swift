@@ -35,7 +35,7 @@ package final class ServerState: Sendable {
     let access: AccessControl
     /// The path of the configuration file; empty if there is none.
     let configurationPath: String
-    /// The number of connections that the limit of open descriptors allows, in addition to the files of the larder.
+    /// The number of connections that the limit of open descriptors allows: see ``DescriptorBudget``.
     let clientsPossible: Int
     /// Whether each command needs additional checks, because of CLIENT PAUSE, MONITOR or a low threshold of SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
