@@ -95,7 +95,7 @@ struct InMemoryRunner {
         return row
     }
 
-    /// Counts a command that has run alone.
+    /// Counts a command that has run by itself, not as a unit.
     @inline(__always)
     private func noteAlone(_ row: CommandMetadata, work: Int, bytes: Int) {
         accounting.noteUntimed(row.number)

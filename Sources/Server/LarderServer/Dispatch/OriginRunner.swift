@@ -201,8 +201,8 @@ struct OriginRunner {
     // MARK: Client-side caching
 
     /// For a client that tracks keys: sends an invalidation after the reply for each key whose next change would not be
-    /// reported. The client then keeps no copy of the value. There are two causes: the key has changed during the read,
-    /// so its invalidation came before the reply; or the origin sends no invalidations for the key.
+    /// reported. The client then keeps no copy of the value. This is necessary if the key has changed during the read,
+    /// so that its invalidation came before the reply, or if the origin sends no invalidations for the key.
     /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
     private func invalidateUntracked(
         _ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?

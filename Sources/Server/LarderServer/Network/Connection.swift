@@ -57,7 +57,7 @@ final class Connection: MonitorReader {
     /// Messages for the client that arrived while another thread owned the session. `waitingPushBytes` is their size.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// The bytes of the messages that were added to the output since the output was last empty.
+    /// The size of the messages that were added to the output since the output was last empty, in bytes.
     private var pushedBytes = 0
     /// The position in the loop's ``MonitorFeed`` up to which lines were taken; nil if the client does not use MONITOR.
     var feedPosition: Int?
@@ -65,7 +65,7 @@ final class Connection: MonitorReader {
     private var isOverdue = false
     /// Since when the unread messages have exceeded the soft limit, by the loop's time; nil if they do not exceed it.
     private var overSoftLimitSince: Int64?
-    /// Ticks of the loop since the last read.
+    /// The number of ticks of the loop since the last read.
     private var quietTicks = 0
 
     /// The number of ticks without input after which a connection frees memory. It is allocated again on demand.

@@ -51,8 +51,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Connections with replies that wait for a commit. A connection without waiting replies stays in the list until
     /// the next call of `sendDecidedReplies()`.
     private var holding: [Connection] = []
-    /// Connections that may have replies to send at the end of the turn. While this list is processed, its elements are
-    /// in `spareList`; those of `holding` are in `spareHolding` meanwhile. Otherwise the spare lists are empty.
+    /// Connections that may have replies to send at the end of the turn. While a list is processed, its elements are in
+    /// its spare list: `spareList` for this list, `spareHolding` for `holding`. Otherwise the spare list is empty.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []

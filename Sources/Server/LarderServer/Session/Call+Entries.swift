@@ -114,7 +114,7 @@ extension Call {
         try result.get()
     }
 
-    /// Reads the key that is the word at `index`. If the connection has opened a snapshot, reads from the snapshot.
+    /// Reads the entry of the key at a position in the call. If the connection has a snapshot, reads from the snapshot.
     /// - Parameters:
     ///   - bytesMax: an entry of this length or longer is not read on an event loop; the call throws ``cold()``.
     ///   - body: called with the fresh entry, if there is one. It must take little time, so it should only copy data.
@@ -358,7 +358,7 @@ extension Call {
     /// Writes a long value to the disk, before the update that stores the value. Blocks.
     /// - Returns: nil if the value was not written, because the command is in a transaction or will store nothing.
     private func stage(_ value: StagedValue, _ key: Key) throws(CommandError) -> LargeValue? {
-        // Not needed otherwise: transactions are limited in size, and long values are not stored on an event loop.
+        // Transactions are limited in size, and event loops store no long values: neither needs this.
         guard mayBlock, !isInTransaction, let rule = value.rule(rules) else { return nil }
         return try CommandError.wrap(
             LargeValue(staging: value.payload, key, in: database, rule: rule, grace: value.grace))

@@ -6,7 +6,7 @@ import LarderRESP
 /// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
 /// have no side effects.
 struct CallWords: CommandWords {
-    /// Where the words are.
+    /// The place where the words are stored.
     enum Source {
         case request(RequestArguments)
         /// A command in a transaction, or one that a script has called.

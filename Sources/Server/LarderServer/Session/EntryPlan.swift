@@ -13,17 +13,17 @@ enum EntryPlan {
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
-    /// Reply with the value of the key that is the word at an index, or with null. A planner must return this plan for
+    /// Reply with the value of the key at this position in the call, or with null. A planner must return this plan for
     /// all calls of the command with the same number of words, or for none.
     case value(Int)
-    /// Read the value of the key that is the word at an index. `reply` must take little time, because it is called
+    /// Read the value of the key at this position in the call. `reply` must take little time, because it is called
     /// while a lock is held.
     case read(Int, reply: Reply)
     /// Read the header and the length of an entry.
     case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
     /// Reply with `failure` if one of these keys has an entry; otherwise, call `reply`.
     case noEntries([Int], isCounted: Bool, failure: CommandError, reply: (inout ReplyBuffer) -> Void)
-    /// Reply with the values of the keys that are the words from index 1, as they were at one instant.
+    /// Reply with the values of all keys in the call, as they were at one instant. The keys begin at position 1.
     case values
     /// Reply with the number of keys that have an entry. A key that is given twice counts twice.
     case count([Key])
@@ -31,9 +31,9 @@ enum EntryPlan {
     /// - Parameter cost: returns how many steps `reply` takes, given the lengths of the values. If there are many,
     ///   another thread writes the reply.
     case records([Key], cost: ([Int]) -> Int, reply: ([Record?], inout ReplyBuffer) throws(CommandError) -> Void)
-    /// Apply an operation to the entry of the key that is the word at index 1.
+    /// Apply an operation to the entry of the key at position 1.
     case apply(EntryOperation)
-    /// Store the word at index 2 as the value of the key that is the word at index 1.
+    /// Store the word at position 2 as the value of the key at position 1.
     case store(SetOptions)
     case change(ChangePlan)
     case transfer(TransferPlan)
@@ -111,7 +111,7 @@ extension ChangePlan {
     }
 }
 
-/// A long value that a ``ChangePlan`` stores for its only key, and its metadata.
+/// A long value and its metadata. A ``ChangePlan`` with only one key stores the value.
 struct StagedValue {
     let payload: UnsafeRawBufferPointer
     let grace: Int64?
@@ -149,7 +149,7 @@ struct ChangeContext {
     func countRead(_ index: Int, in update: Update) { if !hasCounted { _ = update.has(index) } }
 }
 
-/// Copying or moving an entry to another key or database.
+/// A copy or a move of an entry to another key or database.
 struct TransferPlan {
     let key: Key
     /// The position of the word that names the target database; nil for the current database.
@@ -180,7 +180,7 @@ enum ChangeReply {
 }
 
 extension EntryPlan {
-    /// Change the entry of the key that is the word at index 1.
+    /// Change the entry of the key at position 1.
     static func change(
         _ words: CallWords, _ loading: Loading = .records, builtBytes: Int? = nil, _ body: @escaping ChangePlan.Body
     ) throws(CommandError) -> EntryPlan {

@@ -10,7 +10,7 @@ struct Prechecks {
     /// The selected database, without reference counting: otherwise all event loops would write to the same counter.
     /// Valid until another database is selected.
     var database: Unmanaged<Database>
-    /// Whether checks may be skipped at all. Tests switch this off to compare the results.
+    /// Whether checks may be skipped at all. Tests switch this off to compare replies with and without checks.
     var areUsed: Bool
     /// Whether all commands with keys may run without checks.
     private(set) var allowsAll = false

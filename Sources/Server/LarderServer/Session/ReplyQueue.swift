@@ -59,7 +59,7 @@ final class ReplyQueue {
         if pipeline.isDecided(ticket) { releaseDecided() }
     }
 
-    /// Holds back several replies until their common commit has succeeded or failed. If it fails, they become errors.
+    /// Holds back several replies until their common commit has succeeded or failed. If it fails, errors replace them.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if ticket == .none || pipeline.isDecided(ticket) && pipeline.failure(of: ticket) == nil { return }

@@ -196,7 +196,7 @@ package final class Session: @unchecked Sendable {
     }
 
     /// Whether the work of the current command may be dropped if its client has disconnected. Transactions are never
-    /// dropped, and neither are writes of clients that have switched off replies: they do not wait for one.
+    /// dropped, and neither are writes of clients that have switched off replies, because these do not wait.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !modes.isSilent || !spec.flags.contains(.write)

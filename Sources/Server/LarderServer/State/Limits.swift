@@ -99,7 +99,7 @@ package struct Limits: Sendable {
     static let loopBytesMax = 1 << 20
     /// After this many bytes of replies, an event loop ends a series of commands that use the same time: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
-    /// If more bytes of writes wait, the pipeline's thread commits them instead of the event loop: 4 MiB.
+    /// The maximum size of writes that an event loop commits itself, in bytes: 4 MiB. Above it, another thread does.
     static let loopCommitBytesMax = 4 << 20
     /// Bytes of memory that a subscribed name uses in addition to its own bytes.
     package static let subscriptionOverheadBytes = 128
