@@ -59,7 +59,7 @@ package enum CommandTable {
         word == .other ? CommandMetadata.named(long: name).map { spec($0) } : byName[word]
     }
 
-    /// Finds the command with a name, and makes it a session's current command. A repeated command needs no search.
+    /// Finds the command with a name, and makes it a session's current command. Searches only if the name is another.
     @inline(__always)
     static func find(_ name: UnsafeRawBufferPointer, _ current: inout CurrentCommand) -> CommandMetadata? {
         let word = ShortWord(name)

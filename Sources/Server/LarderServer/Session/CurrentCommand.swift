@@ -14,7 +14,7 @@ struct CurrentCommand {
     private(set) var planner: EntryPlan.Planner?
     private var word = ShortWord.other
 
-    /// Whether the command has this name. A repeated command needs no search.
+    /// Whether the command has this name. If so, the table of commands need not be searched.
     func isNamed(_ word: ShortWord) -> Bool { word == self.word && word != .other }
 
     mutating func note(_ row: CommandMetadata, _ planner: EntryPlan.Planner?, _ word: ShortWord) {

@@ -99,7 +99,7 @@ package struct Limits: Sendable {
     static let loopBytesMax = 1 << 20
     /// After this many bytes of replies, an event loop ends a series of commands that use the same time: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
-    /// The maximum size of writes that an event loop commits itself, in bytes: 4 MiB. Above it, another thread does.
+    /// An event loop commits writes of up to this many bytes itself: 4 MiB. The pipeline's thread commits larger ones.
     static let loopCommitBytesMax = 4 << 20
     /// Bytes of memory that a subscribed name uses in addition to its own bytes.
     package static let subscriptionOverheadBytes = 128
