@@ -283,8 +283,8 @@ package enum Server {
         }
     }
 
-    /// Stops the first event loop, which stops the others. Only the first call has an effect; there may be several reasons
-    /// to stop.
+    /// Stops the first event loop, which stops the others. Only the first call has an effect: a stop may have several
+    /// reasons.
     ///
     /// `@unchecked Sendable`: all variables are guarded by `lock`.
     private final class Stopper: @unchecked Sendable {

@@ -16,8 +16,8 @@ struct TransactionState {
 
     // MARK: MULTI and EXEC
 
-    /// Adds a command to the queue. Throws if the command is not allowed there, has a key that is too long, or makes the
-    /// transaction too long.
+    /// Adds a command to the queue. Throws if transactions do not allow the command, if one of its keys is too long, or
+    /// if the transaction would be too long.
     /// - Parameter word: returns the bytes of one of the command's words.
     mutating func enqueue(
         _ row: CommandMetadata, count: Int, bytesMax: Int, _ word: (Int) -> UnsafeRawBufferPointer
