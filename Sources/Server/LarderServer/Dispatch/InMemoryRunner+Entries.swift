@@ -13,6 +13,7 @@ extension InMemoryRunner {
         case .store(let options) where !options.isSimple: false
         case .apply, .store: change(plan, row, words)
         case .values: replyWithValues(words)
+        case .facts(let index, .counted, let reply): replyWithFacts(index, words, reply)
         case .fetch(let options): fetch(options, words)
         default: false
         }
@@ -40,6 +41,17 @@ extension InMemoryRunner {
             session.replyQueue.addValues(
                 of: database, count, now: words.now, bytesMax: server.limits.replyBytesMax, &ticket,
                 key: { words.bytes($0 + 1) }, seen: { _, _ in })
+        }
+    }
+
+    /// Replies with facts of a fresh entry. A reply that is an error is left to ``Call/perform(_:)``.
+    private func replyWithFacts(_ index: Int, _ words: CallWords, _ reply: EntryPlan.FactsReply) -> Bool {
+        let replies = session.replyMemory
+        return replyFromMemory { database, ticket in
+            database.readInMemory(words.bytes(index), now: words.now, ticket: &ticket) { entry in
+                let facts = EntryFacts(header: entry.header, payloadCount: entry.payload.count)
+                return (try? reply(facts, entry.rules, &replies.pointee)) != nil
+            }
         }
     }
 

@@ -13,6 +13,10 @@ enum EntryPlan {
     /// Writes the reply to a read; gets nil if there is no fresh entry. If it throws, the error is the reply.
     typealias Reply = (UnsafeRawBufferPointer?, inout ReplyBuffer) throws(CommandError) -> Void
 
+    /// Writes the reply about an entry; gets nil if there is none. If it throws, nothing was written, and the error is
+    /// the reply.
+    typealias FactsReply = (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void
+
     /// Reply with the value of the key at this position in the call, or with null. A planner must return this plan for
     /// all calls of the command with the same number of words, or for none.
     case value(Int)
@@ -20,7 +24,7 @@ enum EntryPlan {
     /// while a lock is held.
     case read(Int, reply: Reply)
     /// Read the header and the length of an entry.
-    case facts(Int, Lookup, reply: (EntryFacts?, FreshnessRules, inout ReplyBuffer) throws(CommandError) -> Void)
+    case facts(Int, Lookup, reply: FactsReply)
     /// Reply with `failure` if one of these keys has an entry; otherwise, call `reply`.
     case noEntries([Int], isCounted: Bool, failure: CommandError, reply: (inout ReplyBuffer) -> Void)
     /// Reply with the values of all keys in the call, as they were at one instant. The keys begin at position 1.
