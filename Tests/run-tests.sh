@@ -22,7 +22,7 @@ run() {
 unfinished() {
     sed -E 's/\x1b\[[0-9;]*m//g' "$log.part" | awk '
         / Test .* started\.$/ { sub(/^[^ ]* Test /, ""); sub(/ started\.$/, ""); begun[$0] = 1 }
-        / Test .* (passed|failed) after / { sub(/^[^ ]* Test /, ""); sub(/ (with [0-9]+ test cases? )?(passed|failed) after .*/, ""); delete begun[$0] }
+        / Test .* (passed|failed) after / { sub(/^.*(✔|✘) Test /, ""); sub(/ (with [0-9]+ test cases? )?(passed|failed) after .*/, ""); delete begun[$0] }
         END { for (name in begun) if (name !~ /^(run|case)( |$)/) print "not ended: " name }'
 }
 {
