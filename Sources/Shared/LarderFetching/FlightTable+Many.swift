@@ -18,8 +18,8 @@ extension FlightTable {
         /// The keys that other callers are fetching, so that this call has to wait.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// The cached values of all keys to fetch. Nil if one of these keys has no value that is young enough, or if
-        /// the call has to wait for other keys.
+        /// The cached values of all keys to fetch: they are returned at once while the keys are fetched again. Nil if
+        /// the value of one of these keys is missing or too old for that, or if the call waits for other calls.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)

@@ -71,7 +71,8 @@
     private static func lowercase(_ word: UInt64) -> UInt64 {
         let each: UInt64 = 0x0101_0101_0101_0101
         let low7 = word & (0x7F * each)
-        // Bit 7 of each byte shows whether the byte is at least `A`, or above `Z`. The sums do not carry.
+        // Bit 7 of each byte shows in `fromA` whether the character is `A` or later, and in `aboveZ` whether it is
+        // later than `Z`. No addition carries into the next byte.
         let fromA = low7 + (0x80 - 0x41) * each
         let aboveZ = low7 + (0x80 - 0x5B) * each
         let isUpper = (fromA ^ aboveZ) & ~word & (0x80 * each)

@@ -52,7 +52,7 @@ package final class SocketFile {
 
     /// Returns why a path is not valid for a socket; nil if it is valid. Does not look at the file system.
     package static func problem(with path: String, for program: Name) -> String? {
-        if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
+        if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty or contain a NUL byte" }
         guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
         return "the socket's path is \(path.utf8.count) bytes long, but the system allows \(UnixSocket.pathBytesMax): "
             + "choose a shorter one with \(program.option)"

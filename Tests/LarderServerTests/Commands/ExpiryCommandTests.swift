@@ -174,7 +174,7 @@ import Testing
     }
 
     /// Clients send and receive points in time by the system clock, even if the larder's own time is ahead of it.
-    @Test("clients exchange instants by the wall clock, even if it was set back")
+    @Test("times in commands and replies follow the wall clock, even after it was set back")
     func expiryTimesUseTheWallClockEvenIfSetBack() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()

@@ -82,7 +82,7 @@ private struct Witness: Codable, Sendable {
         }
     }
 
-    @Test func changingADeadlineReleasesModelsOutsideLocks() throws { try check { try $0.touch("k0", policy: .never) } }
+    @Test func aNewDeadlineReleasesModelsAfterUnlocking() throws { try check { try $0.touch("k0", policy: .never) } }
 
     @Test func removingReleasesModelsOutsideLocks() throws { try check { try $0.remove("k0") } }
 

@@ -176,7 +176,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
-        // Throw: while the obstacle remains, another checkpoint cannot shorten the journal either.
+        // If the journal is full, report the obstacle: another checkpoint could not shorten the journal either.
         if trigger.isFull(), let obstacle { throw obstacle }
     }
 

@@ -2,7 +2,7 @@
 
 import LarderPlatform
 
-/// A system call.
+/// A system call on the journal's files that a test can make fail.
 enum JournalCall: Hashable, Sendable {
     case create
     case rename

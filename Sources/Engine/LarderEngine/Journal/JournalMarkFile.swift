@@ -3,10 +3,10 @@ import LarderPlatform
 /// The file `SYNCED`. It records up to which commit unit the journal was synced. With it, the next process detects that
 /// the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without this file.
 ///
-/// A mark never records more than the journal contains: it is written after the fsync that it records. Marks are not
-/// synced: if a machine failure loses a mark, an earlier mark is valid and records less. The exception is a removal of
-/// segments: it is recorded before it happens, at both offsets and with an fsync. Otherwise the segments would seem
-/// lost.
+/// A mark is written after the fsync that it records, and is not synced itself. If a machine failure loses a mark, the
+/// previous one is valid, and records less than the journal contains. Before segments are removed, however, the marks
+/// at both offsets are updated and synced. Otherwise an old mark would still record the removed segments after a
+/// machine failure, and they would seem lost.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {

@@ -3,7 +3,7 @@ import LarderPlatform
 /// Reads one segment's file, and verifies checksums before any content is used.
 ///
 /// Reads with pread into a buffer, not through a memory mapping: if a mapped file is truncated, access to it terminates
-/// the process. The buffer contains the read-ahead, or one frame, which is never longer than the file.
+/// the process. The buffer holds the bytes read ahead. It grows for a longer frame, but not beyond the file's length.
 final class JournalReader {
     let number: UInt64
     let path: String

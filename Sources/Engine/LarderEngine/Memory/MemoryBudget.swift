@@ -109,8 +109,8 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether there are so many dirty bytes that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Returns whether writers should wait for the checkpoint, because there are too many dirty bytes. Excludes `bytes`
-    /// of the dirty bytes.
+    /// Returns whether writers should wait for the checkpoint, because there are too many dirty bytes even without
+    /// `bytes` of them, for which ``CheckpointTrigger`` has a limit of its own.
     func mustBlockWriters(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
     /// Measures the exact size of all entries. Takes the locks of all shards one after another.

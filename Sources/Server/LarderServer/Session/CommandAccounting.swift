@@ -18,7 +18,7 @@ struct UntimedCounts {
     /// The number of runs of the session. ``CommandAccounting/beginSample()`` uses it to choose which runs are timed.
     var runs = 0
 
-    /// The units of work after which the clock is read again. They take some tens of microseconds.
+    /// The number of units of work between two readings of the clock. Together they take some tens of microseconds.
     static let workPerTime = 64
 }
 

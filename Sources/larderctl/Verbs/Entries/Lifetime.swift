@@ -94,7 +94,7 @@ extension VerbArguments {
         try number("--jitter", 0...100, "a percentage").map { Int($0) }
     }
 
-    /// The given tags, as `check` returns them. They need not be text, because other programs may have set them.
+    /// The values of `--tag`, checked by `check`. They are bytes, because stored tags need not be UTF-8.
     func byteTags(_ check: ([[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]]) throws(UsageError) -> [[UInt8]] {
         do throws(TagRules.Impossible) {
             return try check(all("--tag").map { $0.value ?? [] })

@@ -31,31 +31,32 @@ let deliberateDifferences: [DeliberateDifference] = [
         "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
         redis: "-ERR value is not an integer or out of range", larder: ":1", "Like SELECT."),
     DeliberateDifference(
-        "SWAPDB takes names, of small databases", "SWAPDB books 0", redis: "-ERR invalid first DB index", larder: "+OK",
-        "It writes all entries of both as one commit unit."),
+        "SWAPDB takes names, and is limited in size", "SWAPDB books 0", redis: "-ERR invalid first DB index",
+        larder: "+OK",
+        "All entries of both databases are one commit unit."),
     DeliberateDifference(
         "OBJECT ENCODING depends only on the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
         redis: "$3\r\nraw", larder: "$6\r\nembstr",
         "It reports how Redis keeps a value that was stored by SET."),
     DeliberateDifference(
         "MEMORY USAGE reports Larder's memory use", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
-        "The size of the entry in memory: its record, its key and 112 bytes."),
+        "The size of the entry in memory: its record, its key and 112 bytes of overhead."),
     DeliberateDifference(
         "MEMORY DOCTOR and STATS report Larder's memory use", "MEMORY DOCTOR", redis: "$",
-        larder: "$9", "Larder's memory has other parts than that of Redis."),
+        larder: "$9", "They describe Larder's memory, which is divided differently."),
     DeliberateDifference(
         "RESTORE takes strings only",
         "RESTORE k 0 \"\\x01\\x01\\x01\\x61\\x0a\\x00\\xf5\\xb0\\x52\\x93\\x8d\\xc0\\xe4\\x62\"",
         redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),
     DeliberateDifference(
         "SCAN refuses a cursor that it did not return", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
-        "An unknown cursor would leave out keys silently."),
+        "Continuing from an unknown cursor would skip keys silently."),
     DeliberateDifference(
         "patterns of several stars match the empty key", before: ["SET \"\" v"], "KEYS **", redis: "*0",
-        larder: "*1\r\n$0", "As in Redis for every other key."),
+        larder: "*1\r\n$0", "In Redis, such patterns match every key except the empty one."),
     DeliberateDifference(
         "CLIENT SETINFO", "CLIENT SETINFO LIB-NAME x", redis: "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.",
-        larder: "+OK", "Client libraries send it to every server of version 7.2 or later and some to all."),
+        larder: "+OK", "Some client libraries send it to every server, whatever its version."),
     DeliberateDifference(
         "keys have a maximum length", "GET <65537 bytes>", redis: "$-1", larder: "-ERR key is 65537 bytes long",
         "LevelDB compares keys at every step of a read."),
@@ -64,18 +65,18 @@ let deliberateDifferences: [DeliberateDifference] = [
         "Entries can have their own policy, and record the encoding of their bytes."),
     DeliberateDifference(
         "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
-        "From Redis 8.4, with DELEX, DIGEST and MSETEX."),
+        "Larder has them from Redis 8.4, and also DELEX, DIGEST and MSETEX."),
     DeliberateDifference(
-        "INCRBYFLOAT keeps to the range of a double", before: ["SET k 1.7e308"], "INCRBYFLOAT k 1.7e308",
+        "INCRBYFLOAT is limited to the range of a double", before: ["SET k 1.7e308"], "INCRBYFLOAT k 1.7e308",
         redis: "$309\r\n", larder: "-ERR increment would produce NaN or Infinity",
         "Clients and JSON read numbers as doubles."),
     DeliberateDifference(
         "commands that store other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
-        "there are no modules and other nodes", "MODULE LIST", redis: "*0",
+        "there are no modules and no other nodes", "MODULE LIST", redis: "*0",
         larder: "-ERR unknown command 'MODULE'",
-        "CLUSTER, LOLWUT, MODULE and REPLICAOF are unknown: a cache for one machine."
+        "CLUSTER, LOLWUT, MODULE and REPLICAOF are unknown commands: Larder is a cache for one machine."
     ),
     DeliberateDifference(
         "users are those of the system", "ACL SETUSER bob on", redis: "+OK",

@@ -141,7 +141,7 @@ enum ProtocolTables {
             | scripts kept for `EVALSHA` | the last \(Limits.evaluatedScriptsMax) of `EVAL`, and those of `SCRIPT LOAD` by users who may `SCRIPT FLUSH`; \(limits.scriptsBytesMax) bytes (`--max-scripts`) |
             | libraries | \(limits.scriptsBytesMax) bytes (`--max-scripts`); 500 ms to register the functions of one |
             | arguments of a call; commands of a long-running script | \(limits.transactionBytesMax) bytes (`--max-transaction`) |
-            | a reply | `--max-script-memory` and `--max-reply`, 1000 levels |
+            | a reply | limited by `--max-script-memory` and `--max-reply`; at most 1000 nested levels |
             | output of `cjson.encode` | a quarter of `--max-script-memory` |
 
             """

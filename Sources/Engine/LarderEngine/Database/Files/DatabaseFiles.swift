@@ -224,7 +224,7 @@ struct DatabaseFiles: Sendable {
                     do throws(FileError) {
                         try FileSystem.rename(directory, to: temporary)
                     } catch {
-                        // The files stay in place, so report the risk instead of an error.
+                        // The files stay in place, so the creation has succeeded: report the risk, and do not throw.
                         context.report(
                             .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
                         return
