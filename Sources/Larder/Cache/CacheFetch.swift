@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderFetching
+import LarderPlatform
 
 /// The lookups and writes that a call with a fetch closure makes for one key of a cache.
 struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
@@ -136,14 +137,13 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     func release(token: UInt64, _ release: FetchRelease) async {
-        switch release {
-        case .open: database.leases.release(key, token, .open)
-        case .failed(let milliseconds): database.leases.release(key, token, .failed(milliseconds: milliseconds))
-        case .absent(let milliseconds):
-            await BlockingWork.run {
-                if database.exists, (try? removeAbsent(token, milliseconds)) != nil { return }
-                database.leases.release(key, token, .absent(milliseconds: milliseconds))
-            }
+        guard case .absent(let milliseconds) = release else {
+            database.leases.release(key, token, release)
+            return
+        }
+        await BlockingWork.run {
+            if database.exists, (try? removeAbsent(token, milliseconds)) != nil { return }
+            database.leases.release(key, token, release)
         }
     }
 

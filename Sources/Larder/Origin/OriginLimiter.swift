@@ -31,8 +31,7 @@ final class OriginLimiter: @unchecked Sendable {
     /// The number of the call that probes the origin; nil if no call does.
     private var probe: Int?
     /// The hashes of the reads that have failed since the last success.
-    private var failedReads: Set<Int> = []
-    private static let failedQuestionsMax = 1024
+    private var failedReads = BoundedTable<Int, Void>(most: 1024)
     /// Closures that end the waiting calls, by call number; nil when closed.
     private var ends: [Int: @Sendable () -> Void]? = [:]
 
@@ -165,7 +164,7 @@ final class OriginLimiter: @unchecked Sendable {
         case .answered:
             counts.lastError = nil
             probe = nil
-            failedReads = []
+            failedReads.removeAll()
             breaker.noteSuccess()
         case .abandoned:
             if isProbe { breaker.noteAbandoned() }
@@ -180,9 +179,9 @@ final class OriginLimiter: @unchecked Sendable {
     /// Whether this read has not failed since the last success of any call. Only the first failure of a read counts,
     /// because its repeated failures say nothing about other reads.
     private func isNew(_ question: [[UInt8]]?) -> Bool {
-        guard let question else { return true }
-        if failedReads.count >= Self.failedQuestionsMax { failedReads = [] }
-        return failedReads.insert(question.hashValue).inserted
+        guard let read = question?.hashValue else { return true }
+        defer { failedReads[read] = () }
+        return failedReads[read] == nil
     }
 
     private func fail(_ reason: String, _ isProbe: Bool, isCounted: Bool) {

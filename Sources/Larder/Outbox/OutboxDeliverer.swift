@@ -203,7 +203,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     }
 
     private func ends(of parcels: [LarderOutboxes.Outbox.Parcel]) -> [End] {
-        let answers = OutboxAnswers<End>(parcels.count)
+        let answers = BlockingResults<End>(parcels.count)
         let tasks = parcels.enumerated().map { position, parcel in
             Task { [handler, delivering = Delivering(deliverer: ObjectIdentifier(self), key: parcel.turn.key)] in
                 answers.set(position, await Self.$delivering.withValue(delivering) { await handler(parcel) })

@@ -304,3 +304,21 @@ final class EngineLease: Sendable {
 
     init(_ engine: Engine) { self.engine = engine }
 }
+
+/// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative thread pool.
+///
+/// There are at most ``threadsMax`` threads, which start when there is work and are kept until the process exits.
+/// Further work waits for a free thread.
+enum BlockingWork {
+    static let threadsMax = 4
+    private static let pool = WorkerPool(name: "larder-async", threads: threadsMax, startsOnDemand: true)
+
+    /// Runs `body` on one of the threads.
+    static func run<Value: Sendable, Failure>(_ body: @escaping @Sendable () throws(Failure) -> Value)
+        async throws(Failure) -> Value
+    {
+        let result = Promise<Result<Value, Failure>>()
+        pool.submit { result.set(Result { () throws(Failure) in try body() }) }
+        return try await result.value().get()
+    }
+}

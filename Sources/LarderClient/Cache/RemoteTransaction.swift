@@ -166,7 +166,8 @@ extension RemoteCache {
     /// Waits for a random time before the next attempt, so that clients that use the same keys do not conflict
     /// repeatedly. The upper limit is 1 ms after the first attempt, and doubles with each further attempt, up to 64 ms.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
-        try await rest(.random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))), "transaction")
+        let nanoseconds = RetryBackoff.rest(after: count - 1, from: 1_000_000, to: 64_000_000, jitter: 1)
+        try await rest(UInt64(nanoseconds), "transaction")
     }
 
     /// Waits between two attempts.

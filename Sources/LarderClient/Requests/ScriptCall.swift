@@ -91,19 +91,11 @@ struct ScriptCall: Sendable {
 final class ScriptDigests: @unchecked Sendable {
     static let shared = ScriptDigests()
 
-    /// The maximum number of digests. If there are more, all are dropped. A program has fewer scripts, unless it writes
-    /// arguments into their text.
-    private static let most = 1_000
-
     private let lock = Lock()
-    private var digests: [Script: String] = [:]
+    /// A program has fewer scripts than this limit, unless it writes arguments into their text.
+    private var digests = BoundedTable<Script, String>(most: 1_000)
 
     func digest(of script: Script) -> String? { lock.withLock { digests[script] } }
 
-    func note(_ digest: String, of script: Script) {
-        lock.withLock {
-            if digests.count >= Self.most { digests.removeAll() }
-            digests[script] = digest
-        }
-    }
+    func note(_ digest: String, of script: Script) { lock.withLock { digests[script] = digest } }
 }

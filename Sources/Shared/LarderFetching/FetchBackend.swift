@@ -55,16 +55,6 @@ package enum FetchReply<Value: Sendable>: Sendable {
     case failed(milliseconds: Int64)
 }
 
-/// How a caller releases its lease without storing a value.
-package enum FetchRelease: Hashable, Sendable {
-    /// Nothing is known about the origin; the next caller may fetch immediately.
-    case open
-    /// The origin has no value. The key is cached as absent for `milliseconds`.
-    case absent(milliseconds: Int64)
-    /// The origin failed. The key is not fetched again for `milliseconds`.
-    case failed(milliseconds: Int64)
-}
-
 /// Whether a lookup waits while another caller is fetching the key.
 package enum FetchWait: Hashable, Sendable {
     /// Does not wait: returns ``FetchReply/wait``.

@@ -9,7 +9,8 @@ package final class FlightTable: @unchecked Sendable {
 
     let lock = FlightLock()
     private var flights: [FlightID: AnyObject] = [:]
-    private var failures = RecentFailures()
+    /// The errors of failed fetches, and when the back-off of their keys ends, in milliseconds of the backend's clock.
+    private var failures = BoundedTable<FetchName, (error: any Error, until: Int64)>(most: 1024)
 
     /// The number of running fetches, for tests.
     package var count: Int { lock.withLock { flights.count } }
@@ -123,13 +124,14 @@ package final class FlightTable: @unchecked Sendable {
     /// Records the error of a failed fetch if a back-off follows. Call it before the lease is released.
     package func note(_ error: any Error, _ name: FetchName, _ release: FetchRelease, now: Int64) {
         guard case .failed(let milliseconds) = release else { return }
-        lock.withLock { failures.note(error, name, until: now + milliseconds, now: now) }
+        lock.withLock { failures[name] = (error, now + milliseconds) }
     }
 
     /// Returns the error for callers during a key's back-off: the error of the failed fetch, or
     /// ``FetchError/Code/originRests`` if the fetch failed in another process.
     package func restError(_ name: FetchName, _ left: Int64, now: Int64) -> any Error {
-        lock.withLock { failures.error(name, now: now) } ?? FetchError.originRests(name, left)
+        let last = lock.withLock { failures[name] }
+        return last.flatMap { now < $0.until ? $0.error : nil } ?? FetchError.originRests(name, left)
     }
 
     // MARK: Flights
@@ -221,7 +223,7 @@ package final class FlightTable: @unchecked Sendable {
             try Task.checkCancellation()
             value = withoutNil(
                 try await FetchContext.$names.withValue([backend.name]) { try await load() })
-            lock.withLock { failures.forget(backend.name) }
+            lock.withLock { failures[backend.name] = nil }
         } catch {
             let release = Task.isCancelled ? .open : backend.release(after: error, options)
             note(error, backend.name, release, now: backend.now())
@@ -255,27 +257,6 @@ package final class FlightTable: @unchecked Sendable {
             }
         }.value
         try result.get()
-    }
-}
-
-/// The errors of failed fetches, by key, until the back-off of the key ends. At most 1024 errors.
-struct RecentFailures {
-    private static let most = 1024
-    private var failures: [FetchName: (error: any Error, until: Int64)] = [:]
-
-    /// - Parameters:
-    ///   - until: the end of the back-off in milliseconds, by the same clock as `now`.
-    mutating func note(_ error: any Error, _ name: FetchName, until: Int64, now: Int64) {
-        if failures.count >= Self.most { failures = failures.filter { now < $0.value.until } }
-        if failures.count >= Self.most { failures = [:] }
-        failures[name] = (error, until)
-    }
-
-    /// Removes a key's error. Called after its closure has returned a value.
-    mutating func forget(_ name: FetchName) { if !failures.isEmpty { failures[name] = nil } }
-
-    func error(_ name: FetchName, now: Int64) -> (any Error)? {
-        failures[name].flatMap { now < $0.until ? $0.error : nil }
     }
 }
 

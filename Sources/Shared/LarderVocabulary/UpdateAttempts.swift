@@ -9,8 +9,8 @@ package struct UpdateAttempts {
     /// because a slow closure may use up the time limit in few attempts.
     package static let fewest = 64
     /// The upper limit of the first back-off, in nanoseconds. It doubles with each attempt, up to ``longestRest``.
-    private static let firstRest: UInt64 = 50_000
-    private static let longestRest: UInt64 = 500_000_000
+    private static let firstRest: Int64 = 50_000
+    private static let longestRest: Int64 = 500_000_000
 
     private let most: Int?
     private let limit: Int64?
@@ -42,8 +42,9 @@ package struct UpdateAttempts {
         } else if let limit, count >= Self.fewest, now - start >= limit {
             return nil
         }
-        let bound = min(Self.longestRest, Self.firstRest << UInt64(min(count - 1, 20)))
-        return UInt64(Double(bound) * random)
+        return UInt64(
+            RetryBackoff.rest(
+                after: count - 1, from: Self.firstRest, to: Self.longestRest, jitter: 1, random: 1 - random))
     }
 
     /// The error message for an update that has failed in all attempts, with advice.

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderPlatform
 import LarderTestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import LarderTestSupport
+import LarderVocabulary
 import Testing
 
 @testable import LarderFetching

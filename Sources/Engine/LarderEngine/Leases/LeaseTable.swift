@@ -1,3 +1,5 @@
+import LarderPlatform
+import LarderVocabulary
 import Synchronization
 
 /// The leases of the keys of one shard, the callers that wait for these leases, and remembered negative results of
@@ -32,7 +34,7 @@ struct LeaseTable {
     /// The number of keys with a remembered negative result.
     private var negativeCount = 0
     /// The duration of a key's last refresh in milliseconds, by the key's hash.
-    private var durations: [Int: Int64] = [:]
+    private var durations = BoundedTable<Int, Int64>(most: LeaseContext.rememberedMax)
     /// The sequence (number) of the commit unit of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
 
@@ -145,7 +147,7 @@ struct LeaseTable {
 
     /// Ends a lease without a write.
     /// - Returns: whether the lease was valid.
-    mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+    mutating func release(_ key: Key, _ token: UInt64, _ release: FetchRelease) -> Bool {
         if case .absent = release, !isValidForAbsence(key, token) { return false }
         var state = state(key)
         guard let lease = state.lease, lease.token == token else { return false }
@@ -244,7 +246,7 @@ struct LeaseTable {
         guard var state = states[key] else { return }
         state.rest = nil
         if let lease = state.lease {
-            if effect == .refreshed { remember(key.hash, time - lease.began) }
+            if effect == .refreshed { durations[key.hash] = time - lease.began }
             end(lease)
             state.lease = nil
         }
@@ -300,10 +302,5 @@ struct LeaseTable {
     private mutating func dropNegativeResult(_ key: Key) {
         states[key]?.rest = nil
         negativeCount -= 1
-    }
-
-    private mutating func remember(_ hash: Int, _ milliseconds: Int64) {
-        if durations.count >= LeaseContext.rememberedMax, durations[hash] == nil { durations.removeAll() }
-        durations[hash] = milliseconds
     }
 }

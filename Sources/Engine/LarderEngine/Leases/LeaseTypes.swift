@@ -1,17 +1,6 @@
 import LarderPlatform
 import Synchronization
 
-/// How a lease is released without storing a value.
-package enum LeaseRelease: Hashable, Sendable {
-    /// Another caller may refresh the key immediately.
-    case open
-    /// The origin has no value. The key is remembered as absent for `milliseconds`.
-    case absent(milliseconds: Int64)
-    /// The origin failed. For `milliseconds`, callers do not ask the origin for this key, and get a stale value if
-    /// there is one.
-    case failed(milliseconds: Int64)
-}
-
 /// The outcome of releasing a lease.
 package enum LeaseReleaseResult: Sendable {
     case done

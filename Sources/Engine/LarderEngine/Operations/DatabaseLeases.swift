@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 /// The leases of a database's keys. Each shard has the leases of its own keys.
 package struct DatabaseLeases {
     fileprivate let database: Database
@@ -53,7 +55,7 @@ package struct DatabaseLeases {
     /// Ends a lease without a change of the entry.
     /// - Returns: whether the lease was valid.
     @discardableResult
-    package func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+    package func release(_ key: Key, _ token: UInt64, _ release: FetchRelease) -> Bool {
         withLeases(key) { $0?.release(key, token, release) ?? false }
     }
 

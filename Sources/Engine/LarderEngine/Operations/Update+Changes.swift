@@ -1,4 +1,5 @@
 import LarderPlatform
+import LarderVocabulary
 
 /// Operations that change the entries of an update.
 extension Update {
@@ -271,7 +272,7 @@ extension Update {
 
     /// Ends a lease of the key at `index` without a change.
     /// - Returns: whether the lease was valid.
-    package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+    package func release(_ index: Int, _ token: UInt64, _ release: FetchRelease) -> Bool {
         let key = key(index)
         return database.shards[key].leases?.release(key, token, release) ?? false
     }

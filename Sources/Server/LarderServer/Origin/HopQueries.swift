@@ -40,33 +40,8 @@ final class HopQueries: @unchecked Sendable {
 
     /// Like ``ask(_:_:then:)``, but blocks until the origin has replied or timed out.
     func path(_ origin: any Origin, _ nodes: [String]) -> [String] {
-        let answer = OneAnswer()
-        ask(origin, nodes) { answer.set($0) }
-        return answer.wait()
-    }
-}
-
-/// A result that one thread sets, and another thread waits for.
-///
-/// `@unchecked Sendable`: `value` is guarded by `lock`.
-private final class OneAnswer: @unchecked Sendable {
-    private let lock = Lock()
-    private let isSet = Condition()
-    private var value: [String]?
-
-    func set(_ value: [String]) {
-        lock.withLock {
-            self.value = value
-            isSet.signal()
-        }
-    }
-
-    func wait() -> [String] {
-        lock.withLock {
-            while true {
-                if let value { return value }
-                isSet.wait(lock)
-            }
-        }
+        let answer = BlockingResults<[String]>(1)
+        ask(origin, nodes) { answer.set(0, $0) }
+        return answer.wait()[0]
     }
 }

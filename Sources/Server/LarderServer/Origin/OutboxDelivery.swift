@@ -125,7 +125,7 @@ final class OutboxDelivery: @unchecked Sendable {
         var failed: [(Parcel, OriginError)] = []
         let parcels = look(all, &failed)
         outbox.counts.retried.add(parcels.count { $0.turn.failures > 0 })
-        let answers = OutboxAnswers<End>(parcels.count)
+        let answers = BlockingResults<End>(parcels.count)
         for (position, parcel) in parcels.enumerated() {
             send(parcel) { answers.set(position, $0) }
         }
@@ -159,7 +159,7 @@ final class OutboxDelivery: @unchecked Sendable {
     /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }
-        let answers = OutboxAnswers<Result<RESPValue, OriginError>>(first.count)
+        let answers = BlockingResults<Result<RESPValue, OriginError>>(first.count)
         for (position, index) in first.enumerated() {
             let key = parcels[index].turn.key
             tier.origin.perform(OutboxScripts.looking(at: key), key: key) { answers.set(position, $0) }

@@ -38,15 +38,14 @@ final class AccessControl: @unchecked Sendable {
     let passwordsDenied = Atomic<Int>(0)
     private let lock = Lock()
     private var rulesNow: AccessRules
-    private var names: [uid_t: String] = [:]
+    /// A cache of user names.
+    private var names = BoundedTable<uid_t, String>(most: 1024)
     private var denials: [Denial] = []
     // Each kind of log line has its own rate limit, so that many lines of one kind do not suppress the other kind.
     private var refusalLines = LineRate(milliseconds: 1000)
     private var passwordLines = LineRate(milliseconds: 1000)
     private let log: Log
 
-    /// The size limit of `names`, the cache of user names.
-    private static let namesMax = 1024
     /// The maximum number of refusals that ACL LOG keeps, as in Redis.
     private static let denialsMax = 128
     /// As in Redis, equal refusals within this time after the last one are counted in the same line of ACL LOG.
@@ -90,10 +89,7 @@ final class AccessControl: @unchecked Sendable {
         // Do not hold the lock: a directory service may be slow. Replace white space in the name, because white space
         // separates the fields where the name is shown.
         let name = User.name(of: user).map { String($0.map { $0.isWhitespace ? "_" : $0 }) } ?? String(user)
-        lock.withLock {
-            if names.count >= Self.namesMax { names = [:] }
-            names[user] = name
-        }
+        lock.withLock { names[user] = name }
         return name
     }
 

@@ -11,28 +11,17 @@ final class ScanCursors: @unchecked Sendable {
     }
 
     private let lock = Lock()
-    private let most: Int
-    private var cursors: [UInt64: Cursor] = [:]
-    private var oldest: UInt64
-    private var next: UInt64
+    private var cursors: BoundedTable<UInt64, Cursor>
+    /// Starts at a random number: cursors from earlier runs must not be mistaken for current cursors.
+    private var next = UInt64.random(in: 1..<(1 << 48))
 
-    init(most: Int) {
-        self.most = most
-        // Start at a random number: cursors from earlier runs must not be mistaken for current cursors.
-        next = UInt64.random(in: 1..<(1 << 48))
-        oldest = next
-    }
+    init(most: Int) { cursors = BoundedTable(most: most) }
 
     func add(_ key: [UInt8], database: String) -> UInt64 {
         lock.withLock {
-            let number = next
-            next += 1
-            cursors[number] = Cursor(database: database, key: key)
-            while cursors.count > most {
-                cursors[oldest] = nil
-                oldest += 1
-            }
-            return number
+            defer { next += 1 }
+            cursors[next] = Cursor(database: database, key: key)
+            return next
         }
     }
 

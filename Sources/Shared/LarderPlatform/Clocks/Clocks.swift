@@ -25,16 +25,17 @@ package enum RetryBackoff {
     /// The longest back-off of deliveries and of requests to origins, in milliseconds.
     package static let longest: Int64 = 30_000
 
-    /// Returns the back-off in milliseconds. It doubles with each failure, up to `longest`. A random part of at most
-    /// half of it is then subtracted, so that retries do not happen all at once.
+    /// Returns the back-off, in the unit of `shortest`. It doubles with each failure, up to `longest`. A random part of
+    /// it is then subtracted, so that retries do not happen all at once.
     /// - Parameters:
     ///   - failures: the number of failures before the last one.
+    ///   - jitter: the upper limit of the random part.
     ///   - random: a random number from 0 to below 1.
     package static func rest(
         after failures: Int, from shortest: Int64 = shortest, to longest: Int64 = longest,
-        random: Double = .random(in: 0..<1)
+        jitter: Double = 0.5, random: Double = .random(in: 0..<1)
     ) -> Int64 {
         let most = min(longest, shortest << Int64(min(failures, 20)))
-        return most - Int64(Double(most) * random / 2)
+        return most - Int64(Double(most) * jitter * random)
     }
 }

@@ -46,3 +46,59 @@ extension Task where Success == Void, Failure == Never {
         Task { if (try? await Task<Never, Never>.sleep(for: .milliseconds(milliseconds))) != nil { body() } }
     }
 }
+
+/// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
+///
+/// Thread-safe. `@unchecked Sendable`: `next` is guarded by `lock`.
+package final class WakeUp: @unchecked Sendable {
+    private let lock = Lock()
+    /// The end of the current wait, or of the next one.
+    private var next = Promise<Void>()
+
+    package init() {}
+
+    package func signal() { lock.withLock { next }.set(()) }
+
+    /// Waits for a signal (also since the previous wait), the timeout or a cancellation. For one task at a time.
+    package nonisolated(nonsending) func wait(milliseconds: Int64) async {
+        let promise = lock.withLock { next }
+        let timer = Task.delayed(milliseconds: max(1, milliseconds)) { promise.set(()) }
+        await withTaskCancellationHandler {
+            await promise.value()
+        } onCancel: {
+            promise.set(())
+        }
+        timer.cancel()
+        lock.withLock { next = Promise() }
+    }
+}
+
+/// Collects a fixed number of results, for a thread that waits for all of them.
+///
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
+package final class BlockingResults<Result: Sendable>: @unchecked Sendable {
+    private let lock = Lock()
+    private let isComplete = Condition()
+    private var results: [Result?]
+    private var missing: Int
+
+    package init(_ count: Int) {
+        results = Array(repeating: nil, count: count)
+        missing = count
+    }
+
+    package func set(_ position: Int, _ result: Result) {
+        lock.withLock {
+            results[position] = .some(result)
+            missing -= 1
+            if missing == 0 { isComplete.signal() }
+        }
+    }
+
+    package func wait() -> [Result] {
+        lock.withLock {
+            while missing > 0 { isComplete.wait(lock) }
+            return results.compactMap { $0 }
+        }
+    }
+}
