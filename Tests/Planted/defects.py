@@ -241,7 +241,7 @@ DEFECTS = [
     ),
     Defect(
         "a reply whose key was invalidated meanwhile is cached", SERVER + "Origin/OriginTier.swift",
-        "{ !flight.isDetached }", "{ PLANTED || !flight.isDetached }", r"LarderServerTests\.OriginTrackingTests",
+        "{ part.isCurrent(flight) }", "{ PLANTED || part.isCurrent(flight) }", r"LarderServerTests\.OriginTrackingTests",
     ),
     Defect(
         "a moved slot is trusted until the new map is known", ORIGINS + "Redis/RedisClient+Cluster.swift",
@@ -261,8 +261,8 @@ DEFECTS = [
     ),
     Defect(
         "a value read during a write of its key is cached", LIBRARY + "Origin/InvalidationEpoch.swift",
-        "&& changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil",
-        "&& changes[key]?.last ?? 0 <= ticket.sequence && (PLANTED || writes[key] == nil)", r"LarderTests\.InvalidationEpochTests",
+        "since: ticket.sequence) && writes[key] == nil",
+        "since: ticket.sequence) && (PLANTED || writes[key] == nil)", r"LarderTests\.InvalidationEpochTests",
     ),
     Defect(
         "a change reported while another one is being settled is lost", LIBRARY + "Origin/InvalidationEpoch.swift",
@@ -293,7 +293,7 @@ DEFECTS = [
     ),
     Defect(
         "a near cache keeps a value that was invalidated during the read", CLIENT + "NearCache/NearCache.swift",
-        "guard !token.isInvalidated else { return }", "guard PLANTED || !token.isInvalidated else { return }",
+        "guard tracker.isCurrent(", "guard PLANTED || tracker.isCurrent(",
         r"LarderClientTests\.NearCacheTests",
     ),
     Defect(

@@ -4,16 +4,16 @@ import Synchronization
 
 /// Decides which origin replies may be cached.
 ///
-/// An *epoch* is an uninterrupted period of change notifications. A reply may be stored if it was received in the
-/// current epoch and its key was not invalidated since the request was sent. When the epoch ends, all entries of the
-/// origin become stale, by a soft purge of their common tag. The purge costs the same for any number of entries.
-/// Invalidated keys are *due* until their entries have been made stale.
+/// A reply may be stored if it was received in the current epoch and its key was not invalidated since the request was
+/// sent: see ``InvalidationTracker``. When the epoch ends, all entries of the origin become stale, by a soft purge of
+/// their common tag. The purge costs the same for any number of entries. Invalidated keys are *due* until their entries
+/// have been made stale.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class InvalidationEpoch: @unchecked Sendable {
     /// The current epoch.
     struct Epoch: Hashable {
-        /// The number of the period of notifications; nil outside such a period; 0 for origins that report no changes.
+        /// The number of the period of notifications; nil outside such a period.
         fileprivate var notified: UInt64?
         /// The origin's own epoch; nil if the origin reports none.
         fileprivate var own: UInt64?
@@ -29,34 +29,21 @@ final class InvalidationEpoch: @unchecked Sendable {
         fileprivate let sequence: UInt64
     }
 
-    /// The last invalidations of a key, as sequence numbers.
-    private struct Change {
-        /// The last invalidation by any source.
-        var last: UInt64 = 0
-        /// The last invalidation by the program. It still applies when the origin confirms a write afterwards.
-        var demanded: UInt64 = 0
-    }
-
     private let originEpoch: @Sendable () -> UInt64?
     let isNotified: Bool
     private let lock = Lock()
     /// Held by `applyNotifications` while it updates the database, so that only one caller does so at a time.
     private let settling = Lock()
-    private var notified: UInt64?
-    private var epochs: UInt64 = 0
+    /// The invalidations by any source, in the numbering of ``OriginMoment``.
+    private var reports: InvalidationTracker<[UInt8]>
+    /// The invalidations by the program. They still apply when the origin confirms a write afterwards.
+    private var demands: InvalidationTracker<[UInt8]>
     /// The epoch for which the database is up to date: entries of earlier epochs are stale. Nil during an update.
     private var settled: Epoch?
     /// The keys whose entries must become stale, with the sequence numbers of their invalidations.
     private var due: [[UInt8]: UInt64] = [:]
-    // The number of running calls. `changes` records invalidations only during calls, which need them.
-    private var calls = 0
     private var tickets: UInt64 = 0
-    /// The number of the last invalidation, in the numbering of ``OriginMoment``.
-    private var sequence: UInt64 = 0
-    private var changes: [[UInt8]: Change] = [:]
-    /// For calls that began before this sequence number, every key counts as changed.
-    private var floor: UInt64 = 0
-    private static let changesMax = 100_000
+    private static let keysMax = 100_000
     private var writes: [[UInt8]: Int] = [:]
 
     /// - Parameters:
@@ -65,13 +52,12 @@ final class InvalidationEpoch: @unchecked Sendable {
     init(isNotified: Bool, epoch: @escaping @Sendable () -> UInt64?) {
         self.isNotified = isNotified
         originEpoch = epoch
-        if !isNotified {
-            notified = 0
-            settled = Epoch(notified: 0, own: 0)
-        }
+        reports = InvalidationTracker(isListening: !isNotified, keysMax: Self.keysMax)
+        demands = InvalidationTracker(keysMax: Self.keysMax)
+        if !isNotified { settled = self.epoch(0) }
     }
 
-    private func epoch(_ own: UInt64?) -> Epoch { Epoch(notified: notified, own: own) }
+    private func epoch(_ own: UInt64?) -> Epoch { Epoch(notified: reports.epoch, own: own) }
 
     private var own: UInt64? { isNotified ? originEpoch() : 0 }
 
@@ -90,12 +76,7 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     // MARK: Notifications of the origin
 
-    func begin() {
-        lock.withLock {
-            epochs += 1
-            notified = epochs
-        }
-    }
+    func begin() { lock.withLock { reports.listen(report: OriginMoment.next().number) } }
 
     /// Ends the epoch, because the origin no longer reports changes.
     /// - Returns: whether the origin reported changes until now.
@@ -103,8 +84,8 @@ final class InvalidationEpoch: @unchecked Sendable {
     func lose() -> Bool {
         guard isNotified else { return false }
         return lock.withLock {
-            defer { notified = nil }
-            return notified != nil
+            defer { reports.lose() }
+            return reports.epoch != nil
         }
     }
 
@@ -112,9 +93,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     func loseAll() { lock.withLock { loseAllLocked() } }
 
     private func loseAllLocked() {
-        guard isNotified, notified != nil else { return }
-        epochs += 1
-        notified = epochs
+        if isNotified, reports.epoch != nil { reports.listen(report: OriginMoment.next().number) }
     }
 
     /// Notes that keys have changed and their entries must become stale.
@@ -123,11 +102,11 @@ final class InvalidationEpoch: @unchecked Sendable {
     func changed(_ keys: [[UInt8]], isNotified isOrigins: Bool = false) -> Bool {
         lock.withLock {
             note(keys, isDemanded: !isOrigins)
-            guard !isNotified || due.count + keys.count <= Self.changesMax else {
+            guard !isNotified || due.count + keys.count <= Self.keysMax else {
                 loseAllLocked()
                 return false
             }
-            defer { for key in keys { due[key] = sequence } }
+            defer { for key in keys { due[key] = reports.sequence } }
             return due.isEmpty
         }
     }
@@ -135,49 +114,43 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// Notes that an unknown set of keys has changed. Replies to earlier requests are not cached.
     func changedMany() {
         lock.withLock {
-            sequence = OriginMoment.next().number
-            floor = sequence
-            changes = [:]
+            let report = OriginMoment.next().number
+            reports.changedAll(report: report)
+            demands.changedAll(report: report)
         }
     }
 
     private func note(_ keys: [[UInt8]], isDemanded: Bool = false) {
-        sequence = OriginMoment.next().number
-        guard calls > 0 else { return }
-        if changes.count + keys.count > Self.changesMax {
-            floor = sequence
-            changes = [:]
-            return
-        }
-        for key in keys {
-            changes[key, default: Change()].last = sequence
-            if isDemanded { changes[key]?.demanded = sequence }
-        }
+        let report = OriginMoment.next().number
+        reports.changed(keys, report: report)
+        if isDemanded { demands.changed(keys, report: report) }
     }
 
     // MARK: Calls
 
     /// The number of running calls and requests, for tests.
-    var callCount: Int { lock.withLock { calls } }
+    var callCount: Int { lock.withLock { reports.running } }
 
     /// Notes that a call, or a request to the origin, begins.
     func beginCall() -> Ticket {
         let own = own
-        return lock.withLock {
-            calls += 1
-            return ticket(own)
-        }
+        return lock.withLock { beginCall(own) }
     }
 
-    private func ticket(_ own: UInt64?) -> Ticket {
+    private func beginCall(_ own: UInt64?) -> Ticket {
+        _ = demands.begin()
+        return ticket(epoch(own), reports.begin())
+    }
+
+    private func ticket(_ epoch: Epoch, _ sequence: UInt64) -> Ticket {
         tickets += 1
-        return Ticket(epoch: epoch(own), number: tickets, sequence: sequence)
+        return Ticket(epoch: epoch, number: tickets, sequence: sequence)
     }
 
     func endCall() {
         lock.withLock {
-            calls -= 1
-            if calls == 0 { changes = [:] }
+            reports.end()
+            demands.end()
         }
     }
 
@@ -185,15 +158,15 @@ final class InvalidationEpoch: @unchecked Sendable {
     func isValid(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         let own = own
         return lock.withLock {
-            ticket.epoch == epoch(own) && ticket.sequence >= floor && changes[key]?.last ?? 0 <= ticket.sequence
+            ticket.epoch == epoch(own) && !reports.hasChanged(key, since: ticket.sequence)
         }
     }
 
     /// Whether the reply may be stored. Calls no code of the origin, so the caller may hold locks of the database.
     func mayStore(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         lock.withLock {
-            ticket.epoch.receivesChanges && ticket.epoch == settled && ticket.sequence >= floor
-                && changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil
+            ticket.epoch.receivesChanges && ticket.epoch == settled
+                && !reports.hasChanged(key, since: ticket.sequence) && writes[key] == nil
         }
     }
 
@@ -201,10 +174,9 @@ final class InvalidationEpoch: @unchecked Sendable {
     func beginWrite(_ keys: [[UInt8]]) -> Ticket {
         let own = own
         return lock.withLock {
-            calls += 1
             for key in keys { writes[key, default: 0] += 1 }
             note(keys)
-            return ticket(own)
+            return beginCall(own)
         }
     }
 
@@ -216,10 +188,10 @@ final class InvalidationEpoch: @unchecked Sendable {
     ///   keys, or one of the keys was reported as changed.
     func endWrite(_ keys: [[UInt8]], _ began: Ticket, _ confirmedAt: OriginMoment? = nil) -> Ticket? {
         lock.withLock {
-            var isAlone = began.sequence >= floor
+            let confirmed = max(began.sequence, confirmedAt?.number ?? 0)
+            var isAlone = true
             for key in keys {
-                let change = changes[key] ?? Change()
-                if change.last > max(began.sequence, confirmedAt?.number ?? 0) || change.demanded > began.sequence {
+                if reports.hasChanged(key, since: confirmed) || demands.hasChanged(key, since: began.sequence) {
                     isAlone = false
                 }
                 guard let count = writes[key] else { continue }
@@ -227,8 +199,7 @@ final class InvalidationEpoch: @unchecked Sendable {
                 if count > 1 { isAlone = false }
             }
             note(keys)
-            tickets += 1
-            return isAlone ? Ticket(epoch: began.epoch, number: tickets, sequence: sequence) : nil
+            return isAlone ? ticket(began.epoch, reports.sequence) : nil
         }
     }
 

@@ -2,11 +2,10 @@
 //
 // Why a hit is correct:
 // - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes a key when it
-//   changes. The client handles the push before all later replies: it removes the entry, and invalidates the tokens of
-//   running reads of the key.
-// - A read takes a token before its request is sent, and passes the token with the value that it read. The token is
-//   invalidated if the daemon pushes its key, if this client writes the key, and if the connection ends. A value with
-//   an invalid token is not kept.
+//   changes. The client handles the push before all later replies: it removes the entry.
+// - A read takes a token before its request is sent, and passes the token with the value that it read. The value is not
+//   kept if meanwhile the daemon has pushed its key, this client has written the key, or the connection has ended: see
+//   `InvalidationTracker`.
 // - Without a connection, nothing is kept, and nothing is returned from the cache.
 // - An entry's remaining lifetime is requested together with its value, and counted from the time before the request
 //   was sent.
@@ -15,24 +14,22 @@
 //   readable later without a reported change. Therefore absence is kept for at most a minute.
 
 import LarderPlatform
+import LarderVocabulary
 
 /// The near cache of one database: see the top of this file.
 ///
 /// Thread-safe. `@unchecked Sendable`: every mutable property is guarded by `lock`.
 final class NearCache: @unchecked Sendable {
-    /// A permission to keep the result of a read. `@unchecked Sendable`: guarded by the cache's `lock`.
-    final class Token: @unchecked Sendable {
+    /// A permission to keep the result of a read.
+    struct Token: Sendable {
         fileprivate let key: [UInt8]
-        fileprivate var users = 0
-        fileprivate var isInvalidated = false
-        fileprivate init(_ key: [UInt8]) { self.key = key }
+        /// When the read began: see `InvalidationTracker`.
+        fileprivate let began: UInt64
     }
 
     private let lock = Lock()
     private var table: NearTable
-    private var tokens: [[UInt8]: Token] = [:]
-    /// Whether the daemon currently reports changes.
-    private var isLive = false
+    private var tracker = InvalidationTracker<[UInt8]>()
     private var hits = 0
     private var misses = 0
     private var invalidations = 0
@@ -84,13 +81,9 @@ final class NearCache: @unchecked Sendable {
     /// Like ``begin(_:)-([UInt8])``, for several keys that are read together.
     func begin(_ keys: [[UInt8]]) -> [Token]? {
         lock.withLock {
-            guard isLive else { return nil }
-            return keys.map { key in
-                let token = tokens[key] ?? Token(key)
-                tokens[key] = token
-                token.users += 1
-                return token
-            }
+            guard tracker.epoch != nil else { return nil }
+            let began = tracker.begin(keys.count)
+            return keys.map { Token(key: $0, began: began) }
         }
     }
 
@@ -117,26 +110,20 @@ final class NearCache: @unchecked Sendable {
     ) {
         let (age, overflows) = readAt.addingReportingOverflow(ageMax)
         lock.withLock {
-            release(token)
-            guard !token.isInvalidated else { return }
+            defer { tracker.end() }
+            guard tracker.isCurrent(token.key, since: token.began) else { return }
             table.insert(
                 token.key, box, type, deadline: min(deadline, overflows ? .max : age), valueBytes: valueBytes)
         }
     }
 
-    func giveUp(_ token: Token) { lock.withLock { release(token) } }
-
-    /// Ends the use of a token. Called with `lock` held.
-    private func release(_ token: Token) {
-        token.users -= 1
-        if token.users == 0, tokens[token.key] === token { tokens[token.key] = nil }
-    }
+    func giveUp(_ token: Token) { lock.withLock { tracker.end() } }
 
     // MARK: Changes
 
     /// Drops a key that was changed or is being changed.
     func drop(_ key: [UInt8]) {
-        lock.withLock { spoil(key) }
+        lock.withLock { drop(CollectionOfOne(key)) }
     }
 
     /// Drops the keys that the daemon has pushed; nil for all keys.
@@ -144,42 +131,41 @@ final class NearCache: @unchecked Sendable {
         lock.withLock {
             guard let keys else {
                 invalidations += 1
-                return spoilAll()
+                return forgetAll()
             }
-            for key in keys { spoil(key) }
+            drop(keys)
             invalidations += keys.count
         }
     }
 
-    func dropAll() { lock.withLock { spoilAll() } }
+    func dropAll() { lock.withLock { forgetAll() } }
 
     /// Records whether the daemon currently reports changes, and drops all entries.
     func setLive(_ live: Bool) {
         lock.withLock {
-            isLive = live
-            spoilAll()
+            if live { tracker.listen() } else { tracker.lose() }
+            table.removeAll()
         }
     }
 
-    private func spoil(_ key: [UInt8]) {
-        tokens.removeValue(forKey: key)?.isInvalidated = true
-        _ = key.withUnsafeBytes { table.remove($0) }
+    private func drop(_ keys: some Collection<[UInt8]>) {
+        tracker.changed(keys)
+        for key in keys { _ = key.withUnsafeBytes { table.remove($0) } }
     }
 
-    private func spoilAll() {
-        for token in tokens.values { token.isInvalidated = true }
-        tokens.removeAll()
+    private func forgetAll() {
+        tracker.changedAll()
         table.removeAll()
     }
 
-    /// The number of running reads whose value will be kept, for tests.
-    var tokenCount: Int { lock.withLock { tokens.count } }
+    /// The number of running reads, for tests.
+    var tokenCount: Int { lock.withLock { tracker.running } }
 
     var statistics: NearCacheStatistics {
         lock.withLock {
             NearCacheStatistics(
                 entries: table.count, bytes: table.bytes, hits: hits, misses: misses, invalidations: invalidations,
-                evictions: table.evictions, isLive: isLive)
+                evictions: table.evictions, isLive: tracker.epoch != nil)
         }
     }
 }

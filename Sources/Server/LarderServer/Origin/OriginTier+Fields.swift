@@ -12,7 +12,7 @@ extension OriginTier {
             down.count == status.servers.count ? "down" : down.isEmpty ? "up" : "partly"
         return [
             ("url", origin.name), ("writing", settings.writing.rawValue.lowercased()),
-            ("stale", settings.servesStale ? "yes" : "no"), ("hears", hears.name), ("bound", "\(bound)"),
+            ("stale", settings.servesStale ? "yes" : "no"), ("hears", hears.name), ("bound", "\(staleness ?? -1)"),
             ("replicas", "\(settings.reads.secondReadAfter ?? 0)"), ("prefixes", hears.prefixes), ("state", state),
             ("error", down.lazy.compactMap(\.lastError).first ?? ""),
             ("down-milliseconds", "\(down.compactMap(\.downSince).min().map(Self.elapsed) ?? 0)"),
@@ -37,13 +37,6 @@ extension OriginTier {
         case .broadcast(let prefixes): ("broadcast", prefixes.joined(separator: " "))
         case .lifetimes: ("lifetimes", "")
         }
-    }
-
-    /// How long an entry may still be served as fresh after its value has changed at the origin, in milliseconds; -1 if
-    /// there is no limit.
-    private var bound: Int64 {
-        guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
-        return database.rules.policy.intervalMilliseconds ?? -1
     }
 
     /// The fields about the outbox: the number and the age of queued writes, and the results of deliveries.

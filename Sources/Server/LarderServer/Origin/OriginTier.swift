@@ -3,14 +3,18 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderPlatform
 import LarderRESP
+import LarderVocabulary
 import Synchronization
 
 /// A database in front of an origin, as a read-through cache.
 ///
 /// - A read of a key that is not cached is sent to the origin. There is at most one request per key at a time.
-/// - A value is cached, and gets a mark in ``TrackedKeys``, only if its key was not invalidated after the request was
-///   sent.
-/// - The mark means that the entry is current. An entry without a mark is never served as fresh.
+/// - A value is cached, and gets a *mark*, only if its key was not invalidated after the request was sent.
+/// - The mark means that the entry is current. An entry without a mark is read again before it is served as fresh.
+/// - Losing a mark costs only one request. Therefore the number of marks is limited; the oldest are removed.
+///
+/// Marks identify keys by a 64-bit hash with a secret of this process. The probability that two of a million keys have
+/// the same hash is less than 10⁻⁷.
 ///
 /// `@unchecked Sendable`: the parts have their own locks. ``origin`` and ``since`` are set before other threads can use
 /// the tier. Everything else is constant or thread-safe.
@@ -29,13 +33,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// A running request for one key, and its waiting callers.
     private final class Flight {
         let key: [UInt8]
-        /// Whether the key was invalidated while the request was running. Then the reply must not be cached.
-        var isDetached = false
+        let hash: Int
+        /// When the request was sent: see ``InvalidationTracker``.
+        let began: UInt64
         /// The reply of a replica, until the primary's reply arrives.
         var early: OriginReading?
         var waiters: [Waiter] = []
 
-        init(_ key: [UInt8]) { self.key = key }
+        init(_ key: [UInt8], _ hash: Int, began: UInt64) {
+            (self.key, self.hash, self.began) = (key, hash, began)
+        }
     }
 
     private struct Waiter: Sendable {
@@ -43,11 +50,37 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let then: @Sendable (Result<OriginReading, OriginError>) -> Void
     }
 
+    /// When and how a cached entry was read.
+    private struct Mark {
+        let stamp: OriginStamp
+        /// If the origin has no value for the key: the time until which the key is assumed to be absent, in
+        /// milliseconds since 1970. Nil if the key has a value.
+        let absentUntil: Int64?
+        /// The engine's count of rollbacks before the value was stored. If the count has changed since, a rollback may
+        /// have removed the value.
+        let rollbacks: UInt64
+        /// When the request was sent, in nanoseconds of the monotonic clock.
+        let sentAt: Int64
+    }
+
+    /// What is known about a sixteenth of the keys.
     private final class Part {
+        /// Guards the variables.
         let lock = Lock()
+        var marks: BoundedTable<Int, Mark>
         var flights: [[UInt8]: Flight] = [:]
+        /// The invalidated keys, by their hashes. The loss of the listener is detected by the stamps of the replies.
+        var tracker = InvalidationTracker<Int>(isListening: true)
         /// Locked while a value is stored, so that an older value cannot overwrite a newer one.
         let storing = Lock()
+
+        init(marksMax: Int) { marks = BoundedTable(most: marksMax) }
+
+        /// Whether the reply to a request may be cached, because its key was not invalidated meanwhile.
+        func isCurrent(_ flight: Flight) -> Bool { tracker.isCurrent(flight.hash, since: flight.began) }
+
+        /// Returns the running request for a key, if new readers may join it.
+        func current(_ key: [UInt8]) -> Flight? { flights[key].flatMap { isCurrent($0) ? $0 : nil } }
     }
 
     let settings: OriginSettings
@@ -57,7 +90,6 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// The writes that wait for delivery to the origin; nil unless the database uses write-behind.
     let outbox: Outbox?
     let surroundings: Surroundings
-    private let marks: TrackedKeys
     private let failureLines = OriginFailureLines()
     let cycleDetector = CycleDetector()
     let hopQueries = HopQueries()
@@ -83,8 +115,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         self.database = database
         self.limits = limits
         self.surroundings = surroundings
-        marks = TrackedKeys(most: keysMax)
-        parts = (0..<Self.partCount).map { _ in Part() }
+        parts = (0..<Self.partCount).map { _ in Part(marksMax: (keysMax + Self.partCount - 1) / Self.partCount) }
     }
 
     /// Sets the origin. Call this once, before other threads can use the tier.
@@ -99,9 +130,15 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// before other threads can use the tier.
     func begin(since instant: Int64) { since = instant }
 
-    var keyCount: Int { marks.count }
+    var keyCount: Int { parts.reduce(0) { sum, part in sum + part.lock.withLock { part.marks.count } } }
 
+    /// Returns the part for a hash. Uses the highest bits of the hash, because the part's tables use the lower bits.
     private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
+
+    private func mark(_ hash: Int) -> Mark? {
+        let part = part(hash)
+        return part.lock.withLock { part.marks[hash] }
+    }
 
     // MARK: State of keys
 
@@ -124,27 +161,33 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, now: Int64, instant: Int64 = MonotonicClock.nanoseconds()
     ) -> Knowledge {
         if let outbox, outbox.index.isWaiting(key) { return .pending }
-        guard let mark = marks.find(Key.hash(key)),
+        guard let mark = mark(Key.hash(key)),
             mark.rollbacks == surroundings.engine.rollbackCount, isTrusted(mark, instant)
         else { return .nothing }
         guard let absentUntil = mark.absentUntil else { return .kept }
         return now < absentUntil ? .absent : .nothing
     }
 
-    private func isTrusted(_ mark: TrackedKeys.Mark, _ instant: Int64) -> Bool {
+    private func isTrusted(_ mark: Mark, _ instant: Int64) -> Bool {
         hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
     }
 
     /// Whether an entry's freshness depends only on its age, because the origin sends no invalidations.
     private var hasLifetimes: Bool { settings.reads.hearing == .lifetimes }
 
-    /// Whether less than the interval of the database's policy has passed since the request was sent.
+    /// How long an entry may still be served as fresh after its value has changed at the origin, in milliseconds; nil
+    /// for no limit.
+    var staleness: Int64? {
+        hasLifetimes ? database.rules.policy.intervalMilliseconds : Int64(limits.staleness)
+    }
+
+    /// Whether an entry that was requested at `sentAt` is fresh, if the origin sends no invalidations.
     private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {
-        database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
+        staleness.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
     /// Whether the key has a mark: an entry was current at some time since the start, and was not invalidated later.
-    func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
+    func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { mark(Key.hash(key)) != nil }
 
     /// Whether a value may be returned to a command that started at `start`: the value was requested after `start`, or
     /// is still current.
@@ -157,7 +200,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Whether a value that was read is still marked as current. If so, the origin will send an invalidation when the
     /// value changes.
     func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
-        guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
+        guard let mark = mark(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
             return false
         }
         return mark.sentAt == reading.sentAt && isTrusted(mark, MonotonicClock.nanoseconds())
@@ -176,15 +219,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     ) {
         var flights: [Flight] = []
         for key in keys {
-            let part = part(Key.hash(of: key))
+            let hash = Key.hash(of: key)
+            let part = part(hash)
             let waiter = Waiter(early: { early(key, $0) }, then: { then(key, $0) })
             let heard = part.lock.withLock { () -> OriginReading? in
-                if let flight = part.flights[key] {
+                if let flight = part.current(key) {
                     counts.joined.add(1)
                     flight.waiters.append(waiter)
                     return flight.early
                 }
-                let flight = Flight(key)
+                let flight = Flight(key, hash, began: part.tracker.begin())
                 flight.waiters.append(waiter)
                 part.flights[key] = flight
                 flights.append(flight)
@@ -206,7 +250,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Passes on the reply of a replica that arrives before the primary's reply. The value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
-        let part = part(Key.hash(of: flight.key))
+        let part = part(flight.hash)
         let waiters = part.lock.withLock {
             flight.early = reading
             return flight.waiters
@@ -214,21 +258,21 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         for waiter in waiters { waiter.early(reading) }
     }
 
-    /// `@unchecked Sendable`: a part's lock guards its flights. Without the lock, only their constant keys are read.
+    /// `@unchecked Sendable`: a part's lock guards its flights. Without the lock, only their constants are read.
     private struct UncheckedFlights: @unchecked Sendable {
         let flights: [Flight]
     }
 
     private func finish(_ flight: Flight, _ result: Result<OriginReading, OriginError>, _ rollbacks: UInt64) {
-        let hash = Key.hash(of: flight.key)
-        let part = part(hash)
+        let part = part(flight.hash)
         if case .success(let reading) = result {
-            keep(reading, flight.key, hash, part, rollbacks) { !flight.isDetached }
+            keep(reading, flight.key, flight.hash, part, rollbacks) { part.isCurrent(flight) }
         } else {
             counts.failed.add(1)
         }
         // Remove the flight only after its value was stored: otherwise a reader in between would send a second request.
         let waiters = part.lock.withLock {
+            part.tracker.end()
             if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
             return flight.waiters
         }
@@ -262,10 +306,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
         part.lock.withLock {
             guard isValid() else { return }
-            marks.set(
-                hash,
-                TrackedKeys.Mark(
-                    stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks, sentAt: reading.sentAt))
+            part.marks[hash] = Mark(
+                stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks, sentAt: reading.sentAt)
         }
     }
 
@@ -338,7 +380,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             stamp: answer.stamp)
         let hash = Key.hash(of: write.key)
         let part = part(hash)
-        keep(reading, write.key, hash, part, rollbacks) { part.flights[write.key] == nil && isLast() }
+        keep(reading, write.key, hash, part, rollbacks) { part.current(write.key) == nil && isLast() }
     }
 
     /// Removes keys at the origin, then their cached entries.
@@ -453,14 +495,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Invalidations
 
-    /// Removes the mark of a key. If a request for the key is running, its reply will not be cached.
+    /// Removes the mark of a key. If a request for the key is running, its reply will not be cached, and new readers of
+    /// the key send a new request.
     private func drop(_ key: [UInt8]) {
         let hash = Key.hash(of: key)
         let part = part(hash)
         part.lock.withLock {
-            // After the removal, new readers of the key send a new request.
-            if let flight = part.flights.removeValue(forKey: key) { flight.isDetached = true }
-            marks.remove(hash)
+            part.tracker.changed(CollectionOfOne(hash))
+            part.marks[hash] = nil
         }
     }
 

@@ -29,7 +29,7 @@ class RedisCall {
 /// The result of reading a key, and the invalidation sequence number when its value was received.
 struct TimedReading {
     var reading: OriginReading
-    /// See ``InvalidationMemory/sequence``.
+    /// See ``InvalidationTracker/sequence``.
     var heard: UInt64
 }
 

@@ -1,13 +1,13 @@
 import LarderRESP
 
 extension RedisClient: RedisServerOwner {
-    var invalidationSequence: UInt64 { memory.sequence }
+    var invalidationSequence: UInt64 { tracker.sequence }
 
     // MARK: Push messages
 
     func server(_ server: RedisServer, invalidated keys: [[UInt8]]) {
         report.countInvalidations(keys.count)
-        memory.note(keys)
+        tracker.changed(keys)
         listener?.originInvalidated(keys)
     }
 
@@ -30,7 +30,7 @@ extension RedisClient: RedisServerOwner {
     func notifyWritten(_ task: RedisTask) {
         let keys = task.keysWritten
         guard !keys.isEmpty else { return }
-        memory.note(keys)
+        tracker.changed(keys)
         listener?.originInvalidated(keys)
     }
 
@@ -130,12 +130,12 @@ extension RedisClient: RedisServerOwner {
         // Confirm the write only if GET has returned the written value and the key has not been invalidated since then.
         // Otherwise another client may have written the key.
         if task.readsBack, case .bulk(write.value) = replies[replies.startIndex + 1], let left = replies.last?.int,
-            left != -2, !memory.hasChanged(write.key, since: task.heard)
+            left != -2, !tracker.hasChanged(write.key, since: task.heard)
         {
             answer = OriginAcknowledgement(
                 lifetimeMilliseconds: left < 0 ? nil : left, sentAt: task.sentAt, stamp: server.stamp(for: task))
         }
-        memory.note(task.keysWritten)
+        tracker.changed(task.keysWritten)
         call.answer(.success(answer))
     }
 

@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderRESP
+import LarderVocabulary
 
 /// The part of a ``RedisOrigin`` that runs on the loop's thread. Manages the servers and the calls, and sends each
 /// key's requests to the right server.
@@ -17,7 +18,8 @@ final class RedisClient: @unchecked Sendable {
     private var failure: OriginError?
 
     var servers: [OriginEndpoint: RedisServer] = [:]
-    var memory = InvalidationMemory()
+    /// The recent invalidations, for the calls that must know at their end whether their keys were invalidated meanwhile.
+    var tracker = InvalidationTracker<[UInt8]>()
     private var places = PartPlaces()
     /// The calls in the order of their deadlines.
     private var calls = Deque<RedisCall>()
@@ -25,8 +27,6 @@ final class RedisClient: @unchecked Sendable {
     /// The tasks that wait for a retry, each with the time of the retry in nanoseconds of the monotonic clock.
     private var resting: [(due: Int64, task: RedisTask)] = []
     private var restTimer: LoopTimer?
-    /// The number of running calls that need ``memory``.
-    private var listeningCalls = 0
     /// Whether the server has accepted MULTI before.
     private var mayHaveTransactions = false
     /// The state of the cluster; nil for a single server.
@@ -141,22 +141,14 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
-    /// Counts the start of a call that must know at its end whether its keys were invalidated meanwhile.
-    private func beginListening() { listeningCalls += 1 }
-
-    private func endListening() {
-        listeningCalls -= 1
-        if listeningCalls == 0 { memory.forget() }
-    }
-
     func read(
         _ keys: [[UInt8]], from start: Int64, meanwhile: ((Int, OriginReading) -> Void)?,
         _ completion: @escaping RedisReadCall.Completion
     ) {
         guard !keys.isEmpty else { return completion([]) }
-        beginListening()
+        _ = tracker.begin()
         let call = RedisReadCall(count: keys.count, deadline: deadline(start)) { [unowned self] results in
-            endListening()
+            tracker.end()
             report.count(results)
             completion(results)
         }
@@ -164,7 +156,7 @@ final class RedisClient: @unchecked Sendable {
         call.check = { [unowned self] index, heard in
             guard let stamp = heard.reading.stamp, parts.epoch(stamp.part) == stamp.epoch,
                 parts.slotEpoch(Int(stamp.slot)) == stamp.slotEpoch,
-                !memory.hasChanged(keys[index], since: heard.heard)
+                !tracker.hasChanged(keys[index], since: heard.heard)
             else { return nil }
             return stamp
         }
@@ -179,9 +171,9 @@ final class RedisClient: @unchecked Sendable {
 
     func write(_ write: OriginWrite, from start: Int64, _ completion: @escaping RedisWriteCall.Completion) {
         report.commands += 1
-        beginListening()
+        _ = tracker.begin()
         let call = RedisWriteCall(deadline: deadline(start)) { [unowned self] result in
-            endListening()
+            tracker.end()
             report.count(result)
             completion(result)
         }
@@ -314,8 +306,8 @@ final class RedisClient: @unchecked Sendable {
     /// - Returns: false if the call's deadline is before the retry.
     func rest(_ task: RedisTask, because error: OriginError) -> Bool {
         task.rests += 1
-        let milliseconds = min(250, 20 << min(task.rests, 4))
-        let due = MonotonicClock.nanoseconds() + Int64(milliseconds) * 1_000_000
+        let milliseconds = RetryBackoff.rest(after: task.rests, from: 20, to: 250, jitter: 0)
+        let due = MonotonicClock.nanoseconds() + milliseconds * 1_000_000
         guard due < task.call.deadline, !isClosed else { return false }
         task.call.lastError = error
         task.reset()

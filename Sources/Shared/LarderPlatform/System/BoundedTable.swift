@@ -13,7 +13,7 @@
     @inlinable package var count: Int { items.count }
     @inlinable package var values: some Sequence<Value> { items.values.lazy.map(\.value) }
 
-    /// The value of a key. A key keeps its place in the order when its value is replaced, and loses it when it is removed.
+    /// The value of a key. A key keeps its place in the order when its value is replaced.
     @inlinable package subscript(key: Key) -> Value? {
         get { items[key]?.value }
         set {
