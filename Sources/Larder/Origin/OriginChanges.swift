@@ -6,14 +6,13 @@ import LarderPlatform
 /// All methods return at once, and may be called from any thread. A change takes effect when the call returns: no read
 /// that begins later serves the previous value as fresh.
 ///
-/// Thread-safe. `@unchecked Sendable`: `waiting` and `hasEnded` are guarded by `lock`; the rest is constant.
+/// Thread-safe. `@unchecked Sendable`: `hasEnded` is guarded by the lock of `waiting`; the rest is constant.
 public final class OriginChanges: @unchecked Sendable {
     /// Weak, to avoid a retain cycle: the object retains the origin, to read its epoch, and an origin may retain its
     /// `OriginChanges`.
     private weak var trust: InvalidationEpoch?
     private let database: Database
-    private let lock = Lock()
-    private var waiting: [ObjectIdentifier: Promise<Void>] = [:]
+    private let waiting = WaitingTasks<Void>()
     private var hasEnded = false
 
     init(_ trust: InvalidationEpoch, _ database: Database) {
@@ -46,21 +45,12 @@ public final class OriginChanges: @unchecked Sendable {
     func lose() -> Bool { trust?.lose() ?? false }
 
     /// Returns when the cache is closed or the task is cancelled. For origins that receive changes by callbacks.
-    public func untilClosed() async {
-        let promise = Promise<Void>()
-        lock.withLock { if hasEnded { promise.set(()) } else { waiting[ObjectIdentifier(promise)] = promise } }
-        await withTaskCancellationHandler {
-            await promise.value()
-        } onCancel: {
-            promise.set(())
-        }
-        lock.withLock { waiting[ObjectIdentifier(promise)] = nil }
-    }
+    public func untilClosed() async { await waiting.value(cancelled: ()) { hasEnded ? () : nil } }
 
     func end() {
-        let all = lock.withLock {
+        let all = waiting.lock.withLock {
             hasEnded = true
-            return waiting.values
+            return waiting.promises.takeAll()
         }
         for promise in all { promise.set(()) }
     }

@@ -13,10 +13,9 @@ final class AsyncSemaphore: @unchecked Sendable {
         case closed
     }
 
-    private let lock = Lock()
+    private let waiters = WaitingTasks<Outcome>()
+    private var lock: Lock { waiters.lock }
     private var free: Int
-    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
-    private var waiters = Deque<Promise<Outcome>>()
     private var isClosed = false
 
     init(_ count: Int) { free = count }
@@ -25,30 +24,17 @@ final class AsyncSemaphore: @unchecked Sendable {
     /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. Without a limit, tasks that have a permit
     ///   and wait for a second one could wait for each other forever.
     func take(limit: Int) async -> Outcome {
-        let promise = Promise<Outcome>()
-        return await withTaskCancellationHandler {
-            let outcome: Outcome? = lock.withLock {
-                if isClosed { return .closed }
-                if Task.isCancelled { return .cancelled }
-                if free > 0 {
-                    free -= 1
-                    return .given
-                }
-                waiters.append(promise)
-                return nil
-            }
-            if let outcome { return outcome }
-            let timer = limit > 0 ? Task.delayed(milliseconds: Int64(limit)) { self.end(promise, .timeout) } : nil
-            defer { timer?.cancel() }
-            return await promise.value()
-        } onCancel: {
-            end(promise, .cancelled)
+        await waiters.value(cancelled: .cancelled, timeout: limit > 0 ? (Int64(limit), .timeout) : nil) {
+            if isClosed { return .closed }
+            guard free > 0 else { return nil }
+            free -= 1
+            return .given
         }
     }
 
     func giveBack() {
         let next = lock.withLock {
-            let next = waiters.popFirst()
+            let next = waiters.promises.popFirst()
             if next == nil { free += 1 }
             return next
         }
@@ -59,13 +45,8 @@ final class AsyncSemaphore: @unchecked Sendable {
     func close() {
         let waiting = lock.withLock {
             isClosed = true
-            return waiters.takeAll()
+            return waiters.promises.takeAll()
         }
         for promise in waiting { promise.set(.closed) }
-    }
-
-    /// Ends the wait of a task. The task may already have its permit, or may not have begun to wait.
-    private func end(_ promise: Promise<Outcome>, _ outcome: Outcome) {
-        if lock.withLock({ waiters.remove(promise) }) { promise.set(outcome) }
     }
 }

@@ -7,10 +7,9 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
     private typealias Step = Result<ChannelMessage?, LarderClientError>
 
     private let max: Int
-    private let lock = Lock()
+    private let takers = WaitingTasks<Step>()
+    private var lock: Lock { takers.lock }
     private var messages = Deque<ChannelMessage>()
-    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
-    private var takers = Deque<Promise<Step>>()
     private var hasGap = false
     /// Whether messages before the first one in `messages` were dropped, because the buffer was full.
     private var hasGapInFront = false
@@ -19,7 +18,7 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
     init(max: Int) { self.max = max }
 
     /// The number of waiting tasks, for tests.
-    var takerCount: Int { lock.withLock { takers.count } }
+    var takerCount: Int { lock.withLock { takers.promises.count } }
 
     func add(_ message: ChannelMessage) {
         var message = message
@@ -29,7 +28,7 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
                 message.followsGap = true
                 hasGap = false
             }
-            if let taker = takers.popFirst() { return taker }
+            if let taker = takers.promises.popFirst() { return taker }
             if messages.count >= max {
                 _ = messages.popFirst()
                 hasGapInFront = true
@@ -59,26 +58,13 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
         let step: Step = error.map { .failure($0) } ?? .success(nil)
         let takers = lock.withLock {
             if end == nil { end = step }
-            return self.takers.takeAll()
+            return self.takers.promises.takeAll()
         }
         for taker in takers { taker.set(step) }
     }
 
     func next() async throws(LarderClientError) -> ChannelMessage? {
-        let promise = Promise<Step>()
-        let step = await withTaskCancellationHandler {
-            lock.withLock {
-                if let step = Task.isCancelled ? .success(nil) : take() {
-                    promise.set(step)
-                } else {
-                    takers.append(promise)
-                }
-            }
-            return await promise.value()
-        } onCancel: {
-            if lock.withLock({ takers.remove(promise) }) { promise.set(.success(nil)) }
-        }
-        return try step.get()
+        try await takers.value(cancelled: .success(nil)) { take() }.get()
     }
 
     /// Removes and returns the next message, or returns the end; nil if a task must wait. Called with `lock` held.

@@ -17,7 +17,8 @@ package final class ChangeBuffer: @unchecked Sendable {
     }
 
     private let max: Int
-    private let lock = Lock()
+    private let takers = WaitingTasks<Step>()
+    private var lock: Lock { takers.lock }
     /// The queue of pending changes, in the order of their numbers. If a key changes again after a purge, its change
     /// gets a new place after the purge; the old place stays in the queue and is skipped.
     private var places = Deque<Place>()
@@ -32,8 +33,6 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false
-    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
-    private var takers = Deque<Promise<Step>>()
     private var end: Step?
 
     /// - Parameter max: the maximum number of keys with pending changes plus purged tags.
@@ -42,7 +41,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     /// Whether the sequence has ended.
     package var isFinished: Bool { lock.withLock { end != nil } }
     /// The number of waiting tasks, for tests.
-    package var takerCount: Int { lock.withLock { takers.count } }
+    package var takerCount: Int { lock.withLock { takers.promises.count } }
     /// The number of pending changes, for tests.
     package var count: Int { lock.withLock { keys.count + purgedTags } }
 
@@ -92,7 +91,7 @@ package final class ChangeBuffer: @unchecked Sendable {
         let waiting = lock.withLock {
             if end == nil { end = step }
             drop()
-            return takers.takeAll()
+            return takers.promises.takeAll()
         }
         for taker in waiting { taker.set(step) }
     }
@@ -103,8 +102,8 @@ package final class ChangeBuffer: @unchecked Sendable {
         lock.withLock {
             guard end == nil else { return }
             body()
-            while let taker = takers.first, let step = take() {
-                _ = takers.popFirst()
+            while let taker = takers.promises.first, let step = take() {
+                _ = takers.promises.popFirst()
                 served.append((taker, step))
             }
         }
@@ -169,19 +168,6 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     /// Returns the next change; nil at the end, or if the task was cancelled.
     package func next() async throws -> CacheChange? {
-        let promise = Promise<Step>()
-        let step = await withTaskCancellationHandler {
-            lock.withLock {
-                if let step = Task.isCancelled ? .success(nil) : end ?? take() {
-                    promise.set(step)
-                } else {
-                    takers.append(promise)
-                }
-            }
-            return await promise.value()
-        } onCancel: {
-            if lock.withLock({ takers.remove(promise) }) { promise.set(.success(nil)) }
-        }
-        return try step.get()
+        try await takers.value(cancelled: .success(nil)) { end ?? take() }.get()
     }
 }

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderPlatform
 import LarderRESP
 
 /// The replies of one connection that wait for commits, in the order of their requests. A reply is *decided* when its
@@ -24,14 +25,12 @@ struct HeldReplies {
         case failed(CommandError)
     }
 
-    private var entries: [Entry] = []
-    /// The index of the first reply that has not been released. The entries before this index will be removed.
-    private var first = 0
+    private var entries = Deque<Entry>()
 
-    var isEmpty: Bool { first == entries.count }
+    var isEmpty: Bool { entries.isEmpty }
 
     /// The position at which the first held reply starts; nil if none is held. Only the bytes before it may be sent.
-    var firstStart: Int? { isEmpty ? nil : entries[first].start }
+    var firstStart: Int? { entries.first?.start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
         entries.append(Entry(start: start, end: end, ticket: ticket))
@@ -45,23 +44,15 @@ struct HeldReplies {
     ///   - sent: the number of bytes that were removed from the front of `replies` since the connection was opened.
     ///   - decision: returns the state of a commit.
     mutating func releaseDecided(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
-        scan: while first < entries.count {
-            let ticket = entries[first].ticket
+        while let ticket = entries.first?.ticket {
             if ticket != .none {
                 switch decision(ticket) {
-                case .open: break scan
+                case .open: return
                 case .committed: break
                 case .failed: replaceFailed(in: &replies, sent, decision)
                 }
             }
-            first += 1
-        }
-        if isEmpty {
-            entries.removeAll(keepingCapacity: entries.capacity <= 4096)
-            first = 0
-        } else if first > 1024, first > entries.count / 2 {
-            entries.removeFirst(first)
-            first = 0
+            _ = entries.popFirst()
         }
     }
 
@@ -71,19 +62,18 @@ struct HeldReplies {
     ) {
         let old = replies.take()
         var copied = 0
-        for index in first..<entries.count {
-            let entry = entries[index]
+        for var entry in entries.takeAll() {
             replies.raw(old[copied..<(entry.start - sent)])
             let start = sent + replies.count
             if entry.ticket != .none, case .failed(let error) = decision(entry.ticket) {
                 replies.error(error.bytes)
-                entries[index].ticket = .none
+                entry.ticket = .none
             } else {
                 replies.raw(old[(entry.start - sent)..<(entry.end - sent)])
             }
             copied = entry.end - sent
-            entries[index].start = start
-            entries[index].end = sent + replies.count
+            (entry.start, entry.end) = (start, sent + replies.count)
+            entries.append(entry)
         }
         replies.raw(old[copied...])
     }

@@ -47,6 +47,49 @@ extension Task where Success == Void, Failure == Never {
     }
 }
 
+/// The tasks that wait for values of one object, in the order of their calls.
+///
+/// Thread-safe. `@unchecked Sendable`: ``promises`` is guarded by ``lock``.
+package final class WaitingTasks<Value: Sendable>: @unchecked Sendable {
+    /// The lock of the object.
+    package let lock = Lock()
+    /// Only the thread that removes a promise sets it.
+    package var promises = Deque<Promise<Value>>()
+
+    package init() {}
+
+    /// Returns the result of `take`, or waits for a value if there is none.
+    /// - Parameters:
+    ///   - cancelled: the result if the task is cancelled.
+    ///   - timeout: the longest wait in milliseconds, and the result after it; nil for no limit.
+    ///   - take: called with the lock held.
+    package nonisolated(nonsending) func value(
+        cancelled: Value, timeout: (milliseconds: Int64, value: Value)? = nil, _ take: () -> Value?
+    ) async -> Value {
+        let promise = Promise<Value>()
+        return await withTaskCancellationHandler {
+            let value = lock.withLock {
+                let value = Task.isCancelled ? cancelled : take()
+                if value == nil { promises.append(promise) }
+                return value
+            }
+            if let value { return value }
+            let timer = timeout.map { [self] timeout in
+                Task.delayed(milliseconds: timeout.milliseconds) { self.end(promise, timeout.value) }
+            }
+            defer { timer?.cancel() }
+            return await promise.value()
+        } onCancel: {
+            end(promise, cancelled)
+        }
+    }
+
+    /// Ends the wait of a task, unless its promise was removed, or the task has not begun to wait.
+    private func end(_ promise: Promise<Value>, _ value: Value) {
+        if lock.withLock({ promises.remove(promise) }) { promise.set(value) }
+    }
+}
+
 /// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
 ///
 /// Thread-safe. `@unchecked Sendable`: `next` is guarded by `lock`.
