@@ -24,7 +24,7 @@ extension Database {
         return true
     }
 
-    /// Takes over the contents of POINTER if it could not be read before: its policy, its limit, and the epochs
+    /// If POINTER could not be read before, takes over its contents now: the policy, the limit, and the epochs
     /// (LevelDBs) whose operations in the journal are valid.
     func adoptIfUnknown(_ pointer: PointerFile) {
         guard durableState.isEpochUnknown else { return }

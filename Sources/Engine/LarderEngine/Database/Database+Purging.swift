@@ -41,7 +41,7 @@ extension Database {
         return report
     }
 
-    /// Returns the ticket of a purge that needs no new epoch or file, because there is nothing to remove; otherwise
+    /// If there is nothing to remove, so that a purge needs no new epoch or file, returns the purge's ticket; otherwise
     /// nil. An epoch without files is empty unless memory has entries.
     /// - Parameter isPurging: whether to also make all running fetches outdated, so that no fetch can store a value
     ///   from before the purge.

@@ -104,8 +104,8 @@ extension Database {
         guard bytes == 0 || bytes >= DiskThresholds.databaseBytesMin else {
             throw LarderError(
                 .invalidArgument,
-                "the limit is \(bytes) bytes, but must be at least \(DiskThresholds.databaseBytesMin), because LevelDB's own "
-                    + "files take space too; or 0 for none", operation: "limit", database: name)
+                "the limit is \(bytes) bytes; it must be 0 for no limit, or at least \(DiskThresholds.databaseBytesMin), "
+                    + "because LevelDB's own files take space too", operation: "limit", database: name)
         }
         while true {
             guard !appliedState.isAbsent else {
@@ -131,8 +131,8 @@ extension Database {
         guard bytes > most else { return }
         throw LarderError(
             .invalidArgument,
-            "a write of \(bytes) bytes is too large: a disk limit of \(2 * most) bytes allows at most half of it per write; "
-                + "raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
+            "a write of \(bytes) bytes is too large: with the disk limit of \(2 * most) bytes, a write can have "
+                + "at most \(most); raise the limit (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
             operation: "update", database: name)
     }
 }

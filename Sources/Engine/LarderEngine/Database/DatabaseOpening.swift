@@ -75,7 +75,7 @@ struct DatabaseOpening {
     /// Salvages files that cannot be opened because they are damaged, or leaves that to the maintenance thread and
     /// throws.
     private func repair(_ damage: LarderError) throws(LarderError) {
-        // A salvage takes the checkpointer's turn, so a checkpoint that detects damage would wait for itself.
+        // A salvage waits for the running checkpoint, so a checkpoint that detects damage must not start one.
         let isAtOnce =
             database.isLedger || database.isSalvagedAtOnce || database.life.needsMoreJournal
             || !context.options.backgroundMaintenance
@@ -129,9 +129,9 @@ struct DatabaseOpening {
         return store
     }
 
-    /// Corrects a policy change that has a date in the future and would expire new entries immediately. If the date is
-    /// less than a minute ahead, the engine's time continues from that date. Otherwise the date is changed to now: the
-    /// record of time was lost, or an older version wrote the file while the clock was ahead.
+    /// Corrects a policy change whose date is in the future, so that it does not expire new entries. If the date is
+    /// less than a minute ahead, the engine's time continues from it. If not, the record of time was lost, or an older
+    /// version wrote the file while the clock was ahead: the date is changed to now.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = database.now()
         if pointer.rules.deadBefore < now { return pointer }

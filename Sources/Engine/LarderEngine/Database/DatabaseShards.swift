@@ -74,8 +74,8 @@ struct DatabaseShards: ~Copyable {
         }
     }
 
-    /// Prefetches the entries 8 and 16 positions ahead into the CPU's caches, in a loop over entries. Needs the locks
-    /// of their shards.
+    /// For loops over entries: prefetches into the CPU's caches the entry 8 positions ahead, and the table slot of the
+    /// entry 16 positions ahead. Called with the locks of their shards held.
     /// - Parameters:
     ///   - count: the number of entries.
     ///   - hash: returns the hash of the key at a position.

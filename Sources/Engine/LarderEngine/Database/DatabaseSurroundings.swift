@@ -20,7 +20,7 @@ protocol Checkpointing: AnyObject, Sendable {
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { get }
 
-    /// If ``isFull(for:)``: writes a checkpoint on this thread, or waits for the one under way.
+    /// Called if ``isFull(for:)`` is true: runs a checkpoint on this thread, or waits for the running one.
     /// - Returns: false if the checkpoint failed.
     func assist(for write: PendingWrite) -> Bool
     /// Runs a checkpoint: writes all committed entries to LevelDB.

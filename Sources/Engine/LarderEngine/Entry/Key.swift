@@ -126,9 +126,9 @@ package enum BigEndian {
 
 // MARK: Hash
 
-/// SipHash (Aumasson and Bernstein: SipHash, a fast short-input PRF, 2012) with one round for each word and three at the
-/// end, as in the standard library's `Hasher`, whose calls cannot be inlined. The secret key is random in each process,
-/// so clients cannot choose keys with the same hash.
+/// SipHash (Aumasson and Bernstein: SipHash, a fast short-input PRF, 2012) with one round for each word and three
+/// rounds at the end. The standard library's `Hasher` does the same, but its calls cannot be inlined. The secret key is
+/// random in each process, so clients cannot choose keys with the same hash.
 extension Key {
     /// The secret key of this process.
     private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))

@@ -132,8 +132,8 @@ struct Deadlines {
         return index < binCount ? index : nil
     }
 
-    /// The number of deadlines in the first `after` milliseconds after ``start``. Counts a proportional part of the bin
-    /// at the end.
+    /// Estimates the number of deadlines in the first `after` milliseconds after ``start``. If the period ends within a
+    /// bin, a proportional part of that bin is counted.
     private func count(before after: Int64) -> Double {
         guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
         let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]
@@ -151,8 +151,8 @@ struct Deadlines {
     }
 }
 
-/// A count of entries that have not reached their deadline yet. It can be read at any time until ``knownUntil``,
-/// because it keeps the nearest deadlines.
+/// A count of the entries whose deadline has not passed. It keeps the nearest deadlines, so the count is exact at any
+/// time before ``knownUntil``.
 struct CountedEnds {
     /// The maximum number of deadlines that are kept.
     private let nearestMax: Int

@@ -114,8 +114,8 @@ extension DisposalQueue {
 enum EpochMetadata {
     static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
     static let formatVersion: UInt8 = 1
-    /// The key of the last commit unit that the journal must contain (8 bytes, big-endian). Only used if the journal is
-    /// damaged, to detect that a needed part is lost.
+    /// The key of the record that contains the last commit unit that the journal must contain (8 bytes, big-endian). It
+    /// is used only if the journal is damaged, to detect that a needed part is lost.
     static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
 
     static func journalValue(_ sequence: UInt64) -> [UInt8] {

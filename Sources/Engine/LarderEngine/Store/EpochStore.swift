@@ -26,7 +26,7 @@ final class EpochStore: @unchecked Sendable {
     private let stateLock = Lock()
     private let children = StoreChildren()
     private var failure: LarderError?
-    /// Whether ``failure`` is the removal or replacement of the directory.
+    /// Whether ``failure`` means that the directory was removed or replaced.
     private var isGone = false
     private var damage: LarderError?
     /// The disk limit of the database in bytes, from the last ``reopenForLimits(databaseLimit:)``; `.max` for none.

@@ -4,8 +4,8 @@ import LarderPlatform
 /// A database's directory: POINTER, which names the current epoch (LevelDB), and a directory for each epoch. This type
 /// creates, reads, replaces and removes the files. It does not access the entries in memory or the current state.
 ///
-/// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
-/// files that were staged under that lock.
+/// Callers that change files hold the database's `openLock`. Only the commit pipeline renames files without it. These
+/// files were staged while the lock was held.
 struct DatabaseFiles: Sendable {
     let name: String
     let directory: String
@@ -37,8 +37,8 @@ struct DatabaseFiles: Sendable {
             if FileSystem.existsButIsNotRegularFile(pointerPath) {
                 throw LarderError(
                     .io,
-                    "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and restore "
-                        + "\(PointerFile.name), or delete the database",
+                    "\(pointerPath) is not a file: move it away and restore \(PointerFile.name), or delete the "
+                        + "database. Nothing was changed, and the journal is kept",
                     operation: "open", database: name)
             }
             guard let bytes = try FileSystem.read(pointerPath) else {

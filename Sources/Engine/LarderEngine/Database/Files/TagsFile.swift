@@ -106,7 +106,7 @@ struct TagsFile {
 extension TagPurges {
     /// Returns the purges in a file.
     /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
-    ///   stale. A time is later if the clock was set back and the record of time was lost.
+    ///   stale. This happens if the clock was set back and the record of time was lost.
     static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {
         var content = Content()
         for line in lines {
