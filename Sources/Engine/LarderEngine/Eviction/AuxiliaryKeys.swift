@@ -1,7 +1,7 @@
 import LarderLevelDB
 
-/// The keys in removed tables that do not belong to entries, and may have to be written again: the keys of the expiry
-/// index, and the metadata key that records which part of the journal is still needed. A value.
+/// The keys in removed tables that are not keys of entries: the keys of the expiry index, and the metadata key that
+/// records which part of the journal is still needed. They may have to be written again. A value.
 ///
 /// Entries in the remaining tables may still need their index keys: an index key is written only once, not with each
 /// version of its entry.

@@ -33,9 +33,9 @@ final class Evictor: @unchecked Sendable {
     private static let pauseMilliseconds: Int64 = 1
     /// The maximum number of eviction steps (of one key range each) for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The minimum size of the tables to remove, so that LevelDB has space for merges afterwards. In a small larder,
-    /// the minimum is a quarter of the larder. Without merges, level 0 grows, whose tables can seldom be removed,
-    /// because they overlap other tables.
+    /// The minimum size of the tables to remove: LevelDB needs so much space for merges afterwards. In a small larder,
+    /// the minimum is a quarter of the larder. Without merges, level 0 grows. Its tables can seldom be removed, because
+    /// they overlap other tables.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {

@@ -174,7 +174,7 @@ struct TableRemoval {
     private func reopen() {
         do throws(LarderError) {
             try store.recover()
-            // If a write to LevelDB had failed, reopening may make its changes visible. So forget what was read before.
+            // If a write to LevelDB had failed, its changes may become visible now. So forget what was read before.
             database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
         } catch {
             database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")

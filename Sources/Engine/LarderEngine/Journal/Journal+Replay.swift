@@ -3,9 +3,9 @@ import LarderPlatform
 extension Journal {
     /// Visits every valid commit group, in order.
     ///
-    /// May be called at the start, and later as long as no frame of this process was lost. Writes nothing. The valid
-    /// groups are always those appended first; the report contains where they end and why. If the report contains
-    /// damage, appending fails until ``setAside(_:to:)`` was called.
+    /// May be called at the start, and later as long as no frame of this process was lost. Writes nothing. All valid
+    /// groups precede the first invalid one. The report contains the end of the valid part, and why it ends there. If
+    /// the report contains damage, appending fails until ``setAside(_:to:)`` was called.
     /// - Parameter known: the last sequence (number of a commit unit) up to which everything is in LevelDB. If the
     ///   journal begins later, its first segments are missing, which is damage too. Without this parameter, missing
     ///   first segments are not detected.

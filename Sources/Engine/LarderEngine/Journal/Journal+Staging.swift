@@ -36,7 +36,7 @@ extension Journal {
                     synced = done
                 }
             }
-            // Sync the name of the oldest segment now, because all writers would wait for this sync during the commit.
+            // Sync the name of the oldest segment now: during the commit, all writers would wait for this sync.
             try syncNameOfOldest()
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)

@@ -98,7 +98,7 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Counters
 
-    /// The sequence of the last commit unit in the journal; if it is empty, of the last unit before its first segment.
+    /// The last sequence in the journal; in an empty journal, the last sequence before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
     /// The maximum number of bytes that a segment adds to the counted size in ``byteCounts``. So one long frame counts
@@ -271,8 +271,8 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // The last sequence of a frame. Before the first append, `lastSequence` can be higher: this process
-                    // then begins after `lastSequence`.
+                    // The last sequence in a frame. `lastSequence` is higher if this process has numbered its commits
+                    // from a higher sequence, and has not appended any yet.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }

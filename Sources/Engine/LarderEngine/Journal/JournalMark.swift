@@ -6,7 +6,7 @@
 ///      8      4  version of the layout: 1
 ///     12      4  CRC-32C of the bytes 0 to 11; every version begins with these 16 bytes
 ///     16      8  number of the mark; the higher one of two is valid
-///     24      8  `commit-units` in `SEQUENCES` when it was written; the mark is ignored if that has changed
+///     24      8  `commit-units` in `SEQUENCES` when the mark was written; ignore the mark if that has changed
 ///     32      8  commit units up to this one were removed from the journal, because LevelDB has them
 ///     40      8  commit units up to this one were synced
 ///     48      4  CRC-32C of the bytes 0 to 47

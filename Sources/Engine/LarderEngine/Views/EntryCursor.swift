@@ -29,8 +29,8 @@ package struct EnumerationOptions: Sendable {
 }
 
 /// Enumerates the entries of a database as they were when the cursor was created, without entries that have expired
-/// since. Exception: if disk space is tight (``DiskBudget/isTight``), a cursor without a snapshot continues with the
-/// current entries whenever LevelDB has merged tables. So the old tables can be removed.
+/// since. While disk space is tight (``DiskBudget/isTight``), however, a cursor without a snapshot changes to the
+/// current entries whenever LevelDB has merged tables, so that the old tables can be removed.
 ///
 /// Merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If a key is in both, the
 /// entry in memory is used, because it is newer.
