@@ -64,7 +64,7 @@ final class CheckpointPass: CheckpointWork {
         // After a failure, some entries may still be pinned.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
-            // During this checkpoint LevelDB is consistent only together with the journal up to this sequence.
+            // Until this checkpoint ends, LevelDB is consistent only together with the journal up to this sequence.
             try store.note(journalNeeded: sequence)
             try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {

@@ -182,8 +182,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Tries to sync the journal before LevelDB is written: LevelDB must not have commits that the journal loses if the
     /// machine fails. If only the journal's files cannot be synced, logs the error and returns.
-    /// - Throws: if the journal's directory cannot be synced either. Then LevelDB's files could not be synced: writing
-    ///   to them would not shorten the journal, and a machine failure could destroy the database.
+    /// - Throws: if the journal's directory cannot be synced either. LevelDB's files then probably cannot be synced
+    ///   either: writing to them would not shorten the journal, and a machine failure could destroy the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
             return try journal.sync()
@@ -208,7 +208,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// For a database whose LevelDB accepts no writes for now: appends its entries to the journal again, so that the
     /// old segments can be removed. Called with `turn` held.
-    /// - Returns: nil if the disk has no space for that, or if it would not shorten the journal.
+    /// - Returns: nil if the disk has no space for the entries, or if appending them would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
         guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }

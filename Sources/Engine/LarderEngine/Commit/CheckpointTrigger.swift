@@ -1,7 +1,7 @@
 import LarderPlatform
 import Synchronization
 
-/// What a writer is about to do. The more memory it needs, the fewer bytes may wait to be written to LevelDB.
+/// A kind of write. The more memory it needs, the fewer bytes may wait to be written to LevelDB before it starts.
 package enum PendingWrite: Sendable {
     case short
     /// Store a long record.
@@ -96,7 +96,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 
-    /// Returns the error of writes; nil unless the journal is full and checkpoints fail. One atomic load while
+    /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
     /// checkpoints succeed.
     func refusal(_ operation: String) -> LarderError? {
         guard isStuck.load(ordering: .relaxed), isFull(), let cause = lock.withLock({ failure }) else { return nil }

@@ -5,9 +5,9 @@ import Synchronization
 /// checkpoints have made obsolete. It owns the ``Journal``, and records whether a failed commit still has to be rolled
 /// back.
 ///
-/// Thread-safe. `@unchecked Sendable`: the journal's segments and `keptSequence` are guarded by `lock`. The exceptions
-/// are the fsync and the removal of segments, which the journal allows concurrently with everything else. Lock order:
-/// shard locks, the journal's `removing`, `lock`, the journal's `lock`.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards `keptSequence` and the calls of the journal, except those that the
+/// journal allows at any time: fsyncs, removals of segments, staging and counters. Lock order: shard locks, the
+/// journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
     /// The end of the journal when a checkpoint started.
     struct Cut {
@@ -73,8 +73,8 @@ final class CommitJournal: @unchecked Sendable {
             + "until they are back; to use a new larder, restart the process"
     }
 
-    /// Returns the error of writes; nil if writes are accepted. They are not if the journal's files are gone, or if the
-    /// journal is full and checkpoints fail. Usually two atomic loads.
+    /// Returns the error for writes if the journal's files are gone, or if the journal is full and checkpoints fail;
+    /// nil if writes are accepted. Usually two atomic loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(
@@ -262,8 +262,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no commit was rolled back since the cut. If so, every entry that the checkpoint has read since the cut
-    /// is committed as soon as its commit unit is decided.
+    /// Whether no commit was rolled back since the cut. If none was, each entry that the checkpoint has read since the
+    /// cut is committed as soon as its commit unit is decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.

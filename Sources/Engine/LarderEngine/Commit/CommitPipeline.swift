@@ -114,7 +114,7 @@ package final class CommitPipeline: @unchecked Sendable {
         decided.store(sequence, ordering: .releasing)
     }
 
-    /// Like ``begin(behind:)``, but for a higher number that is found later, while units are queued. May block.
+    /// Like ``begin(behind:)``, for a higher number that is found only when units are already queued. May block.
     func resume(behind sequence: UInt64) {
         context.sequences.resume(behind: sequence)
         // Queue an empty unit with this sequence, so that ``everythingApplied`` names a unit that will be decided.
@@ -210,8 +210,8 @@ package final class CommitPipeline: @unchecked Sendable {
             || trigger.isFull() && journal.refusal("write") == nil
     }
 
-    /// Returns the error of writes; nil if writes are accepted. They are not if the journal's files were removed or
-    /// replaced, or if the journal is full and checkpoints fail.
+    /// Returns the error for writes if the journal's files were removed or replaced, or if the journal is full and
+    /// checkpoints fail; nil if writes are accepted.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.

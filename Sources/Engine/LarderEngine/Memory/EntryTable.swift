@@ -337,8 +337,8 @@ final class EntryTable {
         var index = (slot + 1) & mask
         while slots[index].entry != nil {
             let home = slots[index].hash >> Self.shardBits & mask
-            // The entry may move to the hole if its home slot is not between the hole and `index`. A lookup begins at
-            // the home slot.
+            // A lookup begins at the entry's home slot. So the entry may move to the hole, unless its home slot is
+            // between the hole and `index`.
             if (index &- home) & mask >= (index &- hole) & mask {
                 slots[hole] = slots[index]
                 hole = index

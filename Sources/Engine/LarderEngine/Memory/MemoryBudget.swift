@@ -85,7 +85,7 @@ final class MemoryBudget: @unchecked Sendable {
     func makeRoomForAttachments(_ shard: Shard) {
         guard attachedBytes > attachedBytesMax else { return }
         let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
-        // Not updated in the loop: attachments that the loop drops are released later, so dropping more would not help.
+        // Calculate this once: the loop increases `released`, so the limit would decrease as fast as the size.
         let most = max(0, attachedBytesMax - released.byteCount)
         var tries = 0
         while attached.load(ordering: .relaxed) > most {

@@ -199,7 +199,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Marks an expired entry that a read has found, and counts it once. Drops its attachment. The entry stays in
-    /// memory until it is removed from LevelDB or evicted. The queue evicts this entry next.
+    /// memory until it is removed from LevelDB or evicted, but its queue evicts it next.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
