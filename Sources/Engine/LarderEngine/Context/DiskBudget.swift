@@ -125,8 +125,8 @@ package final class DiskBudget: @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// The prefix of the names of images in the larder's directory; ``measure()`` skips images. An image's tables are
-    /// hard links to tables of the larder. LevelDB may have removed some of the larder's tables since.
+    /// The prefix of the names of images in the larder's directory. ``measure()`` skips images, even those tables in
+    /// them that LevelDB has removed from the larder since: images are temporary, and must not cause evictions.
     static let imagePrefix = ".image-"
 
     /// Measures, records and returns the size of all files in bytes. Takes some milliseconds for thousands of files.

@@ -47,7 +47,7 @@ package struct DiskThresholds: Hashable, Sendable {
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
-    /// Returns the size of LevelDB's tables in bytes. LevelDB merges more than 25 tables at a time only if it has to.
+    /// Returns the size of LevelDB's tables in bytes. It also limits merges, because LevelDB usually merges at most 25.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
     /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. A smaller buffer makes
     /// LevelDB merge each byte more often: with a limit of 64 MiB and a quarter of this size, a SET costs 1.5 times as

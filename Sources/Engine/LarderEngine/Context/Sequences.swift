@@ -218,7 +218,7 @@ final class Sequences: @unchecked Sendable {
             written = nil
             report(
                 failure?.number == error.number ? .debug : .error,
-                "sequences cannot be reserved: \(error). Writes will be refused once the reserved ones are used")
+                "sequences cannot be reserved: \(error). Writes will be refused when all reserved sequences are used")
             failure = error
             throw error
         }

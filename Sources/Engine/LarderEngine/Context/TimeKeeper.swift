@@ -34,7 +34,7 @@ final class TimeKeeper: @unchecked Sendable {
     private var isUnsynced = false
     private var hasFailed = false
     /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the highest
-    /// difference between wall clock and monotonic clock so far. If `offset` or `lead` changes, the wall clock was set.
+    /// difference between wall clock and monotonic clock so far (`lead`). If either changes, the wall clock was set.
     private var seen: (offset: Int64, lead: Int64)?
     /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
     /// ``end()``.

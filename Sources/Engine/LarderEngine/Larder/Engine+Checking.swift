@@ -81,7 +81,7 @@ extension Engine {
         guard let store = database.appliedState.store, store.isMade else { return }
         let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
         let damage = LarderError(.damaged, what, operation: "check", database: database.name)
-        // If another thread salvages it already, wait for its result.
+        // If another thread is already salvaging the database, wait for its result.
         var isWaiting = false
         while try database.salvage(store, damage) == nil, database.appliedState.store === store {
             if !isWaiting { context.report(.info, "the repair of \(place) waits for a salvage that has begun") }

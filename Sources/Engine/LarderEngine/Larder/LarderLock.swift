@@ -15,7 +15,7 @@ struct LarderLock: ~Copyable {
             throw LarderError(
                 .io,
                 "\(path) is not a file, so the holder of the larder is unknown. Larder did not create it: move it away "
-                    + "when no process uses the larder, and open it again", operation: "open larder")
+                    + "when no process uses the larder, and try again", operation: "open larder")
         }
         let refusal = Self.refusal(of: directory)
         let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)

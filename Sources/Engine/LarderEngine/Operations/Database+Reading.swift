@@ -130,8 +130,8 @@ extension Database {
         // The rules and the last sequence of the database at the time of the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The shard's placeholder for this read; nil if the result is not kept in memory. Without a placeholder, the
-        /// read is already counted as a hit. The shard is locked again only to correct the count after a miss.
+        /// The shard's placeholder for this read; nil if the result is not kept in memory. In that case the read is
+        /// already counted as a hit, and the shard is locked again only after a miss, to correct the count.
         let place: Int?
     }
 

@@ -19,7 +19,7 @@
     }
 }
 
-/// Lookups in memory, and the units of consecutive commands. Nothing here uses the disk, or creates a ``Key`` or ``Record``.
+/// Lookups in memory, and runs of consecutive commands. Nothing here uses the disk, or creates a ``Key`` or ``Record``.
 extension Database {
     /// The result of a lookup in memory.
     enum Looked {
@@ -30,15 +30,15 @@ extension Database {
         case unreadable(RecordHeader.Defect)
         /// There is no fresh entry.
         case absent
-        /// If the caller uses the entry, it must call ``use(_:_:_:)``.
+        /// A caller that uses the entry must call ``use(_:_:_:)``.
         case fresh(RecordHeader, record: UnsafeRawBufferPointer, EntryPointer)
     }
 
     /// Looks up a key, and counts a miss. Called with the lock of its shard held.
     ///
-    /// If the shard does not know the key and `memoryOnly` is true, asks LevelDB without using the disk. For most keys
-    /// that were never stored, LevelDB is certain that it has no record. The shard then records the absence. This may
-    /// evict entries that were found earlier.
+    /// If the shard does not know the key and `access` is `memoryOnly`, asks LevelDB without using the disk. For most
+    /// keys that were never stored, LevelDB is certain that it has no record. The shard then records the absence. This
+    /// may evict entries that were found earlier.
     @inline(__always)
     func look(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ access: Access,
@@ -105,8 +105,8 @@ extension Database {
     /// First prefetches the memory of all keys, so that the CPU loads the entries concurrently.
     /// - Parameters:
     ///   - origin: the origin of the writes.
-    ///   - body: called for each unit in turn, with the unit's index, the ticket that the reply has to wait for, and the
-    ///     payload that was read, if any. May be called with a shard's lock held. Returns whether to continue.
+    ///   - body: called for each unit in turn, with the unit's index, the ticket that the reply has to wait for, and
+    ///     the payload that was read, if any. May be called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of units for which `body` was called, and whether the next unit is a read that needs the
     ///   disk.
     package func run(

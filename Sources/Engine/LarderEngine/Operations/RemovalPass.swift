@@ -16,7 +16,7 @@ package enum PurgeSelection: Sendable {
     ///   files in the background.
     case expired(merges: Bool)
     /// The entries that were last changed at or before a version: another larder has purged them. Reads all entries.
-    /// Exception: with tags and an empty prefix, a database without followers purges the tags as usual.
+    /// In a database without followers, tags with an empty prefix are purged in one step, like ``tags(_:soft:)``.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.

@@ -259,7 +259,7 @@ extension Update {
         return changedBy > 0 && changedBy < commandCount
     }
 
-    /// If a lease of the key at `index` is valid, the next removal of the key will record that the origin has no value.
+    /// Whether a lease of the key at `index` is valid. If so, removing the key records that the origin has no value.
     func recordsAbsenceWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = key(index)
         let until = database.context.time.monotonic() + milliseconds

@@ -20,7 +20,7 @@ extension Update {
     /// during each of these reads, it is read with the locks held.
     private static let coldAttempts = 2
 
-    /// The maximum number of keys of an update that records absent keys in the shards. Limits the memory used.
+    /// An update with more loaded keys than this does not record absent keys in the shards, to limit the memory used.
     private static let absencesMax = 64
 
     // MARK: Locks

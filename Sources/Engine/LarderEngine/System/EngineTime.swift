@@ -70,7 +70,7 @@ package final class EngineTime: Sendable {
         // millisecond when the wall clock shows this time. Also store -1 if the wall clock is at its latest time,
         // because the engine's time continues after that.
         followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
-        // Also write a mark at the first call after a period without calls, in which no mark was written.
+        // Without calls, no marks are written. So the first call after a pause writes a mark.
         if time - marked.load(ordering: .relaxed) > Self.unmarkedMilliseconds { mark.withLock { $0 }?() }
         return time
     }

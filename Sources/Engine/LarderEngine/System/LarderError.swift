@@ -15,7 +15,7 @@ public struct LarderError: Error, Sendable {
         public static let invalidArgument = Code("invalidArgument")
         /// Another process has opened the larder; the message contains its process ID and socket.
         public static let larderHeld = Code("larderHeld")
-        /// The database's files are damaged. Nothing was changed; see `setAside`.
+        /// The database's files are damaged. Nothing was changed: salvage the database, or set it aside.
         public static let damaged = Code("damaged")
         /// The database was written by a newer version of Larder.
         public static let newerFormat = Code("newerFormat")
