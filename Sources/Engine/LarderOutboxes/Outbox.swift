@@ -12,8 +12,8 @@ package final class Outbox: Sendable {
     package let database: Database
     package let index: OutboxIndex
     package let counts = OutboxCounts()
-    /// Whether writes of this outbox have tokens (see ``OutboxEntry/token``). A write that differs in this was queued
-    /// by another program, and is not delivered.
+    /// Whether the writes of this outbox have tokens (see ``OutboxEntry/token``). A write that does not match this was
+    /// queued by another program, and is not delivered.
     private let hasTokens: Bool
 
     /// The maximum size of a queued value in bytes: 1 MiB. A longer value is not queued: its write waits until the
@@ -74,7 +74,7 @@ package final class Outbox: Sendable {
     /// A write that was delivered or dropped.
     package struct Settled {
         let turn: OutboxIndex.Turn
-        /// The number of the entry in the companion database; nil if it could not be read.
+        /// The write's number in the companion database; nil if its entry is missing or malformed.
         let number: UInt64?
 
         package init(turn: OutboxIndex.Turn, number: UInt64?) {

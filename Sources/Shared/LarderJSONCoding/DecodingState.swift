@@ -2,8 +2,8 @@
 struct Place {
     /// The number of steps in ``DecodingCore/steps`` that lead to this position.
     var depth: UInt16
-    /// If this is the place of a nested container: its index in ``DecodingCore/nested``, because its steps may have
-    /// been overwritten. Otherwise 0.
+    /// For a nested container: its index in ``DecodingCore/nested``, from which its steps are restored after reading
+    /// other containers has overwritten them. For other places 0.
     var nested: UInt16 = 0
 }
 

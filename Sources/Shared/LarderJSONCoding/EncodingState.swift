@@ -104,7 +104,7 @@ final class EncodingState {
     }
 
     /// - Parameters:
-    ///   - value: the number to show in the error. Must not be a `Date`: if it is not finite, its `description` traps.
+    ///   - value: the number to show in the error. Must not be a `Date`: the `description` of a non-finite date traps.
     ///   - type: the type that the model declares for the value.
     func notFinite<Number: Encodable>(_ value: Number, of type: Any.Type = Number.self, _ step: PathStep?)
         -> EncodingError

@@ -15,7 +15,7 @@ enum NumberText {
     /// Returns the nearest double; nil if the number is too large, or so small that it would become zero.
     static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let decimal = Decimal(text)
-        // Integers up to 2^53 and powers of ten up to 10^22 are exact doubles, so there is one rounding (Clinger 1990).
+        // Integers up to 2^53 and powers of ten up to 10^22 are exact, so there is only one rounding (Clinger 1990).
         if decimal.isExact, decimal.digits <= 1 << 53, abs(decimal.exponent) <= 22 {
             let power = Powers.double[abs(decimal.exponent)]
             let whole = Double(decimal.digits)

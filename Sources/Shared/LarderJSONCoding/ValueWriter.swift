@@ -13,7 +13,7 @@ struct ValueWriter: Encoder {
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
     var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
 
-    // These functions cannot throw. ``JSONCoder`` checks at the end whether the document is irregular.
+    // These functions cannot throw, so ``JSONCoder`` checks at the end whether the document is irregular.
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         try? state.core.pointee.decide(Int(depth), serial, .object)

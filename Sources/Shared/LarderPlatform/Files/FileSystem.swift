@@ -187,7 +187,7 @@ package enum FileSystem {
         #endif
     }
 
-    /// Tests whether the disk has space for such a file: creates a file, syncs a part of it, and removes it.
+    /// Tests whether the disk has space for a file of `bytes` bytes: creates it, syncs a part of it, and removes it.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -1,5 +1,5 @@
-/// Starts another program with posix_spawn(3). In the new process, no signal is blocked and SIGPIPE has its default
-/// action. It gets the descriptors listed here, and all descriptors that are not closed on exec.
+/// Starts another program with posix_spawn(3). The new process gets ``descriptors``, and all descriptors of this
+/// process that are not closed on exec. In it, no signal is blocked, and SIGPIPE has its default action.
 package struct ProcessStart {
     /// The program (a path, or a name that is searched for in `PATH`), followed by its arguments.
     package var words: [[UInt8]]

@@ -28,7 +28,7 @@
         return element
     }
 
-    /// Inserts an element before the others; in constant time if it was removed last.
+    /// Inserts an element before the others. Takes constant time after a call of ``popFirst()``.
     @inlinable package mutating func pushFront(_ element: Element) {
         if head > 0 {
             head -= 1

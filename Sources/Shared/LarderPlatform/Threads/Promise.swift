@@ -2,8 +2,8 @@ import Synchronization
 
 /// A value that is set once, and for which one task waits.
 ///
-/// Thread-safe. `@unchecked Sendable`: the value is written by the call of ``set(_:)`` that adds ``hasSetter``, and the
-/// continuation by the waiting task. Each is read only after the flag that is added after its write.
+/// Thread-safe. `@unchecked Sendable`: only the first call of ``set(_:)`` writes the value, and only the waiting task
+/// writes the continuation. After each write, a flag is set. Other threads read only after they have seen the flag.
 @usableFromInline package final class Promise<Value: Sendable>: @unchecked Sendable {
     @usableFromInline static var hasSetter: UInt8 { 1 }
     @usableFromInline static var hasValue: UInt8 { 2 }
