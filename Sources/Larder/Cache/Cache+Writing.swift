@@ -138,7 +138,7 @@ extension Cache {
         if changes.contains(where: \.keepsPrevious) { return true }
         let removed = changes.filter(\.isRemoval).map(\.key)
         if removed.isEmpty || !source.database.exists { return false }
-        // Without memory for entries, the results of the reads would not be kept, so the batch must load the entries.
+        // Without memory for entries, the read entries could not be kept there. So the batch must load them itself.
         if source.database.attachmentBytesMax == 0 { return true }
         try source.remember(removed)
         return false

@@ -26,7 +26,7 @@ struct EntryWrite: Sendable {
     let payload: Payload?
     let codec: Codec
     let policy: EntryPolicy.Checked
-    /// The tags of the new entry. With nil, ``EntryPolicy/keep`` keeps the previous tags; otherwise there are none.
+    /// The tags of the new entry. Nil for those of the previous entry with ``EntryPolicy/keep``, otherwise for none.
     var tags: Tags?
     var condition = Condition.none
     var durability: Durability?

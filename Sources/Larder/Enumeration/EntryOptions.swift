@@ -53,9 +53,9 @@ public struct EntryOptions: Sendable {
     /// The position of a key relative to the bounds of the enumeration.
     enum Position {
         case inside
-        /// Before the first key of the run: a backward run begins at its upper bound, which is excluded.
+        /// Before the first key of the run. Occurs in backward runs, which start at the excluded upper bound.
         case before
-        /// Behind the last key of the run.
+        /// After the last key of the run.
         case behind
     }
 

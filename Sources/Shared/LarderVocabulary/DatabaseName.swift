@@ -39,7 +39,7 @@ package enum CompanionName {
     /// Whether Larder uses the database with this name itself, so that users cannot write to it.
     package static func isReserved(_ name: String) -> Bool { isOne(name) || name == positions }
 
-    /// Returns the error message for an attempt to write to an outbox or to replicate it.
+    /// Returns the error message for an attempt to replicate an outbox, or to import entries into it.
     package static func refusal(_ name: String) -> String {
         "the database '\(name)' is an outbox and is not copied"
     }

@@ -127,7 +127,7 @@ extension EntryPolicy {
         package let lifetime: Lifetime
         /// The grace in milliseconds. Nil for the database's grace, or with `keep` for the grace of the replaced entry.
         package let grace: Int64?
-        /// The jitter in percent. Nil for the database's jitter, if the database's policy sets the lifetime; else none.
+        /// The jitter in percent. Nil for the database's jitter if the lifetime is `governed`, and for none otherwise.
         package let jitter: Int?
 
         /// The checked form of ``EntryPolicy/database``.

@@ -52,7 +52,7 @@ package struct UpdateAttempts {
         let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
         let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""
         return "another writer, or the update's own closure, changed the entry in \(attempts)\(time), and nothing was "
-            + "written: try again later, allow more attempts, or let fewer tasks change this key at once; increment adds "
-            + "to a number without attempts"
+            + "written: try again later, allow more attempts, or let fewer tasks change this key at once; to add to a "
+            + "number, use increment, which needs only one attempt"
     }
 }
