@@ -8,7 +8,7 @@ package enum DatabaseName {
 
     package static let rule =
         "a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or '_', "
-        + "and a number is one of 0 to 15"
+        + "and is 0 to 15 if it is a number"
 
     package static func isValid(_ name: String) -> Bool {
         let bytes = Array(name.utf8)

@@ -82,7 +82,7 @@ import Testing
         #expect(call("SELECT 15") == Wire.ok)
         let invalid =
             "ERR invalid database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins with a "
-            + "letter, a digit or '_', and a number is one of 0 to 15"
+            + "letter, a digit or '_', and is 0 to 15 if it is a number"
         for (name, text) in [
             ("16", "ERR DB index is out of range"), ("-1", "ERR DB index is out of range"),
             ("2147483647", "ERR DB index is out of range"),

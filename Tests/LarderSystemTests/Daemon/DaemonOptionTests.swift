@@ -260,7 +260,7 @@ import Testing
             (
                 ["--purge=A/B"],
                 "--purge=A/B: not a database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins "
-                    + "with a letter, a digit or '_', and a number is one of 0 to 15"
+                    + "with a letter, a digit or '_', and is 0 to 15 if it is a number"
             ),
         ])
     func wrongUsage(_ arguments: [String], _ message: String) throws {

@@ -40,8 +40,8 @@ package struct EngineOptions: Sendable {
     var machineStart = MachineStart.identifier
     /// The interval of the sweep, of syncs and retries, and of the check for a due checkpoint, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
-    /// The bytes that the sweep deletes from a database before the database's tables are merged to free space: 16 MiB,
-    /// and at least half of the size on the disk. With more than two databases, proportionally fewer bytes.
+    /// The minimum number of bytes that the sweep must have deleted from a database before its tables are merged to
+    /// free space: 16 MiB (proportionally less with more than two databases), and half of the size on the disk.
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true

@@ -110,9 +110,9 @@ final class TimeKeeper: @unchecked Sendable {
                 + "clock, so that expired entries stay expired")
     }
 
-    /// Advances the engine's time to `storedAt`, the time when an entry was stored, if `storedAt` is later. Does
-    /// nothing if no earlier process left a mark. The entry may then come from an older version, which stored it while
-    /// the clock was ahead.
+    /// Advances the engine's time to `storedAt`, the time when an entry was stored, if `storedAt` is later. If no
+    /// earlier process left a mark, does nothing: an older version of Larder may have stored the entry while the clock
+    /// was ahead.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }

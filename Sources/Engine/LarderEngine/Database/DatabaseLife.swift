@@ -25,8 +25,8 @@ final class DatabaseLife: @unchecked Sendable {
     /// The result of the last salvage since the larder was opened; nil if there was none.
     var lastSalvage: SalvageSummary? { summaryLock.withLock { summary } }
 
-    /// Checks whether LevelDB needs a lost part of the journal, because it may have only some of that part's entries.
-    /// Checks only once: the journal has everything that checkpoints of this process write.
+    /// Checks whether LevelDB needs a lost part of the journal. If so, LevelDB may have only some of the entries of
+    /// that part. Checks only once: the journal has everything that checkpoints of this process write.
     /// - Returns: the last commit unit that LevelDB needs; 0 if there is nothing to check.
     func checkJournal(_ store: EpochStore, _ files: DatabaseFiles, _ context: EngineContext) throws(LarderError)
         -> UInt64
@@ -46,7 +46,7 @@ final class DatabaseLife: @unchecked Sendable {
         return needed
     }
 
-    /// Records that the damaged files were set aside. The files that replace them are checked again.
+    /// Records that the damaged files were set aside. If their check failed, the files that replace them are checked.
     func setAside() { epochAheadOfJournal = 0 }
 
     /// Records that the damaged files were salvaged. The files that replace them need no lost part of the journal.

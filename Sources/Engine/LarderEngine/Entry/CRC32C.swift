@@ -24,7 +24,7 @@ package enum CRC32C {
     /// second part, which has `count` bytes. The bytes themselves are not needed. O(log count).
     ///
     /// A checksum is a polynomial over GF(2), modulo the polynomial of the CRC. Appending n bits multiplies it by xⁿ.
-    /// Both checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's crc32_combine).
+    /// Both checksums are inverted in the same way: this cancels out (as Mark Adler found for zlib's crc32_combine).
     static func combine(_ first: UInt32, _ second: UInt32, count: Int) -> UInt32 {
         var power: UInt32 = 1 << 31  // x⁰: the highest bit is the lowest coefficient.
         var square: UInt32 = 1 << 30  // x¹, squared at every step.

@@ -1,5 +1,5 @@
-/// The version of a change. Versions order the changes of larders that follow each other: by time, then by sequence. A
-/// change that is passed on keeps its original version.
+/// The version of a change. Larders that follow each other use versions to order their changes: by time, then by
+/// sequence. A change that is passed on keeps its original version.
 package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. If the
     /// change is unknown, the time when the entry was stored.

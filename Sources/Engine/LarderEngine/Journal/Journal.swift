@@ -4,7 +4,7 @@ import LarderPlatform
 ///
 /// The class handles only files, not databases. A *segment* is a file. A *frame* in it contains one commit group: the
 /// commit units that were written together. The *sequence* is the number of a commit unit. A group is valid as a whole
-/// or not at all, and the valid groups are always those appended first. docs/StorageFormat.md describes the bytes.
+/// or not at all, and all valid groups precede the first invalid one. docs/StorageFormat.md describes the bytes.
 ///
 /// - A process never appends to a segment of an earlier process. It begins a new segment. The new header contains the
 ///   valid length of the previous segment. So reading changes nothing: an invalid end need not be cut off.

@@ -20,7 +20,7 @@ final class JournalSegment {
     var syncedBytes = 0
     /// Whether the file's name in the directory is synced.
     var isNameSynced = false
-    /// The error of a failed fsync. The system may have dropped unwritten pages after it.
+    /// The error of a failed fsync. After it, the system may have dropped pages that were not written.
     var syncFailure: FileError?
 
     /// A segment found at the start.

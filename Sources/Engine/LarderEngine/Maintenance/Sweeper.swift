@@ -32,7 +32,7 @@ struct Sweeper {
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    /// The first index record of each kind that the sweep left in place. `leftSince`: when it left the first of these.
+    /// For each kind, the first index record that the sweep left in place. `leftSince`: when it left the first of them.
     private var left: [UInt8: [UInt8]] = [:]
     private var leftSince: Int64 = 0
     private var scan: FullSweep?

@@ -14,8 +14,8 @@ import Synchronization
 /// - Entries may be expired; readers check that.
 ///
 /// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in manually
-/// allocated memory: a lookup neither allocates nor counts references. The lock of its shard guards the table and
-/// everything that it points to. Swift's run-time check for overlapping accesses to properties is turned off: it would
+/// allocated memory: a lookup neither allocates nor counts references. The shard's lock guards the table and everything
+/// that it points to. Swift's run-time check for overlapping accesses to properties is turned off, because it would
 /// make storing an entry a tenth slower. So the code must not access a property during another access to the same
 /// property.
 final class EntryTable {

@@ -4,7 +4,7 @@ package enum PurgeSelection: Sendable {
     /// - Parameter counting: whether the report has the number of entries, which requires reading all of them.
     case all(counting: Bool)
     /// The entries whose keys have the prefix, even unreadable entries, in commit units of at most 512. All entries
-    /// stored before the call are removed, even after a machine failure. Entries stored during the call are kept.
+    /// stored before the call are removed, even after a machine failure. Entries stored during the call may stay.
     case prefix([UInt8])
     /// The entries with one of these tags, in one step and durably, at the cost of an fsync. A value that is being
     /// fetched under an earlier lease is not stored if it has one of the tags.

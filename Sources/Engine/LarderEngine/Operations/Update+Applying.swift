@@ -47,7 +47,7 @@ extension Update {
                 continue
             }
             if note.previous == .unknown, storedKeys == nil {
-                // Repeated keys were not detected: the update may also store the key that it removes.
+                // If a key is repeated, the update may also store the key that it removes.
                 let puts = operations.indices.map { operations[$0].pointee }.filter { !$0.isRemoval }
                 storedKeys = Set(puts.map { Key(slots[$0.slot].pointee.key) })
             }
