@@ -26,7 +26,7 @@ struct EntryWrite: Sendable {
     let payload: Payload?
     let codec: Codec
     let policy: EntryPolicy.Checked
-    /// The tags of the new entry. Nil for those of the previous entry with ``EntryPolicy/keep``, otherwise for none.
+    /// The tags of the new entry. Nil means the previous entry's tags with ``EntryPolicy/keep``, otherwise no tags.
     var tags: Tags?
     var condition = Condition.none
     var durability: Durability?

@@ -183,7 +183,7 @@ extension CacheReading {
     }
 
     /// Returns the keys in the order of their bytes, without reading values. For the costs see ``EntrySequence``. Omits
-    /// keys that are not UTF-8 and so not a `String`; ``EntrySequence/enumerate(_:)`` has their bytes.
+    /// keys that are not UTF-8, because a `String` cannot hold them: ``EntrySequence/enumerate(_:)`` has their bytes.
     public func keys(_ options: EntryOptions = EntryOptions()) throws(LarderError) -> [String] {
         try EntrySequence<Never>(source: source, options: options).keys()
     }

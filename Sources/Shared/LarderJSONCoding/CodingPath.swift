@@ -13,7 +13,7 @@ struct PathStep {
     var codingKey: any CodingKey { key ?? PlainKey(index: index) }
 }
 
-/// The coding key of array elements, dictionary fields and superclasses, for which a model has no key type.
+/// The coding key of steps for which a model has no key type: array elements, dictionary fields and superclasses.
 struct PlainKey: CodingKey {
     let stringValue: String
     let intValue: Int?

@@ -49,7 +49,7 @@ public struct EntryPolicy: Hashable, Sendable {
     /// ``until(millisecondsSince1970:)``.
     public static func after(_ duration: Duration) -> EntryPolicy { EntryPolicy(.duration(duration)) }
 
-    /// The entry expires this many seconds after it is stored, with fractions. Limits as for ``after(_:)``; not NaN.
+    /// The entry expires this many seconds after it is stored (with fractions; not NaN). Limits as for ``after(_:)``.
     public static func seconds(_ count: Double) -> EntryPolicy { EntryPolicy(.seconds(count)) }
     /// The entry expires this many minutes after it is stored. Limits as for ``after(_:)``.
     public static func minutes(_ count: Double) -> EntryPolicy { seconds(count * 60) }
@@ -125,9 +125,9 @@ extension EntryPolicy {
         }
 
         package let lifetime: Lifetime
-        /// The grace in milliseconds. Nil for the database's grace, or with `keep` for the grace of the replaced entry.
+        /// The grace in milliseconds. Nil means the database's grace, or with `keep` the grace of the replaced entry.
         package let grace: Int64?
-        /// The jitter in percent. Nil for the database's jitter if the lifetime is `governed`, and for none otherwise.
+        /// The jitter in percent. Nil means the database's jitter if the lifetime is `governed`, otherwise no jitter.
         package let jitter: Int?
 
         /// The checked form of ``EntryPolicy/database``.

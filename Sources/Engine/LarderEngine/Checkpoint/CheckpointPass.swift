@@ -109,7 +109,7 @@ final class CheckpointPass: CheckpointWork {
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
-        // Notify the observers now, so that they learn of the eviction before later writes of the key.
+        // Notify the observers now: later, they might be notified of a newer write of the key first.
         if database.context.changes.isOn {
             database.context.changes.notify([database.evictedChange(Array(entry.key), header)])
         }

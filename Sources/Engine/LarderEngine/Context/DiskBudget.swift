@@ -63,8 +63,8 @@ package final class DiskBudget: @unchecked Sendable {
     ///   - bytes: the size in bytes of the write that needs space.
     ///   - takesReserve: whether the write may use the reserve. True for writes that free space later, and for their
     ///     prerequisites.
-    /// - Returns: whether there is more space than before; false if there was enough already, or there is nothing to
-    ///   evict.
+    /// - Returns: whether space was freed, by this call or by a concurrent one. False if there was enough before, or if
+    ///   nothing can be evicted.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
     /// Returns the text to append to an error's message: advice if the error is a full file system, otherwise nothing.

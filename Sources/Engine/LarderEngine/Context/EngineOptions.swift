@@ -46,7 +46,7 @@ package struct EngineOptions: Sendable {
     /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
     /// Whether rarely needed threads are started on demand, so that an embedding program has fewer threads. The daemon
-    /// starts all threads when it starts, so that it detects a failure to create a thread then.
+    /// starts all threads at once, so that a failure to create a thread is detected at the start.
     package var startsThreadsOnDemand = false
     /// The socket to which another process can connect if it finds the larder in use. Its path is the second line of
     /// LOCK, after the pid of this process.

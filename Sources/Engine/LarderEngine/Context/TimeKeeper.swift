@@ -51,8 +51,8 @@ final class TimeKeeper: @unchecked Sendable {
     // MARK: The start
 
     /// Continues from the last process's time, and writes a first mark.
-    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read. Without the file expired entries could
-    ///   reappear, and a later attempt may succeed. A damaged file is only reported; the larder then follows the clock.
+    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: without its time, expired entries could
+    ///   reappear. A later attempt may succeed. A damaged file is only reported; the larder then follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { resume(from: mark) }
         lock.withLock { isClosed = false }

@@ -260,7 +260,7 @@ extension Update {
         slots.append(Slot(key: key.unsafeBytes, hash: key.hash, shard: database.shards.unmanaged(key.hash)))
     }
 
-    /// The index of a key; nil if it was not added. Compares it with each key, so it is only for few keys.
+    /// The index of a key; nil if it was not added. Compares the key with all added keys, so use it only for few keys.
     @inline(__always)
     package func index(of key: UnsafeRawBufferPointer) -> Int? {
         for index in slots.indices {

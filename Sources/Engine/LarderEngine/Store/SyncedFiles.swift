@@ -182,10 +182,10 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Rewrites the file `CURRENT`, which names LevelDB's manifest, if necessary. After a machine failure, `CURRENT`
+    /// If necessary, rewrites the file `CURRENT`, which names LevelDB's manifest. After a machine failure, `CURRENT`
     /// may be empty or name the previous manifest.
     /// - Returns: the manifest's name; nil if nothing had to be done.
-    /// - Throws: an error of the operating system, which may be temporary, as ``FileError`` or ``LevelDBError``.
+    /// - Throws: ``FileError`` or ``LevelDBError`` for an error of the operating system, which may be temporary.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let name = try pendingCurrent(directory) else { return nil }
         let path = directory + "/" + FileNames.current
@@ -208,8 +208,8 @@ enum EpochInspection {
     /// Checks that all parts recorded in SYNCED exist, and removes invalid bytes that a crash has left at the end of a
     /// log. LevelDB itself detects all other errors.
     /// - Returns: the contents of SYNCED.
-    /// - Throws: ``FilesDamage``; or an error of the operating system, which may be temporary, as ``FileError`` or
-    ///   ``LevelDBError``.
+    /// - Throws: ``FilesDamage``; ``FileError`` or ``LevelDBError`` for an error of the operating system, which may be
+    ///   temporary.
     static func prepare(_ directory: String) throws -> Note {
         let (note, ends) = try inspect(directory)
         for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }

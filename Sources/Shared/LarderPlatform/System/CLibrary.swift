@@ -47,7 +47,7 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
 // MARK: Constants
 
 #if canImport(Darwin)
-    /// The flags for send(2). This system has no flag against SIGPIPE; ``UnixSocket/make()`` sets a socket option.
+    /// The flags for send(2). This system has none against SIGPIPE; ``UnixSocket/make()`` sets a socket option instead.
     package let noSignal: Int32 = 0
 #else
     /// The flag of send(2) that prevents SIGPIPE.
