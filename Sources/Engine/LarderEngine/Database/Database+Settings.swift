@@ -104,7 +104,7 @@ extension Database {
         guard bytes == 0 || bytes >= DiskThresholds.databaseBytesMin else {
             throw LarderError(
                 .invalidArgument,
-                "the limit is \(bytes) bytes; it must be 0 for no limit, or at least \(DiskThresholds.databaseBytesMin), "
+                "the limit is \(bytes) bytes; it must be 0 (none) or at least \(DiskThresholds.databaseBytesMin), "
                     + "because LevelDB's own files take space too", operation: "limit", database: name)
         }
         while true {
