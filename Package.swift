@@ -139,20 +139,27 @@ let package = Package(
             name: "LarderObserving", dependencies: ["LarderVocabulary", "LarderPlatform"],
             path: "Sources/Shared/LarderObserving",
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
+        // The formats of LevelDB's files, read without LevelDB: for the engine's own checks, and for a salvage.
+        .target(
+            name: "LarderLevelDBFormat", dependencies: ["CLarderCRC32C", "LarderPlatform"],
+            path: "Sources/Engine/LarderLevelDBFormat", swiftSettings: settings),
         .target(
             name: "LarderLevelDB",
-            dependencies: ["CLarderCRC32C", "CLarderLevelDB", "CLarderLevelDBFiles", "LarderPlatform"],
+            dependencies: ["CLarderLevelDB", "CLarderLevelDBFiles", "LarderLevelDBFormat", "LarderPlatform"],
             path: "Sources/Engine/LarderLevelDB",
             swiftSettings: settings, linkerSettings: homebrewLink),
+        // Reads everything readable in a damaged LevelDB. Its only door is SalvageReader; only the engine's room Salvage
+        // opens it.
         .target(
-            name: "LarderLevelDBSalvage", dependencies: ["CLarderCRC32C", "CLarderSnappy", "LarderPlatform"],
+            name: "LarderLevelDBSalvage",
+            dependencies: ["CLarderCRC32C", "CLarderSnappy", "LarderLevelDBFormat", "LarderPlatform"],
             path: "Sources/Engine/LarderLevelDBSalvage",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderEngine",
             dependencies: [
-                "CLarderCRC32C", "CLarderPrefetch", "LarderLevelDB", "LarderLevelDBSalvage", "LarderVocabulary",
-                "LarderPlatform",
+                "CLarderCRC32C", "CLarderPrefetch", "LarderLevelDB", "LarderLevelDBFormat", "LarderLevelDBSalvage",
+                "LarderVocabulary", "LarderPlatform",
             ], path: "Sources/Engine/LarderEngine",
             swiftSettings: settings),
         // Without LevelDB: larderctl checks and restores backups.
@@ -262,12 +269,16 @@ let package = Package(
         .testTarget(
             name: "LarderLevelDBTests",
             dependencies: [
-                "CLarderCRC32C", "LarderLevelDB", "LarderLevelDBSalvage", "LarderPlatform", "LarderTestSupport",
+                "CLarderCRC32C", "LarderLevelDB", "LarderLevelDBFormat", "LarderLevelDBSalvage", "LarderPlatform",
+                "LarderTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderEngineTests",
-            dependencies: ["CLarderCRC32C", "LarderEngine", "LarderLevelDB", "LarderPlatform", "LarderTestSupport"],
+            dependencies: [
+                "CLarderCRC32C", "LarderEngine", "LarderLevelDB", "LarderLevelDBFormat", "LarderPlatform",
+                "LarderTestSupport",
+            ],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
             name: "LarderTests",

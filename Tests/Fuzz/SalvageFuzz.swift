@@ -5,6 +5,7 @@
 // any input, nothing may be read beyond its end, nothing may trap, and keys must be in order.
 
 import CLarderCRC32C
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// A directory in memory if possible, created once.
@@ -81,15 +82,15 @@ private func scan(_ input: UnsafeRawBufferPointer) {
     if var cursor = try? BlockCursor(memory, path: "") {
         while case .entry? = try? cursor.next(path: "") {}
     }
-    var contents = ManifestContents()
-    _ = ManifestReader.apply(input, to: &contents)
+    var manifest = ManifestScan(number: 1)
+    _ = manifest.apply(input)
     guard input.count > 13, let header = BatchScanner.header(of: input) else { return }
     // A part in the middle of the batch is missing.
     var record = LogRecord(memory: memory, offset: 0, hasHead: true)
     record.hasEnd = true
     let position = 12 + Int(input[12]) % (input.count - 12)
     record.holes = [
-        (position, LogHole(offset: 0, byteCount: 9, reason: "", claim: .middle, payloadCount: 9, isTorn: false))
+        (position, LogHole(offset: 0, byteCount: 9, reason: "", claim: .middle, payloadCount: 9))
     ]
     var part = BatchPart(record, header, ignored: [2])
     guard part.readFront() else { return }

@@ -19,8 +19,10 @@ fuzz: deps
 	  echo 'module CLarderCRC32C { header "$(CURDIR)/Sources/System/CLarderCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
 	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name LarderPlatform -wmo -c \
 	    -emit-module-path .build/fuzz/LarderPlatform.swiftmodule $$(find Sources/Shared/LarderPlatform -name '*.swift') -o .build/fuzz/platform.o && \
+	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name LarderLevelDBFormat -wmo -c -I.build/fuzz \
+	    -emit-module-path .build/fuzz/LarderLevelDBFormat.swiftmodule Sources/Engine/LarderLevelDBFormat/*.swift -o .build/fuzz/format.o && \
 	  $(FUZZ_BUILD) -I.build/fuzz -ISources/System/CLarderSnappy $$(find Sources/Engine/LarderLevelDBSalvage -name '*.swift') Tests/Fuzz/SalvageFuzz.swift \
-	    .build/fuzz/crc32c.o .build/fuzz/platform.o -o .build/fuzz/$$name && \
+	    .build/fuzz/crc32c.o .build/fuzz/platform.o .build/fuzz/format.o -o .build/fuzz/$$name && \
 	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \
 	    case $$file in *.log) kinds='0 20 60';; *.ldb) kinds='2';; *) kinds='1 21';; esac; \
 	    for kind in $$kinds; do n=$$((n + 1)); \

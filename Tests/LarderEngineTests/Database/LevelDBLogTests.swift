@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 import LarderTestSupport
 import Testing
@@ -220,7 +221,9 @@ import Testing
     }
 
     @Test func theSyncedFileIsReadBackAsWritten() throws {
-        let files = SyncedFiles(manifest: (4, 1289), logs: [6: 20480, 7: 0])
+        var manifest = ManifestScan(number: 4)
+        manifest.log.goodBytes = 1289
+        let files = SyncedFiles(manifest, logs: [6: 20480, 7: 0])
         #expect(SyncedFiles(parsing: Array(files.text.utf8)) == files)
         var bytes = Array(files.text.utf8)
         for index in bytes.indices {

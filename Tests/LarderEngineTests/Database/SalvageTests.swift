@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 import LarderTestSupport
 import Testing
@@ -336,17 +337,17 @@ import Testing
         let manifest = try #require(try ManifestScan.scan(directory: larder.epochDirectory()))
         #expect(files == SyncedFiles(manifest, logs: files.logs))
         #expect(
-            Set(files.tables.keys)
+            Set(files.manifest.tables.keys)
                 == Set(
                     try Files.names(in: larder.epochDirectory(), endingWith: ".ldb").compactMap {
                         UInt64($0.dropLast(4))
                     }))
-        #expect(files.tables.values.contains { $0.smallest != nil && $0.byteCount > 100_000 })
-        #expect(files.nextFileNumber > (files.tables.keys.max() ?? 0) && files.logNumber > 0)
+        #expect(files.manifest.tables.values.contains { !$0.smallest.isEmpty && $0.byteCount > 100_000 })
+        #expect(files.manifest.nextFileNumber > (files.manifest.tables.keys.max() ?? 0) && files.manifest.logNumber > 0)
         #expect(Array(files.text.utf8) == bytes)
         var longer = files
-        longer.tables[7] = SyncedFiles.Table(
-            level: 2, byteCount: 5, smallest: nil, largest: Array(repeating: 0xab, count: 9))
+        longer.manifest.tables[7] = ManifestScan.Table(
+            level: 2, byteCount: 5, smallest: [], largest: Array(repeating: 0xab, count: 9))
         #expect(SyncedFiles(parsing: Array(longer.text.utf8)) == longer)
     }
 

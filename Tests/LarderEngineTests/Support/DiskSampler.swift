@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 import LarderTestSupport
 import Synchronization

@@ -37,7 +37,7 @@ import Testing
         batch.delete(bytes("a"))
         batch.delete(bytes("b"))
         batch.put(bytes("b"), bytes("2"))
-        try database.write(batch, options: WriteOptions(sync: true))
+        try database.write(batch, sync: true)
         #expect(try entries(database) == ["b=2"])
         #expect(batch.count == 4)
     }

@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 import LarderTestSupport
 import Testing
@@ -19,7 +20,7 @@ import Testing
         // Reopening writes the key into a table of its own.
         try workspace.reopen(options)
         var model: [[UInt8]: [UInt8]] = [:]
-        var levels: Set<UInt64> = []
+        var levels: Set<Int> = []
         for round in 0..<24 {
             for _ in 0..<random.below(300) { try write(workspace.database, &model, &random) }
             if random.oneIn(3) { try workspace.reopen(options) }
@@ -59,7 +60,7 @@ import Testing
     }
 
     /// - Returns: the levels from which tables were removed.
-    private func remove(_ path: String, _ most: Int, _ random: inout SeededGenerator) throws -> Set<UInt64> {
+    private func remove(_ path: String, _ most: Int, _ random: inout SeededGenerator) throws -> Set<Int> {
         let manifest = try #require(try ManifestScan.scan(directory: path))
         var bytes = 0
         let place = random.below(8)
@@ -67,10 +68,10 @@ import Testing
             from: [Self.record], before: [Self.record + 1], behind: Self.needed, start: { place % $0 },
             where: { group in
                 guard bytes < most else { return false }
-                bytes += group.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+                bytes += group.reduce(0) { $0 + $1.table.byteCount }
                 return true
             })
-        try ManifestRemoval.append(gone.map(\.number), to: manifest, directory: path)
+        try manifest.appendRemoval(of: gone.map(\.number), in: path)
         let left = try #require(try ManifestScan.scan(directory: path))
         #expect(Set(left.tables.keys) == Set(manifest.tables.keys).subtracting(gone.map(\.number)))
         return Set(gone.map(\.table.level))

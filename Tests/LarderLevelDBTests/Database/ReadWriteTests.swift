@@ -11,13 +11,13 @@ import Testing
         #expect(try database.get(bytes("a")) == nil)
         try database.put(bytes("a"), bytes("1"))
         #expect(try database.get(bytes("a")) == bytes("1"))
-        try database.put(bytes("a"), bytes("2"), options: WriteOptions(sync: true))
+        try database.put(bytes("a"), bytes("2"), sync: true)
         #expect(try database.get(bytes("a")) == bytes("2"))
         #expect(try database.has(bytes("a")))
         try database.delete(bytes("a"))
         #expect(try database.get(bytes("a")) == nil)
         #expect(try !database.has(bytes("a")))
-        try database.delete(bytes("a"), options: WriteOptions(sync: true))
+        try database.delete(bytes("a"), sync: true)
     }
 
     @Test func keysAndValuesMayContainAnyByte() throws {

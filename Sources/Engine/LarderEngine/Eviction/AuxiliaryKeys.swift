@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 
 /// The keys in removed tables that are not keys of entries: the keys of the expiry index, and the metadata key that
 /// records which part of the journal is still needed. They may have to be written again. A value.

@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 
 /// Reads a sample of entries at random places of a larder's databases. From it, computes the worth up to which entries
 /// must be evicted to free a share of the bytes.

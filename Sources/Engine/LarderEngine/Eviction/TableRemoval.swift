@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// Evicts entries on a full file system by removing whole tables from a LevelDB. This only appends a few bytes to
@@ -100,7 +101,7 @@ struct TableRemoval {
                 manifest, start: { Int.random(in: 0..<$0) },
                 where: { group in
                     guard bytes < most else { return false }
-                    bytes += group.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+                    bytes += group.reduce(0) { $0 + $1.table.byteCount }
                     return true
                 })
             (choice.numbers, choice.tableBytes) = (Set(chosen.map(\.number)), bytes)
@@ -156,19 +157,19 @@ struct TableRemoval {
         let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
         guard !present.isEmpty else { return 0 }
         do {
-            try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
+            try manifest.appendRemoval(of: present.map(\.number), in: store.path)
         } catch {
             guard error.isFullDisk else { throw error }
             // Remove LevelDB's LOG files, which are not needed, to free the one or two blocks that the manifest needs.
             for name in ["LOG.old", "LOG"] { try? FileSystem.removeFile(store.path + "/" + name) }
-            try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
+            try manifest.appendRemoval(of: present.map(\.number), in: store.path)
         }
         for (number, _) in present {
-            for ending in ["ldb", "sst"] {
-                try? FileSystem.removeFile(store.path + "/\(EpochInspection.padded(number)).\(ending)")
+            for name in [FileNames.table(number), FileNames.oldTable(number)] {
+                try? FileSystem.removeFile(store.path + "/" + name)
             }
         }
-        return present.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+        return present.reduce(0) { $0 + $1.table.byteCount }
     }
 
     private func reopen() {

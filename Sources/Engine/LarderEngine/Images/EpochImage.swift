@@ -1,4 +1,4 @@
-import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// Copies the files of one LevelDB while it may be in use. Makes hard links to tables instead of copies, because tables
@@ -31,7 +31,7 @@ struct EpochImage {
         // Read the file of ``SyncedFiles`` first: the other files must contain everything that this file records.
         let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
         let current = try FileSystem.read(source + "/" + FileNames.current)
-        guard let current, let manifest = Self.name(in: current) else {
+        guard let current, let manifest = FileNames.manifest(inCurrent: current) else {
             throw FilesDamage(message: "\(source) has no \(FileNames.current)")
         }
         guard let edits = try FileSystem.read(source + "/" + manifest, bytesMax: .max) else { return nil }
@@ -46,13 +46,6 @@ struct EpochImage {
             try FileSystem.read(source + "/" + FileNames.current) == current
         else { return nil }
         return added.union([manifest])
-    }
-
-    private static func name(in current: [UInt8]) -> String? {
-        guard current.last == UInt8(ascii: "\n"), let name = String(validating: current.dropLast(), as: UTF8.self),
-            FileNames.manifestNumber(name) != nil
-        else { return nil }
-        return name
     }
 
     /// Adds the tables and logs that the manifest needs.

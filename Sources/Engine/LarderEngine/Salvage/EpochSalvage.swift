@@ -72,7 +72,7 @@ struct EpochSalvage {
         switch try EpochInspection.note(in: source) {
         case .files(let files):
             options.syncedLogBytes = files.logs
-            options.noted = files.manifestNote
+            options.noted = files.knownManifest
             // Every version of Larder that writes this file also sorts the batches that it writes to LevelDB.
             options.batchesAreSorted = true
         case .missing: doubts.append("\(SyncedFiles.name) is missing: the end of a log may be lost undetected")

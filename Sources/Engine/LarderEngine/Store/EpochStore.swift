@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 import Synchronization
 
@@ -285,7 +286,7 @@ final class EpochStore: @unchecked Sendable {
             defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
-                    try database.write(batch, options: WriteOptions(sync: sync))
+                    try database.write(batch, sync: sync)
                 }
             } catch {
                 suspend(error)

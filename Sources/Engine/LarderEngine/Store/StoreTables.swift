@@ -1,4 +1,4 @@
-import LarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// The tables that a store's LevelDB uses according to its manifest. Excludes tables that LevelDB is still writing or
@@ -40,7 +40,7 @@ final class StoreTables: @unchecked Sendable {
                 cuts.append(Array(table.first))
                 sum = 0
             }
-            sum += Int(clamping: table.byteCount)
+            sum += table.byteCount
         }
         return cuts
     }
@@ -62,12 +62,12 @@ final class StoreTables: @unchecked Sendable {
     }
 
     private static func sizes(of manifest: ManifestScan) -> Sizes {
-        var levels: [UInt64: [ManifestScan.Table]] = [:]
+        var levels: [Int: [ManifestScan.Table]] = [:]
         var sizes = Sizes()
         for table in manifest.tables.values {
             levels[table.level, default: []].append(table)
             // Round up to whole blocks of 4096 bytes.
-            sizes.bytes += (Int(clamping: table.byteCount) + 4095) & ~4095
+            sizes.bytes += (table.byteCount + 4095) & ~4095
         }
         for level in levels.keys {
             levels[level]?.sort { $0.first.lexicographicallyPrecedes($1.first) }
@@ -95,7 +95,7 @@ final class StoreTables: @unchecked Sendable {
             var bytes = sum(tables[index...next])
             for table in below[first...] {
                 if high.lexicographicallyPrecedes(table.first) { break }
-                bytes += Int(clamping: table.byteCount)
+                bytes += table.byteCount
             }
             most = max(most, bytes)
         }
@@ -103,6 +103,6 @@ final class StoreTables: @unchecked Sendable {
     }
 
     private static func sum(_ tables: some Sequence<ManifestScan.Table>) -> Int {
-        tables.reduce(0) { $0 + Int(clamping: $1.byteCount) }
+        tables.reduce(0) { $0 + $1.byteCount }
     }
 }

@@ -1,5 +1,4 @@
-import LarderLevelDB
-import LarderLevelDBSalvage
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// The content of the small file `<epoch>/SYNCED`: how much of LevelDB's logs and manifest is known to be on the disk,
@@ -27,34 +26,22 @@ struct SyncedFiles: Equatable {
     static let name = "SYNCED"
     static let formatVersion = 1
 
-    /// The manifest's number and length in bytes.
-    var manifest: (number: UInt64, byteCount: Int)
+    /// What is recorded of the manifest: its number, its length (`log.goodBytes`), the tables, and the numbers that say
+    /// which files LevelDB needs. `nextFileNumber` is 0 if only number and length were recorded.
+    var manifest: ManifestScan
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// LevelDB's next file number: files with this number or a higher one were created later. 0 if the number and the
-    /// tables were not recorded.
-    var nextFileNumber: UInt64 = 0
-    /// The content of every log with a lower number is in tables, except for the log `previousLogNumber`.
-    var logNumber: UInt64 = 0
-    var previousLogNumber: UInt64 = 0
-    var tables: [UInt64: Table] = [:]
-
-    /// A table, described as in the manifest.
-    struct Table: Equatable {
-        var level: Int
-        var byteCount: Int
-        /// The smallest and largest key, in LevelDB's internal form; nil if the key is too long to be recorded.
-        var smallest: [UInt8]?
-        var largest: [UInt8]?
-    }
 
     static func == (left: SyncedFiles, right: SyncedFiles) -> Bool { left.text == right.text }
 
     var text: String {
-        var body = "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.byteCount)\n"
-        if nextFileNumber > 0 { body += "files \(nextFileNumber) \(logNumber) \(previousLogNumber)\n" }
+        var body =
+            "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.log.goodBytes)\n"
+        if let manifest = knownManifest {
+            body += "files \(manifest.nextFileNumber) \(manifest.logNumber) \(manifest.previousLogNumber)\n"
+        }
         for (number, byteCount) in logs.sorted(by: { $0.key < $1.key }) { body += "log \(number) \(byteCount)\n" }
-        for (number, table) in tables.sorted(by: { $0.key < $1.key }) {
+        for (number, table) in manifest.tables.sorted(by: { $0.key < $1.key }) {
             body +=
                 "table \(number) \(table.level) \(table.byteCount) "
                 + "\(Self.text(table.smallest)) \(Self.text(table.largest))\n"
@@ -62,21 +49,15 @@ struct SyncedFiles: Equatable {
         return body + CRC32C.line(of: body)
     }
 
-    init(manifest: (number: UInt64, byteCount: Int), logs: [UInt64: Int]) {
-        self.manifest = manifest
-        self.logs = logs
-    }
+    /// The recorded content of the manifest; nil if only its number and length were recorded.
+    var knownManifest: ManifestScan? { manifest.nextFileNumber > 0 ? manifest : nil }
 
     /// Records the current contents of a manifest.
     init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
-        self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
-        nextFileNumber = manifest.nextFileNumber
-        (logNumber, previousLogNumber) = (manifest.logNumber, manifest.previousLogNumber)
-        tables = manifest.tables.mapValues { table in
-            let keys = [table.smallest, table.largest].map { $0.count <= Self.keyBytesMax ? $0 : nil }
-            return Table(
-                level: Int(clamping: table.level), byteCount: Int(clamping: table.byteCount), smallest: keys[0],
-                largest: keys[1])
+        (self.manifest, self.logs) = (manifest, logs)
+        for (number, table) in manifest.tables {
+            if table.smallest.count > Self.keyBytesMax { self.manifest.tables[number]?.smallest = [] }
+            if table.largest.count > Self.keyBytesMax { self.manifest.tables[number]?.largest = [] }
         }
     }
 
@@ -87,15 +68,14 @@ struct SyncedFiles: Equatable {
 
     private static let digits = Array("0123456789abcdef".utf8)
 
-    private static func text(_ key: [UInt8]?) -> String {
-        guard let key else { return "-" }
+    private static func text(_ key: [UInt8]) -> String {
+        if key.isEmpty { return "-" }
         return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// Parses a key in hexadecimal.
-    /// - Returns: nil for a malformed key, `.some(nil)` for a key that was not recorded.
-    private static func key(_ text: Substring) -> [UInt8]?? {
-        if text == "-" { return .some(nil) }
+    /// Parses a key in hexadecimal; nil if it is malformed. A key that was not recorded is empty.
+    private static func key(_ text: Substring) -> [UInt8]? {
+        if text == "-" { return [] }
         let values = text.utf8.map { digits.firstIndex(of: $0) }
         guard values.count.isMultiple(of: 2), values.count >= 16 else { return nil }
         var key: [UInt8] = []
@@ -103,7 +83,7 @@ struct SyncedFiles: Equatable {
             guard let high = values[index], let low = values[index + 1] else { return nil }
             key.append(UInt8(high << 4 | low))
         }
-        return .some(key)
+        return key
     }
 
     /// Parses the file; nil if it is malformed.
@@ -117,7 +97,8 @@ struct SyncedFiles: Equatable {
         guard fields[0] == ["larder-synced", "\(Self.formatVersion)"], fields[1].count == 3, fields[1][0] == "manifest",
             let number = UInt64(fields[1][1]), let byteCount = Int(fields[1][2])
         else { return nil }
-        manifest = (number, byteCount)
+        manifest = ManifestScan(number: number)
+        manifest.log.goodBytes = byteCount
         logs = [:]
         for line in fields.dropFirst(2) { guard take(line) else { return nil } }
     }
@@ -131,29 +112,16 @@ struct SyncedFiles: Equatable {
             guard let next = UInt64(line[1]), let log = UInt64(line[2]), let previous = UInt64(line[3]) else {
                 return false
             }
-            (nextFileNumber, logNumber, previousLogNumber) = (next, log, previous)
+            (manifest.nextFileNumber, manifest.logNumber, manifest.previousLogNumber) = (next, log, previous)
         case ("table", 6):
             guard let number = UInt64(line[1]), let level = Int(line[2]), let byteCount = Int(line[3]),
                 let smallest = Self.key(line[4]), let largest = Self.key(line[5])
             else { return false }
-            tables[number] = Table(level: level, byteCount: byteCount, smallest: smallest, largest: largest)
+            manifest.tables[number] = ManifestScan.Table(
+                level: level, byteCount: byteCount, smallest: smallest, largest: largest)
         default: return false
         }
         return true
-    }
-}
-
-extension SyncedFiles {
-    /// The recorded tables, for a salvage; nil if the tables were not recorded.
-    var manifestNote: RecordedManifest? {
-        guard nextFileNumber > 0 else { return nil }
-        return RecordedManifest(
-            number: manifest.number, byteCount: manifest.byteCount, logNumber: logNumber,
-            previousLogNumber: previousLogNumber, nextFileNumber: nextFileNumber,
-            tables: tables.mapValues { table in
-                RecordedManifest.Table(
-                    level: table.level, byteCount: table.byteCount, smallest: table.smallest, largest: table.largest)
-            })
     }
 }
 
@@ -185,7 +153,7 @@ enum EpochInspection {
     /// If necessary, rewrites the file `CURRENT`, which names LevelDB's manifest. After a machine failure, `CURRENT`
     /// may be empty or name the previous manifest.
     /// - Returns: the manifest's name; nil if nothing had to be done.
-    /// - Throws: ``FileError`` or ``LevelDBError`` for an error of the operating system, which may be temporary.
+    /// - Throws: an error of the operating system, which may be temporary, as ``FileError``.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let name = try pendingCurrent(directory) else { return nil }
         let path = directory + "/" + FileNames.current
@@ -199,7 +167,7 @@ enum EpochInspection {
         guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
         if let synced = try note(in: directory).files?.manifest {
             // If the recorded manifest is missing or too short, that is damage, and CURRENT must not be changed.
-            let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
+            let isEnough = synced.number == scan.number && synced.log.goodBytes <= scan.log.goodBytes
             guard synced.number < scan.number || isEnough else { return nil }
         }
         return name
@@ -208,8 +176,7 @@ enum EpochInspection {
     /// Checks that all parts recorded in SYNCED exist, and removes invalid bytes that a crash has left at the end of a
     /// log. LevelDB itself detects all other errors.
     /// - Returns: the contents of SYNCED.
-    /// - Throws: ``FilesDamage``; ``FileError`` or ``LevelDBError`` for an error of the operating system, which may be
-    ///   temporary.
+    /// - Throws: ``FilesDamage``; or an error of the operating system, which may be temporary, as ``FileError``.
     static func prepare(_ directory: String) throws -> Note {
         let (note, ends) = try inspect(directory)
         for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }
@@ -237,13 +204,13 @@ enum EpochInspection {
     }
 
     private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {
-        let name = "MANIFEST-\(padded(manifest.number))"
+        let name = FileNames.manifest(manifest.number)
         guard !manifest.hasUnknownEdit else { throw FilesDamage(message: "\(name) has an unknown edit") }
         guard let synced = note.files?.manifest, synced.number == manifest.number else { return }
-        guard manifest.log.goodBytes >= synced.byteCount else {
+        guard manifest.log.goodBytes >= synced.log.goodBytes else {
             throw FilesDamage(
                 message: "\(name): \(manifest.log.problem ?? "it is cut short") at byte \(manifest.log.goodBytes), but "
-                    + "\(synced.byteCount) were synced")
+                    + "\(synced.log.goodBytes) were synced")
         }
     }
 
@@ -253,12 +220,12 @@ enum EpochInspection {
     private static func checkLog(
         _ number: UInt64, in directory: String, synced: Int?
     ) throws -> (name: String, length: Int)? {
-        let name = "\(padded(number)).log"
+        let name = FileNames.log(number)
         let scan: LogScan
-        do throws(LevelDBError) {
+        do throws(FileError) {
             scan = try LogScan.scanBatches(directory + "/" + name)
         } catch {
-            guard error.code == .notFound else { throw error }
+            guard error.number == ENOENT else { throw error }
             throw FilesDamage(message: "\(name) is missing")
         }
         guard let problem = scan.problem ?? (scan.fileBytes < synced ?? 0 ? "the file ends" : nil) else { return nil }
@@ -269,12 +236,6 @@ enum EpochInspection {
         guard !scan.isCutShort else { return nil }
         guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
         return (name, scan.goodBytes)
-    }
-
-    /// A file number as in LevelDB's file names, with at least 6 digits.
-    static func padded(_ number: UInt64) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
     }
 }
 
@@ -308,11 +269,11 @@ extension SyncedFiles {
                 .damaged, "CURRENT or its manifest is missing from \(path)", operation: "sync", database: database)
         }
         var length = 0
-        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
+        _ = try FileSystem.sync(path + "/" + FileNames.manifest(manifest.number), byteCount: &length)
         let files = SyncedFiles(manifest, logs: synced)
         // This also syncs the directory, which LevelDB does not do when it creates a log.
         let unsynced = try FileSystem.replace(path + "/" + Self.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
-        return files.manifest
+        return (manifest.number, manifest.log.goodBytes)
     }
 }

@@ -1,4 +1,5 @@
 import CLarderLevelDB
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// A position in the sorted entries of a database. It can move forward and backward. It sees the database as of its
@@ -96,7 +97,7 @@ package final class Cursor {
                 leveldb_iter_seek(handle, key.characters, key.count)
                 if leveldb_iter_valid(handle) == 0 {
                     leveldb_iter_seek_to_last(handle)
-                } else if Self.compare(IteratorSlot.key(handle), key) != 0 {
+                } else if LarderLevelDBFormat.compare(IteratorSlot.key(handle), key) != 0 {
                     leveldb_iter_prev(handle)
                 }
             }
@@ -240,14 +241,8 @@ package final class Cursor {
         return memcmp(start, prefix, prefix.count) == 0
     }
 
-    /// Compares keys in LevelDB's order. Returns a negative number, 0, or a positive number.
-    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-        let order = Int(memcmp(left.characters, right.characters, min(left.count, right.count)))
-        return order != 0 ? order : left.count - right.count
-    }
-
     private static func compare(_ left: UnsafeRawBufferPointer, _ right: [UInt8]) -> Int {
-        right.withUnsafeBytes { compare(left, $0) }
+        right.withUnsafeBytes { LarderLevelDBFormat.compare(left, $0) }
     }
 
     /// Returns the smallest key that is greater than all keys that begin with `prefix`; nil if `prefix` has only 0xFF

@@ -1,5 +1,6 @@
 import CLarderLevelDBFiles
 import LarderPlatform
+import Synchronization
 
 /// Briefly blocks the reads of one database at the end of a merge, so that LevelDB can remove the tables that were
 /// merged.
@@ -24,22 +25,34 @@ final class VersionGate: @unchecked Sendable {
     private var iterators: [ObjectIdentifier: IteratorSlot] = [:]
     private var isShut = false
 
-    private static let registry = GateRegistry()
+    /// The gates of all open databases, by the databases' directories.
+    private static let gates = Mutex<[String: VersionGate]>([:])
+    /// Makes LevelDB notify the gates. Happens once in the process.
+    private static let isListening: Void = larder_leveldb_on_merge { directory, begins in
+        guard let directory else { return }
+        let name = String(cString: directory)
+        guard let gate = gates.withLock({ $0[name] }) else { return }
+        if begins != 0 { gate.shut() } else { gate.open() }
+    }
 
     /// - Parameter yields: returns whether cursors must release their tables at the end of a merge. Called on LevelDB's
     ///   thread; must not block.
     init(yields: @escaping @Sendable () -> Bool) { self.yields = yields }
 
     /// Makes merges of the database in this directory use this gate.
-    func register(_ directory: String) { Self.registry.set(self, for: directory) }
-    func unregister(_ directory: String) { Self.registry.set(nil, for: directory) }
+    func register(_ directory: String) {
+        _ = Self.isListening
+        Self.gates.withLock { $0[directory] = self }
+    }
+
+    func unregister(_ directory: String) { Self.gates.withLock { _ = $0.removeValue(forKey: directory) } }
 
     func add(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = slot } }
     func remove(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = nil } }
 
     /// Blocks reads and closes all iterators, if the owner requests it. Called on LevelDB's thread, without LevelDB's
     /// locks.
-    fileprivate func shut() {
+    private func shut() {
         guard !isShut, yields() else { return }
         reads.lockForWriting()
         isShut = true
@@ -47,34 +60,9 @@ final class VersionGate: @unchecked Sendable {
     }
 
     /// Lets reads continue. Called on the thread that called ``shut()``.
-    fileprivate func open() {
+    private func open() {
         guard isShut else { return }
         isShut = false
         reads.unlock()
-    }
-}
-
-/// The gates of all open databases, by the databases' directories.
-///
-/// Thread-safe. `@unchecked Sendable`: `gates` is guarded by `lock`.
-private final class GateRegistry: @unchecked Sendable {
-    private let lock = Lock()
-    private var gates: [String: VersionGate] = [:]
-
-    init() {
-        larder_leveldb_on_merge { directory, begins in
-            guard let directory else { return }
-            VersionGate.notify(String(cString: directory), begins: begins != 0)
-        }
-    }
-
-    func set(_ gate: VersionGate?, for directory: String) { lock.withLock { gates[directory] = gate } }
-    func gate(_ directory: String) -> VersionGate? { lock.withLock { gates[directory] } }
-}
-
-extension VersionGate {
-    fileprivate static func notify(_ directory: String, begins: Bool) {
-        guard let gate = registry.gate(directory) else { return }
-        if begins { gate.shut() } else { gate.open() }
     }
 }

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The exclusive right of one ``Database`` object in this process to use a directory. It is acquired before LevelDB is
 /// called, and released after LevelDB has closed its files.
@@ -12,16 +13,11 @@ import LarderPlatform
 ///
 /// The directory stays open, so that the file system cannot reuse its inode number for another directory.
 ///
-/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by the registry's lock; `lockFile` is set while only one
+/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by the lock of `claimed`; `lockFile` is set while only one
 /// thread knows the claim.
 final class DirectoryClaim: @unchecked Sendable {
-    /// The claimed directories of this process. `@unchecked Sendable`: guarded by `lock`.
-    private final class Registry: @unchecked Sendable {
-        let lock = Lock()
-        var claimed: Set<FileSystem.FileIdentity> = []
-    }
-
-    private static let registry = Registry()
+    /// The claimed directories of this process.
+    private static let claimed = Mutex<Set<FileSystem.FileIdentity>>([])
 
     private let path: String
     private let identity: FileSystem.FileIdentity
@@ -41,8 +37,7 @@ final class DirectoryClaim: @unchecked Sendable {
             throw error
         }
         let identity = FileSystem.FileIdentity(status)
-        let registry = Self.registry
-        guard registry.lock.withLock({ registry.claimed.insert(identity).inserted }) else {
+        guard Self.claimed.withLock({ $0.insert(identity).inserted }) else {
             close(directory)
             throw LevelDBError(
                 code: .ioError, message: "this process has the database open already", operation: operation,
@@ -60,13 +55,12 @@ final class DirectoryClaim: @unchecked Sendable {
 
     /// Releases the claim. LevelDB must have closed its files. Idempotent.
     func release() {
-        let registry = Self.registry
-        registry.lock.withLock {
+        Self.claimed.withLock { claimed in
             guard isHeld else { return }
             isHeld = false
             if lockFile >= 0 { close(lockFile) }
             close(directory)
-            registry.claimed.remove(identity)
+            claimed.remove(identity)
         }
     }
 

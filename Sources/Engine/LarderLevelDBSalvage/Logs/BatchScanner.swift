@@ -1,14 +1,11 @@
-/// A put or a delete in a batch.
-struct BatchEntry {
-    let isPut: Bool
-    let key: UnsafeRawBufferPointer
-    /// The value; empty for a delete.
-    let value: UnsafeRawBufferPointer
-}
+import LarderLevelDBFormat
 
 /// Reads a batch: a sequence (8 bytes), a count (4 bytes), and the puts and deletes. Each put or delete has a byte for
 /// its kind, the key, and for a put the value; key and value are preceded by their lengths.
 struct BatchScanner {
+    /// A put, or a delete, which has no value.
+    typealias Entry = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer?)
+
     static let headerBytes = 12
     /// Sequences have 56 bits.
     static let sequenceMax: UInt64 = (1 << 56) - 1
@@ -37,16 +34,13 @@ struct BatchScanner {
     var offset: Int { scanner.offset }
 
     /// Reads the next entry. Returns nil, and consumes nothing, if no complete entry begins here.
-    mutating func next() -> BatchEntry? {
+    mutating func next() -> Entry? {
         var trial = scanner
         guard let kind = trial.byte(), kind <= 1, let key = trial.prefixed() else { return nil }
-        guard kind == InternalKey.value else {
-            scanner = trial
-            return BatchEntry(isPut: false, key: key, value: UnsafeRawBufferPointer(rebasing: key[..<0]))
-        }
-        guard let value = trial.prefixed() else { return nil }
+        let value = kind == InternalKey.value ? trial.prefixed() : nil
+        if kind == InternalKey.value, value == nil { return nil }
         scanner = trial
-        return BatchEntry(isPut: true, key: key, value: value)
+        return (key, value)
     }
 
     /// Returns the key of an incomplete put at the end of the bytes, and the offset at which the complete put would

@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// The content of all logs: every readable put and delete, sorted, and the gaps (ranges of keys with lost versions).
 final class LogContents {
     /// A version of a key. Its bytes are in one of `memories`.
@@ -14,8 +16,8 @@ final class LogContents {
     private(set) var gaps: [Gap] = []
     private var memories: [Memory] = []
 
-    func add(_ entry: BatchEntry, sequence: UInt64, log: UInt64) {
-        versions.append(Version(key: entry.key, value: entry.isPut ? entry.value : nil, sequence: sequence, log: log))
+    func add(_ entry: BatchScanner.Entry, sequence: UInt64, log: UInt64) {
+        versions.append(Version(key: entry.key, value: entry.value, sequence: sequence, log: log))
     }
 
     /// Keeps the memory to which keys and values of versions point.

@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// A part of a file in LevelDB's log format that cannot be read.
 struct LogHole {
     var offset: Int
@@ -6,13 +8,13 @@ struct LogHole {
     /// The kind of the hole's only fragment, from its header; nil if unknown. The kind is known if only the fragment's
     /// checksum is wrong, and a valid fragment or the end of the block follows. Adjacent fragments of this sort, if
     /// their kind is `middle`, are one hole.
-    var claim: LogFragmentKind?
+    var claim: LogFragmentKind? = nil
     /// The number of bytes of a record in the hole, without fragment headers; nil if unknown. Only correct if the hole
     /// is within one record.
-    var payloadCount: Int?
+    var payloadCount: Int? = nil
     /// Whether the hole looks like an interrupted write: the file ends within a fragment, or the rest of the block
     /// contains only zeros.
-    var isTorn: Bool
+    var isTorn = false
 
     var end: Int { offset + byteCount }
 
@@ -30,17 +32,7 @@ struct LogHole {
     }
 }
 
-/// The kinds of fragments (a record, or a part of one). On disk: do not change.
-enum LogFragmentKind: UInt8 {
-    case full = 1
-    case first = 2
-    case middle = 3
-    case last = 4
-}
-
-/// Splits a file in LevelDB's log format, a log or a manifest, into fragments. The file consists of blocks of 32 KiB. A
-/// block contains fragments, each with a checksum, a length and a kind. A record that does not fit into a block is
-/// split into several fragments.
+/// Splits a file in LevelDB's log format, a log or a manifest, into fragments (see ``LogFragment``).
 ///
 /// Fragments are expected directly after the previous fragment and at the beginning of a block, and nowhere else. A
 /// search for valid checksums at all offsets would also find bytes inside values that look like fragments.
@@ -49,8 +41,6 @@ struct LogPieces {
     let name: String
     let byteCount: Int
 
-    static let blockBytes = 32768
-    static let headerBytes = 7
     private static let chunkBlocks = 32
 
     enum Piece {
@@ -64,16 +54,15 @@ struct LogPieces {
 
     /// Calls `body` with all fragments and holes in the order of the file.
     func read(_ body: (Piece) throws(SalvageError) -> Void) throws(SalvageError) {
-        let chunk = try Memory(count: min(byteCount, Self.blockBytes * Self.chunkBlocks), path: files.path)
+        let chunk = try Memory(count: min(byteCount, LogFragment.blockBytes * Self.chunkBlocks), path: files.path)
         var offset = 0
         while offset < byteCount {
             let count = min(chunk.count, byteCount - offset)
             let target = UnsafeMutableRawBufferPointer(start: chunk.start, count: count)
-            let isRead: Bool
-            if case .complete = try files.read(name, at: offset, into: target) { isRead = true } else { isRead = false }
+            let isRead = try files.read(name, at: offset, into: target) == nil
             var start = 0
             while start < count {
-                let length = min(Self.blockBytes, count - start)
+                let length = min(LogFragment.blockBytes, count - start)
                 let block = UnsafeMutableRawBufferPointer(rebasing: target[start..<(start + length)])
                 try parse(block, at: offset + start, isRead: isRead, body)
                 start += length
@@ -86,7 +75,7 @@ struct LogPieces {
         _ memory: UnsafeMutableRawBufferPointer, at offset: Int, isRead: Bool,
         _ body: (Piece) throws(SalvageError) -> Void
     ) throws(SalvageError) {
-        if !isRead, case .unreadable(let reason) = try files.read(name, at: offset, into: memory) {
+        if !isRead, let reason = try files.read(name, at: offset, into: memory) {
             return try body(
                 .bad(
                     LogHole(
@@ -101,7 +90,9 @@ struct LogPieces {
         }
     }
 
-    static func payload(of blockCount: Int) -> Int? { blockCount == blockBytes ? blockBytes - headerBytes : nil }
+    static func payload(of blockCount: Int) -> Int? {
+        blockCount == LogFragment.blockBytes ? blockCount - LogFragment.headerBytes : nil
+    }
 }
 
 /// One block of a log.
@@ -110,31 +101,17 @@ struct LogBlock {
     /// The offset of the block in the file.
     let offset: Int
 
-    private var isWhole: Bool { bytes.count == LogPieces.blockBytes }
-
-    private struct Header {
-        let checksum: UInt32
-        let length: Int
-        let kind: UInt8
-    }
-
-    private func header(at position: Int) -> Header? {
-        var scanner = Scanner(bytes, from: position)
-        guard let checksum = scanner.fixed32(), let low = scanner.byte(), let high = scanner.byte(),
-            let kind = scanner.byte()
-        else { return nil }
-        return Header(checksum: checksum, length: Int(low) | Int(high) << 8, kind: kind)
-    }
+    private var isWhole: Bool { bytes.count == LogFragment.blockBytes }
 
     /// Returns the piece that begins here, and the position of the next piece; nil at the block's end.
     func piece(at position: Int) -> (LogPieces.Piece, next: Int)? {
         let rest = bytes.count - position
         guard rest > 0 else { return nil }
-        guard let header = header(at: position) else {
+        guard let header = LogFragment(bytes, at: position) else {
             // The rest of a full block is unused if it is shorter than a header.
             return isWhole ? nil : bad(position, bytes.count, "the file ends within a header", isTorn: true)
         }
-        let end = position + LogPieces.headerBytes + header.length
+        let end = position + LogFragment.headerBytes + header.length
         guard end <= bytes.count else {
             return repaired(header, position)
                 ?? bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
@@ -143,8 +120,8 @@ struct LogBlock {
             let isZero = bytes[position...].allSatisfy { $0 == 0 }
             return bad(position, bytes.count, "zeros instead of a record", isTorn: isZero)
         }
-        if let kind = LogFragmentKind(rawValue: header.kind), isValid(header, at: position) {
-            let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + LogPieces.headerBytes)..<end])
+        if let kind = LogFragmentKind(rawValue: header.kind), header.isValid(in: bytes, at: position) {
+            let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + LogFragment.headerBytes)..<end])
             return (.fragment(kind, payload, offset: offset + position), end)
         }
         if let repaired = repaired(header, position) { return repaired }
@@ -156,13 +133,13 @@ struct LogBlock {
 
     /// Returns the fragment if only one bit of it is wrong, and a valid fragment or the end of the block follows;
     /// otherwise nil.
-    private func repaired(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
-        let start = position + LogPieces.headerBytes
+    private func repaired(_ header: LogFragment, _ position: Int) -> (LogPieces.Piece, next: Int)? {
+        let start = position + LogFragment.headerBytes
         for bit in 0..<16 {
             let length = header.length ^ 1 << bit
             guard start + length <= bytes.count, let kind = LogFragmentKind(rawValue: header.kind) else { continue }
-            let other = Header(checksum: header.checksum, length: length, kind: header.kind)
-            if isValid(other, at: position), isFollowedByValidFragment(start + length) {
+            let other = LogFragment(checksum: header.checksum, length: length, kind: header.kind)
+            if other.isValid(in: bytes, at: position), isFollowedByValidFragment(start + length) {
                 return repaired(kind, position, start + length, nil)
             }
         }
@@ -186,28 +163,22 @@ struct LogBlock {
     ) -> (LogPieces.Piece, next: Int)? {
         // A middle fragment must fill its whole block.
         if kind == .middle, position != 0 || end != bytes.count || !isWhole { return nil }
-        let start = position + LogPieces.headerBytes
+        let start = position + LogFragment.headerBytes
         let hole = LogHole(
             offset: offset + position, byteCount: end - position, reason: "a flipped bit", claim: kind,
             payloadCount: end - start, isTorn: false)
         return (.repaired(kind, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), flip: flip, hole), end)
     }
 
-    private func isValid(_ header: Header, at position: Int) -> Bool {
-        let start = position + LogPieces.headerBytes
-        // The checksum covers the kind, which is the last byte of the header, and the data.
-        return MaskedChecksum.matches(
-            header.checksum, UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<(start + header.length)]))
-    }
-
     /// Whether a valid fragment begins at this position, or the block ends here.
     private func isFollowedByValidFragment(_ position: Int) -> Bool {
-        guard let header = header(at: position) else { return isWhole || position == bytes.count }
+        guard let header = LogFragment(bytes, at: position) else { return isWhole || position == bytes.count }
         return LogFragmentKind(rawValue: header.kind) != nil
-            && position + LogPieces.headerBytes + header.length <= bytes.count && isValid(header, at: position)
+            && position + LogFragment.headerBytes + header.length <= bytes.count
+            && header.isValid(in: bytes, at: position)
     }
 
-    private func badFragment(_ header: Header, _ position: Int, _ end: Int) -> (LogPieces.Piece, next: Int) {
+    private func badFragment(_ header: LogFragment, _ position: Int, _ end: Int) -> (LogPieces.Piece, next: Int) {
         var claim = LogFragmentKind(rawValue: header.kind)
         // A middle fragment must fill its whole block. If this one does not, its kind cannot be trusted.
         if claim == .middle, position != 0 || !isWhole || end != bytes.count { claim = nil }

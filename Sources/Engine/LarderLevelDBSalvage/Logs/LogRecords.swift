@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// The readable part of a log record.
 struct LogRecord {
     /// The readable bytes of the record, without the missing bytes in between.
@@ -143,8 +145,7 @@ struct LogAssembler {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {
             let hole = LogHole(
-                offset: offset, byteCount: 0, reason: "a record begins within another one", claim: nil,
-                payloadCount: nil, isTorn: false)
+                offset: offset, byteCount: 0, reason: "a record begins within another one")
             record.holes.append((record.memory.count, hole))
         }
         units.append(.record(record))

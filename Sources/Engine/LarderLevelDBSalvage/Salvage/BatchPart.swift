@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// A batch (the content of a log record) with missing parts: its readable entries, and the range of keys that may be
 /// missing.
 struct BatchPart {
@@ -18,14 +20,11 @@ struct BatchPart {
     /// Whether the keys before the missing part ascend.
     private(set) var isSorted = true
 
-    struct TailStart {
-        let offset: Int
-        let count: UInt64
-        /// The first key that is not ignored; nil if all keys are ignored.
-        let key: [UInt8]?
-    }
+    /// The complete entries after the missing part: their offset in the tail, their number, and the first key that is
+    /// not ignored (nil if all keys are ignored).
+    typealias TailStart = (offset: Int, count: UInt64, key: [UInt8]?)
 
-    /// The position of the first complete entry after the missing part; nil if it cannot be determined.
+    /// Nil if the entries after the missing part cannot be found.
     private(set) var tailStart: TailStart?
 
     /// The maximum length in bytes of a tail in which entries are searched for: 2 MiB. Larder's batches have about 1
@@ -115,7 +114,7 @@ struct BatchPart {
             first = first ?? key
         }
         guard scanner.isAtEnd, count > 0, count < header.count - frontCount else { return nil }
-        return TailStart(offset: offset, count: count, key: first)
+        return (offset, count, first)
     }
 
     /// Returns the first position in the tail at which a plausible series of entries begins: valid entries that follow

@@ -1,26 +1,21 @@
-/// The parts of one log, as input of `LogSalvage`.
-struct LogInput {
-    let number: UInt64
-    let name: String
-    let units: [LogUnit]
-}
-
 /// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes consecutively. So the
 /// sequences of the readable records show whether writes are missing between them, and which sequences are missing.
 struct LogSalvage {
+    /// A unit, with the number and name of its log.
+    typealias Item = (log: UInt64, name: String, unit: LogUnit)
+
     private let options: SalvageOptions
-    private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
+    private let items: [Item]
     /// For each item, the first sequence of the next record with a readable header; nil if there is none.
     private var following: [UInt64?] = []
     /// The first sequence of the next record if no write is missing; nil before the first record.
     private var expected: UInt64?
     private let contents = LogContents()
 
-    init(_ logs: [LogInput], options: SalvageOptions) {
+    /// - Parameter items: the units of all logs, the oldest first.
+    init(_ items: [Item], options: SalvageOptions) {
+        self.items = items
         self.options = options
-        for log in logs {
-            for unit in log.units { items.append((log.number, log.name, unit)) }
-        }
         following = Array(repeating: nil, count: items.count)
         var next: UInt64?
         for index in items.indices.reversed() {
@@ -53,8 +48,7 @@ struct LogSalvage {
         }
         if let expected, header.sequence > expected {
             let hole = LogHole(
-                offset: record.offset, byteCount: 0, reason: "records are missing before this one", claim: nil,
-                payloadCount: nil, isTorn: false)
+                offset: record.offset, byteCount: 0, reason: "records are missing before this one")
             note(hole, at: index, range: .everything, upTo: header.sequence - 1, &report)
         }
         if record.isWhole {
@@ -196,11 +190,9 @@ struct LogSalvage {
     private static func hole(of record: LogRecord, _ reason: String?) -> LogHole {
         guard let first = record.holes.first?.hole, let last = record.holes.last?.hole else {
             return LogHole(
-                offset: record.offset, byteCount: record.memory.count, reason: reason ?? "the record has no end",
-                claim: nil, payloadCount: nil, isTorn: false)
+                offset: record.offset, byteCount: record.memory.count, reason: reason ?? "the record has no end")
         }
         return LogHole(
-            offset: first.offset, byteCount: last.end - first.offset, reason: reason ?? first.reason, claim: nil,
-            payloadCount: nil, isTorn: false)
+            offset: first.offset, byteCount: last.end - first.offset, reason: reason ?? first.reason)
     }
 }

@@ -1,7 +1,6 @@
-/// Finds the valid end of a log. A record that was only partly written when the machine failed is removed, and is not
-/// damage.
-enum LogTail {
-    /// Removes an incomplete write from the end of a log. Damage stays in the returned units (records and holes).
+extension LogUnit {
+    /// Removes an incomplete write from the end of a log: a record that was only partly written when the machine failed
+    /// is not damage. Damage stays in the returned units (records and holes).
     /// - Parameters:
     ///   - synced: the number of bytes known to be synced; nil if unknown.
     ///   - isNewest: whether no later log with content exists.
@@ -9,13 +8,12 @@ enum LogTail {
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {
-            guard let bad = firstBad(unit, byteCount: byteCount), bad >= synced else { continue }
-            return (Array(units[..<index]), start(of: unit))
+            guard let bad = unit.firstBad(byteCount: byteCount), bad >= synced else { continue }
+            return (Array(units[..<index]), unit.start)
         }
         guard byteCount < synced else { return (units, nil) }
         let hole = LogHole(
-            offset: byteCount, byteCount: synced - byteCount, reason: "the file is cut short", claim: nil,
-            payloadCount: nil, isTorn: false)
+            offset: byteCount, byteCount: synced - byteCount, reason: "the file is cut short")
         return (units + [.lost(hole)], nil)
     }
 
@@ -38,8 +36,8 @@ enum LogTail {
     }
 
     /// Returns the offset of the first invalid byte; nil if all bytes are valid.
-    private static func firstBad(_ unit: LogUnit, byteCount: Int) -> Int? {
-        switch unit {
+    private func firstBad(byteCount: Int) -> Int? {
+        switch self {
         case .lost(let hole): return hole.offset
         case .record(let record):
             if let hole = record.holes.first?.hole { return hole.offset }
@@ -48,8 +46,8 @@ enum LogTail {
         }
     }
 
-    private static func start(of unit: LogUnit) -> Int {
-        switch unit {
+    private var start: Int {
+        switch self {
         case .lost(let hole): hole.offset
         case .record(let record): record.offset
         }

@@ -1,9 +1,19 @@
-/// The receiver of the damage that a source finds while it is read.
-protocol SalvageSink: AnyObject {
+/// Collects the damage that the sources find in the tables.
+final class SalvageSink {
+    var report = SalvageReport()
+    var lostRanges = LostRanges()
+    /// The gaps that contain the current key or a later one.
+    var gaps: [Gap] = []
+
     /// Reports a part of a table that cannot be read. A source calls this before it moves to any key of the affected
     /// range.
     /// - Parameter gap: the keys whose newest version may be lost; nil if no entry is lost.
-    func lost(_ damage: SalvageDamage, _ gap: Gap?)
+    func lost(_ damage: SalvageDamage, _ gap: Gap?) {
+        report.add(damage)
+        guard let gap else { return }
+        gaps.append(gap)
+        lostRanges.add(gap.range)
+    }
 }
 
 /// A sorted sequence of versions of keys, from tables or logs. Versions are ordered by key, and versions of one key by

@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// Which tables and logs are current and must be read, according to CURRENT, the manifest, and the caller's notes.
 struct SalvagePlan {
     var tables: [TableReference] = []
@@ -10,20 +12,20 @@ struct SalvagePlan {
     var gaps: [Gap] = []
 
     private let files: SalvageFiles
-    private let names: FileNames
+    private let names: FoundFiles
     private let options: SalvageOptions
-    private var noted: RecordedManifest? { options.noted }
+    private var noted: ManifestScan? { options.noted }
 
     /// - Parameter report: receives the damage and the notes.
     init(
-        _ files: SalvageFiles, _ names: FileNames, _ options: SalvageOptions, _ report: inout SalvageReport
+        _ files: SalvageFiles, _ names: FoundFiles, _ options: SalvageOptions, _ report: inout SalvageReport
     ) throws(SalvageError) {
         self.files = files
         self.names = names
         self.options = options
         let found = try manifest(&report)
         if let (name, manifest) = found {
-            if let comparator = manifest.comparator, comparator != ManifestReader.comparator {
+            if let comparator = manifest.scan.comparator, comparator != ManifestContents.comparator {
                 throw SalvageError(
                     .unsupported, path: files.path, message: "its keys have a different order: \(comparator)")
             }
@@ -49,7 +51,7 @@ struct SalvagePlan {
     private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
         let named = try Self.current(files, names, &report)
         if let named {
-            if let contents = try Self.read(named, files), contents.isUsable { return (named, contents) }
+            if let contents = try Self.read(named, files), contents.scan.isUsable { return (named, contents) }
             let isThere = names.manifests.values.contains(named)
             report.add(
                 SalvageDamage(
@@ -58,7 +60,7 @@ struct SalvagePlan {
         }
         for (number, name) in names.manifests.sorted(by: { $0.key > $1.key }) where name != named {
             if let noted, noted.number > number { break }
-            guard let contents = try Self.read(name, files), contents.isUsable else { continue }
+            guard let contents = try Self.read(name, files), contents.scan.isUsable else { continue }
             report.notes.append("\(name) is used, although CURRENT does not name it")
             // If CURRENT names another manifest, which cannot be used, `name` may be older than the tables. If the
             // caller has noted a manifest, older manifests were skipped above, so `name` is current.
@@ -72,35 +74,27 @@ struct SalvagePlan {
     }
 
     /// Returns the name of the manifest in CURRENT; nil if CURRENT contains none, which is reported as damage.
-    private static func current(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
+    private static func current(_ files: SalvageFiles, _ names: FoundFiles, _ report: inout SalvageReport)
         throws(SalvageError) -> String?
     {
         var reason = "the file is missing"
-        if names.hasCurrent, case .file(let count) = try files.look(at: "CURRENT") {
-            // 64 bytes are more than the name of any manifest has.
-            let memory = try Memory(count: min(count, 64), path: files.path)
+        if names.hasCurrent, case .file(let count) = try files.look(at: FileNames.current) {
+            let memory = try Memory(count: min(count, FileNames.currentBytesMax), path: files.path)
             let target = UnsafeMutableRawBufferPointer(start: memory.start, count: memory.count)
-            switch try files.read("CURRENT", at: 0, into: target) {
-            case .unreadable(let why): reason = why
-            case .complete:
-                let text = String(decoding: memory.bytes, as: UTF8.self)
-                if text.hasSuffix("\n"),
-                    FileNames.number(String(text.dropLast()), prefix: "MANIFEST-", suffix: "") != nil
-                {
-                    return String(text.dropLast())
-                }
-                reason = "it names no manifest"
-            }
+            let defect = try files.read(FileNames.current, at: 0, into: target)
+            if defect == nil, let name = FileNames.manifest(inCurrent: memory.bytes) { return name }
+            reason = defect ?? "it names no manifest"
         }
         guard names.mayHoldData else { return nil }
-        report.add(SalvageDamage(part: .current, file: "CURRENT", offset: 0, byteCount: 0, reason: reason, range: nil))
+        report.add(
+            SalvageDamage(part: .current, file: FileNames.current, offset: 0, byteCount: 0, reason: reason, range: nil))
         return nil
     }
 
     /// Reads a manifest; nil if there is no such file.
     private static func read(_ name: String, _ files: SalvageFiles) throws(SalvageError) -> ManifestContents? {
         guard case .file(let byteCount) = try files.look(at: name) else { return nil }
-        return try ManifestReader.read(LogPieces(files: files, name: name, byteCount: byteCount))
+        return try ManifestContents(LogPieces(files: files, name: name, byteCount: byteCount))
     }
 
     // MARK: Current files
@@ -111,10 +105,10 @@ struct SalvagePlan {
     private mutating func take(
         _ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
-        let log = manifest.logNumber ?? 0
-        logs = names.logs.keys.filter { $0 >= log || $0 == manifest.previousLogNumber && $0 != 0 }.sorted()
+        let log = manifest.scan.logNumber
+        logs = names.logs.keys.filter(manifest.scan.needs).sorted()
         requiredLog = log == 0 ? nil : log
-        let missing = missingTables(manifest)
+        let missing = missingTables(manifest.scan)
         for hole in manifest.repaired {
             report.add(
                 SalvageDamage(
@@ -133,7 +127,7 @@ struct SalvagePlan {
         // LevelDB removes tables and logs as soon as an edit makes them obsolete. So if all files named in the readable
         // part of a damaged manifest still exist, they contain all entries: later files were made from these alone.
         guard manifest.damage != nil, !isThere else {
-            tables = manifest.tables.values.map(reference)
+            tables = manifest.scan.tables.map(reference)
             return report.isComplete
         }
         if try takeNoted(behind: (name, manifest), &report) { return true }
@@ -142,10 +136,10 @@ struct SalvagePlan {
             "\(name) is damaged, and files that it names are missing: all tables are read, removed keys may come back"
         )
         requiredLog = logs.isEmpty ? 0 : nil
-        let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
+        let unnamed = names.tables.keys.filter { manifest.scan.tables[$0] == nil }
         let newest = unnamed.max() ?? 0
         // If a later table exists, a missing table may have been merged into it, and is not reported as lost.
-        tables = manifest.tables.values.filter { !missing.contains($0.number) || $0.number > newest }.map(reference)
+        tables = manifest.scan.tables.filter { !missing.contains($0.key) || $0.key > newest }.map(reference)
         for number in unnamed { try take(table: number) }
         return false
     }
@@ -168,19 +162,19 @@ struct SalvagePlan {
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
         guard let noted, names.mayHoldData else { return false }
-        var known = noted.contents
+        var known = noted
         if let damaged {
             let number = names.manifests.first { $0.value == damaged.name }?.key ?? 0
-            let isLonger = number == noted.number && damaged.beginning.damage?.offset ?? 0 > noted.byteCount
-            if number > noted.number || isLonger { known = damaged.beginning }
+            let isLonger = number == noted.number && damaged.beginning.damage?.offset ?? 0 > noted.log.goodBytes
+            if number > noted.number || isLonger { known = damaged.beginning.scan }
         }
-        let next = known.nextFileNumber ?? 0
+        let next = known.nextFileNumber
         let newer = names.tables.keys.filter { $0 >= next }
         let missing = missingTables(known)
-        tables = known.tables.values.map(reference)
+        tables = known.tables.map(reference)
         for number in newer { try take(table: number) }
-        let log = known.logNumber ?? 0
-        logs = names.logs.keys.filter { $0 >= log || $0 == known.previousLogNumber && $0 != 0 }.sorted()
+        let log = known.logNumber
+        logs = names.logs.keys.filter(known.needs).sorted()
         // If there are newer tables, the log need not exist: its content may be in one of them.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
@@ -188,7 +182,7 @@ struct SalvagePlan {
         let isLogGone = log != 0 && names.logs[log] == nil && options.syncedLogBytes[log] != 0
         if isLogGone, let newest = newer.max(), !(next...newest).allSatisfy(names.has) {
             report.isComplete = false
-            report.notes.append("\(FileNames.padded(log)).log is missing, and with it the removals in it")
+            report.notes.append("\(FileNames.log(log)) is missing, and with it the removals in it")
             loseTables()
         } else if !missing.isEmpty {
             report.isComplete = false
@@ -198,7 +192,7 @@ struct SalvagePlan {
     }
 
     /// Returns the numbers of the manifest's tables for which no file exists.
-    private func missingTables(_ manifest: ManifestContents) -> Set<UInt64> {
+    private func missingTables(_ manifest: ManifestScan) -> Set<UInt64> {
         Set(manifest.tables.keys.filter { names.tables[$0] == nil })
     }
 
@@ -211,10 +205,11 @@ struct SalvagePlan {
         for number in names.tables.keys { try take(table: number) }
     }
 
-    private func reference(_ entry: TableEntry) -> TableReference {
+    private func reference(_ number: UInt64, _ table: ManifestScan.Table) -> TableReference {
         TableReference(
-            number: entry.number, name: names.tables[entry.number] ?? "\(FileNames.padded(entry.number)).ldb",
-            level: entry.level, byteCount: entry.byteCount, smallest: entry.smallest, largest: entry.largest)
+            number: number, name: names.tables[number] ?? FileNames.table(number), level: table.level,
+            byteCount: table.byteCount, smallest: table.smallest.isEmpty ? nil : table.smallest,
+            largest: table.largest.isEmpty ? nil : table.largest)
     }
 
     /// Adds a table that is not described in a manifest.
@@ -225,13 +220,4 @@ struct SalvagePlan {
         tables.append(
             TableReference(number: number, name: name, level: nil, byteCount: byteCount, smallest: nil, largest: nil))
     }
-}
-
-extension FileNames {
-    /// Whether a file has this number.
-    func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
-
-    /// Whether any file may contain data: a table, a log, or a manifest other than the first. The first manifest has no
-    /// data, because LevelDB writes it before CURRENT when it creates a database.
-    var mayHoldData: Bool { !tables.isEmpty || !logs.isEmpty || manifests.keys.contains { $0 != 1 } }
 }

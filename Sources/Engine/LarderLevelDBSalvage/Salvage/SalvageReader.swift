@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// Reads everything readable in a damaged LevelDB directory, without opening it with LevelDB. Returns the newest state
 /// of every key, in the order of the keys, and the ranges of keys whose newest state may be lost.
 ///
@@ -11,7 +13,7 @@
 package final class SalvageReader {
     private let options: SalvageOptions
     private let files: SalvageFiles
-    private let sink = Sink()
+    private let sink = SalvageSink()
     private var heap = SourceHeap()
     /// The gaps (key ranges with lost versions) in the logs and the manifest, sorted by their first key. Those before
     /// `gapIndex` begin at or before the current key.
@@ -29,14 +31,14 @@ package final class SalvageReader {
         self.options = options
         files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
         lastKey = try Memory(count: 0, path: path)
-        let names = FileNames(try files.names())
+        let names = FoundFiles(try files.names())
         let plan = try SalvagePlan(files, names, options, &sink.report)
         let contents = try readLogs(plan, names)
         // `contents.gaps` are sorted. Those of the plan begin with the empty key, so they come first.
         logGaps = plan.gaps + contents.gaps
         for gap in logGaps { sink.lostRanges.add(gap.range) }
         if !contents.versions.isEmpty { heap.add(LogSource(contents)) }
-        for run in try TableRuns.make(of: plan.tables, files: files, options: options) {
+        for run in try TableRun.runs(of: plan.tables, files: files, options: options) {
             heap.add(try TableRun(run, files: files, options: options, sink: sink))
         }
     }
@@ -108,7 +110,7 @@ package final class SalvageReader {
 
     // MARK: Gaps
 
-    /// Updates ``Sink/gaps``: adds the gaps that begin at or before the current key, and drops those that end before
+    /// Updates ``SalvageSink/gaps``: adds the gaps that begin at or before the current key, and drops those that end before
     /// it. Returns whether any gap contains the key.
     private func updateGaps() -> Bool {
         while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
@@ -140,36 +142,35 @@ package final class SalvageReader {
 
     /// Returns the number of the last log with content. Later logs may be empty: LevelDB creates one each time it fails
     /// to open the database because the disk is full.
-    private func newestLog(_ numbers: [UInt64], _ names: FileNames) -> UInt64? {
+    private func newestLog(_ numbers: [UInt64], _ names: FoundFiles) -> UInt64? {
         numbers.last { number in
             guard let name = names.logs[number], case .file(0)? = try? files.look(at: name) else { return true }
             return options.syncedLogBytes[number] ?? 0 > 0
         }
     }
 
-    private func readLogs(_ plan: SalvagePlan, _ names: FileNames) throws(SalvageError) -> LogContents {
-        var logs: [LogInput] = []
+    private func readLogs(_ plan: SalvagePlan, _ names: FoundFiles) throws(SalvageError) -> LogContents {
+        var items: [LogSalvage.Item] = []
         var kept = 0
         let numbers = wantedLogs(plan)
         let newest = newestLog(numbers, names)
         for number in numbers {
-            let name = names.logs[number] ?? (number == 0 ? "*.log" : "\(FileNames.padded(number)).log")
+            let name = names.logs[number] ?? (number == 0 ? "*.log" : FileNames.log(number))
             guard names.logs[number] != nil, case .file(let byteCount) = try files.look(at: name) else {
                 let hole = LogHole(
-                    offset: 0, byteCount: options.syncedLogBytes[number] ?? 0, reason: "the log is missing", claim: nil,
-                    payloadCount: nil, isTorn: false)
-                logs.append(LogInput(number: number, name: name, units: [.lost(hole)]))
+                    offset: 0, byteCount: options.syncedLogBytes[number] ?? 0, reason: "the log is missing")
+                items.append((number, name, .lost(hole)))
                 continue
             }
             let pieces = LogPieces(files: files, name: name, byteCount: byteCount)
             let (units, count) = try LogAssembler.units(of: pieces, byteCountMax: options.logBytesMax - kept)
             kept += count
             let synced = options.syncedLogBytes[number]
-            let tail = LogTail.cut(units, byteCount: byteCount, synced: synced, isNewest: number == newest)
+            let tail = LogUnit.cut(units, byteCount: byteCount, synced: synced, isNewest: number == newest)
             if let place = tail.at { sink.report.notes.append("\(name) is valid up to byte \(place) of \(byteCount)") }
-            logs.append(LogInput(number: number, name: name, units: tail.units))
+            items += tail.units.map { (number, name, $0) }
         }
-        var salvage = LogSalvage(logs, options: options)
+        var salvage = LogSalvage(items, options: options)
         return salvage.run(&sink.report)
     }
 
@@ -187,20 +188,5 @@ package final class SalvageReader {
             if required > 0 || wanted.isEmpty { wanted.insert(required) }
         }
         return wanted.sorted()
-    }
-
-    /// Collects the damage that the sources find in the tables.
-    private final class Sink: SalvageSink {
-        var report = SalvageReport()
-        var lostRanges = LostRanges()
-        /// The gaps that contain the current key or a later one.
-        var gaps: [Gap] = []
-
-        func lost(_ damage: SalvageDamage, _ gap: Gap?) {
-            report.add(damage)
-            guard let gap else { return }
-            gaps.append(gap)
-            lostRanges.add(gap.range)
-        }
     }
 }

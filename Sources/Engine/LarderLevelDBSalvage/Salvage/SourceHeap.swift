@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// A heap of the sources to merge, ordered by their positions (keys). Among sources at the same key, those without a
 /// loaded version come first.
 struct SourceHeap {

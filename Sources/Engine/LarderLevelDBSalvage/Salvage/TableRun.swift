@@ -1,10 +1,12 @@
+import LarderLevelDBFormat
+
 /// Reads the entries of tables that do not overlap, one table after another. Reads a block only when the merge reaches
 /// it.
 final class TableRun: MergeSource {
     private let files: SalvageFiles
     private let options: SalvageOptions
     private let tables: [TableReference]
-    private unowned let sink: any SalvageSink
+    private unowned let sink: SalvageSink
 
     private var tableIndex = 0
     /// The table at `tableIndex`; nil until it is opened.
@@ -26,7 +28,7 @@ final class TableRun: MergeSource {
         var previous: [UInt8]?
     }
 
-    init(_ tables: [TableReference], files: SalvageFiles, options: SalvageOptions, sink: any SalvageSink)
+    init(_ tables: [TableReference], files: SalvageFiles, options: SalvageOptions, sink: SalvageSink)
         throws(SalvageError)
     {
         self.tables = tables

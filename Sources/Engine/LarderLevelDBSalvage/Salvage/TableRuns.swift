@@ -1,7 +1,9 @@
-/// Distributes tables to as few runs as possible. The tables of a run do not overlap, so they can be read one after
-/// another, with only one block in memory per run.
-enum TableRuns {
-    static func make(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
+import LarderLevelDBFormat
+
+extension TableRun {
+    /// Distributes tables to as few runs as possible. The tables of a run do not overlap, so they can be read one after
+    /// another, with only one block in memory per run.
+    static func runs(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
         throws(SalvageError) -> [[TableReference]]
     {
         var known: [TableReference] = []

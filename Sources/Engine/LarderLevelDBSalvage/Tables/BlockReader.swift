@@ -1,4 +1,5 @@
 import CLarderSnappy
+import LarderLevelDBFormat
 
 /// The position and length of a block in a table.
 struct BlockHandle {
@@ -50,7 +51,7 @@ struct BlockReader {
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
         let stored = try Memory(count: handle.byteCount + BlockHandle.trailerBytes, path: files.path)
         let target = UnsafeMutableRawBufferPointer(start: stored.start, count: stored.count)
-        if case .unreadable(let reason) = try files.read(name, at: handle.offset, into: target) { return .bad(reason) }
+        if let reason = try files.read(name, at: handle.offset, into: target) { return .bad(reason) }
         var trailer = Scanner(stored.bytes, from: handle.byteCount)
         guard trailer.byte() != nil, let checksum = trailer.fixed32() else { return .bad("it has no trailer") }
         let checked = UnsafeRawBufferPointer(rebasing: stored.bytes[..<(handle.byteCount + 1)])

@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// A table file to read, and what is known about it before it is opened.
 struct TableReference {
     let number: UInt64
@@ -56,7 +58,7 @@ struct TableFile {
         let footer = try Memory(count: footerBytes, path: files.path)
         let place = byteCount - footerBytes
         let target = UnsafeMutableRawBufferPointer(start: footer.start, count: footerBytes)
-        if case .unreadable(let reason) = try files.read(reference.name, at: place, into: target) {
+        if let reason = try files.read(reference.name, at: place, into: target) {
             return .bad(.footer, offset: place, byteCount: footerBytes, reason: reason)
         }
         guard let found = try index(by: footer, at: place, blocks) else {
@@ -77,18 +79,16 @@ struct TableFile {
                 )
             }
             if let damage = try filterDamage(found.meta, blocks, reference) { harmless.append(damage) }
-            return .table(TableFile(blocks: blocks, index: index, last: last.key, harmless: harmless))
+            return .table(TableFile(blocks: blocks, index: index, last: last, harmless: harmless))
         }
     }
 
-    /// The result of reading the footer and the index.
-    private struct Found {
-        let meta: BlockHandle
-        let handle: BlockHandle
-        let block: BlockReader.Outcome
-        /// The parts of the file in which a wrong bit was corrected.
-        let harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
-    }
+    /// The result of reading the footer and the index. `harmless` are the parts of the file in which a wrong bit was
+    /// corrected.
+    private typealias Found = (
+        meta: BlockHandle, handle: BlockHandle, block: BlockReader.Outcome,
+        harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
+    )
 
     /// Finds and reads the index, even if one bit of the footer or of the index is wrong. Returns nil if the bytes are
     /// not a footer.
@@ -96,14 +96,14 @@ struct TableFile {
         if let (meta, handle) = handles(footer) {
             let block = try blocks.read(handle, repairs: true)
             switch block {
-            case .block: return Found(meta: meta, handle: handle, block: block, harmless: [])
+            case .block: return (meta, handle, block, [])
             case .repaired:
                 let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
-                return Found(meta: meta, handle: handle, block: block, harmless: [place])
+                return (meta, handle, block, [place])
             // The index is unreadable. If the index is the last block, the footer's reference to it is right, and the
             // index itself is damaged.
             case .bad where handle.ends(at: blocks.byteCount):
-                return Found(meta: meta, handle: handle, block: block, harmless: [])
+                return (meta, handle, block, [])
             case .bad: break
             }
         }
@@ -115,9 +115,7 @@ struct TableFile {
             guard let (meta, handle) = handles(footer), handle.ends(at: blocks.byteCount),
                 case .block(let block) = try blocks.read(handle)
             else { continue }
-            return Found(
-                meta: meta, handle: handle, block: .block(block),
-                harmless: [(.footer, offset: place, byteCount: footerBytes)])
+            return (meta, handle, .block(block), [(.footer, offset: place, byteCount: footerBytes)])
         }
         return nil
     }
@@ -131,20 +129,19 @@ struct TableFile {
         return (meta, index)
     }
 
-    /// Reads the whole index. Returns its last key and the number of blocks in it; nil if the bytes are not a valid
+    /// Reads the whole index. Returns its last key, which is nil if it has no entries; nil if the bytes are not a valid
     /// index.
     /// - Parameter isGapless: whether to check that the blocks follow each other without gaps from the beginning of the
     ///   file, as LevelDB writes them.
-    private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (
-        key: [UInt8]?, blocks: Int
-    )? {
+    private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError)
+        -> [UInt8]??
+    {
         guard var cursor = try BlockCursor(index, path: blocks.files.path) else { return nil }
         var last: [UInt8]?
         var end = 0
-        var count = 0
         while true {
             switch try cursor.next(path: blocks.files.path) {
-            case .end: return (last, count)
+            case .end: return .some(last)
             case .malformed: return nil
             case .entry:
                 var scanner = Scanner(cursor.value)
@@ -153,7 +150,6 @@ struct TableFile {
                 else { return nil }
                 last = Array(cursor.key.bytes)
                 end = handle.offset + handle.byteCount + BlockHandle.trailerBytes
-                count += 1
             }
         }
     }

@@ -1,4 +1,5 @@
 import CLarderCRC32C
+import LarderLevelDBFormat
 
 /// Finds a single flipped bit in bytes that have a checksum.
 ///

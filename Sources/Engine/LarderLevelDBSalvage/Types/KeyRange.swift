@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// The keys from `lower` up to but not including `upper`, in byte order.
 package struct KeyRange: Hashable, Sendable {
     /// The first key of the range.
@@ -70,24 +72,10 @@ package struct KeyRange: Hashable, Sendable {
 extension KeyRange: CustomStringConvertible {
     package var description: String {
         if isEverything { return "every key" }
-        let lower = lower.isEmpty ? "the first key" : Self.text(lower)
+        let lower = lower.isEmpty ? "the first key" : quoted(lower)
         guard let upper else { return "\(lower) to the last key" }
-        if upper == Self.successor(self.lower) { return Self.text(self.lower) }
+        if upper == Self.successor(self.lower) { return quoted(self.lower) }
         return upper.last == 0
-            ? "\(lower) to \(Self.text(Array(upper.dropLast())))" : "\(lower) to before \(Self.text(upper))"
-    }
-
-    /// Returns a key in readable form: printable ASCII as it is, other bytes as `\xNN`, truncated after 64 bytes.
-    private static func text(_ key: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef")
-        var text = "\""
-        for byte in key.prefix(64) {
-            if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
-                text.append(Character(Unicode.Scalar(byte)))
-            } else {
-                text += "\\x\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-            }
-        }
-        return text + (key.count > 64 ? "\"…" : "\"")
+            ? "\(lower) to \(quoted(Array(upper.dropLast())))" : "\(lower) to before \(quoted(upper))"
     }
 }

@@ -1,3 +1,4 @@
+import LarderLevelDBFormat
 import LarderPlatform
 
 /// Reads the files of a LevelDB directory. Each read opens and closes the file, so the limit of open files does not
@@ -13,13 +14,6 @@ struct SalvageFiles {
         case missing
         /// A directory, a socket, or another kind of object that LevelDB never creates.
         case noFile
-    }
-
-    /// The result of a read.
-    enum Outcome {
-        case complete
-        /// The file is missing or too short, or the device reports an error and such errors count as damage.
-        case unreadable(String)
     }
 
     /// Returns all names in the directory except `.` and `..`.
@@ -40,15 +34,17 @@ struct SalvageFiles {
     }
 
     /// Fills the memory with the bytes starting at `offset`.
-    func read(_ name: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer) throws(SalvageError)
-        -> Outcome
-    {
+    /// - Returns: the reason why they are unreadable: the file is missing or too short, or the device reports an error
+    ///   and such errors count as damage. Nil if the memory was filled.
+    func read(
+        _ name: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer
+    ) throws(SalvageError) -> String? {
         let file = "\(path)/\(name)"
         // O_NONBLOCK, because opening a pipe would otherwise wait for a writer.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let number = errno
-            if Self.meansMissing(number) { return .unreadable("the file is missing") }
+            if Self.meansMissing(number) { return "the file is missing" }
             throw SalvageError(systemCall: "open", path: file, errno: number)
         }
         defer { close(descriptor) }
@@ -57,26 +53,26 @@ struct SalvageFiles {
 
     private func read(
         _ descriptor: Int32, _ file: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer
-    ) throws(SalvageError) -> Outcome {
-        guard offset >= 0, let start = memory.baseAddress else { return .complete }
+    ) throws(SalvageError) -> String? {
+        guard offset >= 0, let start = memory.baseAddress else { return nil }
         var done = 0
         while done < memory.count {
             let count = pread(descriptor, start + done, min(memory.count - done, 1 << 30), off_t(offset + done))
             if count > 0 {
                 done += count
             } else if count == 0 {
-                return .unreadable("the file ends")
+                return "the file ends"
             } else if errno == EINTR {
                 continue
             } else if errno == EISDIR || errno == ESPIPE {
-                return .unreadable("it is not a file")
+                return "it is not a file"
             } else if errno == EIO, readErrorsAreDamage {
-                return .unreadable("input/output error")
+                return "input/output error"
             } else {
                 throw SalvageError(systemCall: "pread", path: file, errno: errno)
             }
         }
-        return .complete
+        return nil
     }
 
     private static func meansMissing(_ number: Int32) -> Bool {
@@ -85,8 +81,9 @@ struct SalvageFiles {
     }
 }
 
-/// The names of LevelDB's files by their numbers. Ignores other files.
-struct FileNames {
+/// LevelDB's files in a directory, by their numbers. Ignores files with names that LevelDB would write in another form,
+/// so two logs or two manifests never have the same number.
+struct FoundFiles {
     /// The tables. If a table number has both an `.ldb` and an `.sst` file, the `.ldb` file is used.
     private(set) var tables: [UInt64: String] = [:]
     private(set) var logs: [UInt64: String] = [:]
@@ -95,34 +92,24 @@ struct FileNames {
 
     init(_ names: [String]) {
         for name in names {
-            if name == "CURRENT" {
+            if name == FileNames.current {
                 hasCurrent = true
-            } else if let number = Self.number(name, prefix: "MANIFEST-", suffix: "") {
+            } else if let number = FileNames.manifestNumber(name), name == FileNames.manifest(number) {
                 manifests[number] = name
-            } else if let number = Self.number(name, prefix: "", suffix: ".log") {
+            } else if let number = FileNames.logNumber(name), name == FileNames.log(number) {
                 logs[number] = name
-            } else if let number = Self.number(name, prefix: "", suffix: ".ldb") {
-                tables[number] = name
-            } else if let number = Self.number(name, prefix: "", suffix: ".sst"), tables[number] == nil {
-                tables[number] = name
+            } else if let number = FileNames.tableNumber(name) {
+                let isOld = name == FileNames.oldTable(number) && tables[number] == nil
+                if isOld || name == FileNames.table(number) { tables[number] = name }
             }
         }
     }
 
-    /// Returns the number between prefix and suffix; nil if LevelDB would write the number in another form. So two
-    /// names never have the same number.
-    static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
-        guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
-        else { return nil }
-        let digits = name.dropFirst(prefix.count).dropLast(suffix.count)
-        guard digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), let number = UInt64(digits),
-            padded(number) == digits
-        else { return nil }
-        return number
-    }
+    /// Whether a file has this number.
+    func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
 
-    static func padded(_ number: UInt64) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    /// Whether any file may contain data.
+    var mayHoldData: Bool {
+        !tables.isEmpty || !logs.isEmpty || manifests.values.contains(where: FileNames.mayHoldData)
     }
 }

@@ -1,3 +1,5 @@
+import LarderLevelDBFormat
+
 /// Options of a salvage: what the caller knows about the files, and how to treat uncertain data.
 package struct SalvageOptions: Sendable {
     /// The number of bytes known to be synced, for each log by number (123 for `000123.log`).
@@ -32,45 +34,11 @@ package struct SalvageOptions: Sendable {
 
     /// The content of the manifest as the caller has recorded it earlier, used if the manifest is lost or damaged. The
     /// result may lack later writes, so the caller must have them from another source. The default is nil.
-    package var noted: RecordedManifest?
+    package var noted: ManifestScan?
 
     /// Whether to return no entries of tables if it is unknown which tables are current: obsolete tables have outdated
     /// entries. The default is false: all tables are used, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}
-}
-
-/// The content of a manifest, as the caller has recorded it before the damage.
-package struct RecordedManifest: Sendable {
-    package struct Table: Sendable {
-        package let level: Int
-        package let byteCount: Int
-        /// The smallest and largest key, in LevelDB's internal form; nil if not recorded.
-        package let smallest: [UInt8]?
-        package let largest: [UInt8]?
-
-        package init(level: Int, byteCount: Int, smallest: [UInt8]?, largest: [UInt8]?) {
-            (self.level, self.byteCount, self.smallest, self.largest) = (level, byteCount, smallest, largest)
-        }
-    }
-
-    /// The number in the manifest's file name.
-    package let number: UInt64
-    /// The manifest's length in bytes when it was recorded.
-    package let byteCount: Int
-    /// The lowest number of a log that LevelDB still needed. In addition, LevelDB needed the log `previousLogNumber`.
-    package let logNumber: UInt64
-    package let previousLogNumber: UInt64
-    /// The next file number: files that were created later have this number or a higher one.
-    package let nextFileNumber: UInt64
-    package let tables: [UInt64: Table]
-
-    package init(
-        number: UInt64, byteCount: Int, logNumber: UInt64, previousLogNumber: UInt64, nextFileNumber: UInt64,
-        tables: [UInt64: Table]
-    ) {
-        (self.number, self.byteCount, self.nextFileNumber, self.tables) = (number, byteCount, nextFileNumber, tables)
-        (self.logNumber, self.previousLogNumber) = (logNumber, previousLogNumber)
-    }
 }

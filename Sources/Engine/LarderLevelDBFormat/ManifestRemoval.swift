@@ -1,31 +1,27 @@
 import LarderPlatform
 
-/// Removes tables from a database that is not open, by appending one edit to LevelDB's manifest. This takes only a few
-/// bytes per table. When LevelDB opens, it deletes the files that the manifest no longer names.
-///
-/// The entries in these tables are then lost. If a lower level still has an older version of such an entry, that
-/// version becomes visible again. So first select the tables to remove with
-/// ``ManifestScan/removable(from:before:behind:start:where:)``.
-package enum ManifestRemoval {
-    /// Appends the edit, and syncs the manifest. After an error the manifest is either unchanged, or ends with an
-    /// incomplete record, which LevelDB ignores.
-    /// - Parameter numbers: the numbers of tables in `manifest`, which must be the manifest that the directory's
+extension ManifestScan {
+    /// Removes tables from a database that is not open, by appending one edit to LevelDB's manifest. This takes only a
+    /// few bytes per table. When LevelDB opens, it deletes the files that the manifest no longer names. Syncs the
+    /// manifest. After an error it is either unchanged, or ends with an incomplete record, which LevelDB ignores.
+    ///
+    /// The entries in these tables are then lost. If a lower level still has an older version of such an entry, that
+    /// version becomes visible again. So first select the tables to remove with
+    /// ``removable(from:before:behind:start:where:)``.
+    /// - Parameter numbers: the numbers of tables in this manifest, which must be the one that the directory's
     ///   `CURRENT` names now.
-    package static func append(
-        _ numbers: [UInt64], to manifest: ManifestScan, directory: String
-    ) throws(FileError) {
-        let digits = "\(manifest.number)"
-        let name = "MANIFEST-" + String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    package func appendRemoval(of numbers: [UInt64], in directory: String) throws(FileError) {
+        let path = directory + "/" + FileNames.manifest(number)
         var edit: [UInt8] = []
         for number in numbers {
-            guard let table = manifest.tables[number] else { continue }
-            edit.append(6)  // a removed table
-            append(table.level, to: &edit)
-            append(number, to: &edit)
+            guard let table = tables[number] else { continue }
+            Self.append(Tag.deletedFile.rawValue, to: &edit)
+            Self.append(UInt64(table.level), to: &edit)
+            Self.append(number, to: &edit)
         }
         // Remove an incomplete record that LevelDB may have left at the end when it failed.
-        try FileSystem.truncate(directory + "/" + name, to: manifest.log.goodBytes)
-        try FileSystem.appendFile(directory + "/" + name, LogScan.encode(edit, at: manifest.log.goodBytes))
+        try FileSystem.truncate(path, to: log.goodBytes)
+        try FileSystem.appendFile(path, LogScan.encode(edit, at: log.goodBytes))
     }
 
     private static func append(_ value: UInt64, to bytes: inout [UInt8]) {
@@ -36,9 +32,7 @@ package enum ManifestRemoval {
         }
         bytes.append(UInt8(rest))
     }
-}
 
-extension ManifestScan {
     /// Selects tables that may be removed together. Protects the keys from `first` up to but not including `end`: if a
     /// selected table has such a key, all lower tables that may have this key are selected too. So no older version
     /// becomes visible. For other keys, entries may be lost, or older versions may become visible.
@@ -77,7 +71,7 @@ extension ManifestScan {
     /// Returns the tables of a level that have keys at or after `first` and before `end`, in groups. Adjacent tables
     /// that may have versions of the same key form a group: if only one of them were removed, an older version might
     /// become visible. In level 0 each table is a group, the oldest first.
-    private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
+    private func groups(_ level: Int, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
         let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
             .filter { Self.precedes($0.value.first, end) }
             .map { (number: $0.key, table: $0.value) }
@@ -103,10 +97,6 @@ extension ManifestScan {
 }
 
 extension ManifestScan.Table {
-    /// The table's first key, without the eight bytes that LevelDB appends to each key.
-    package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
-    package var last: ArraySlice<UInt8> { largest.dropLast(8) }
-
     /// Whether the two tables may have versions of the same key at or after `first`.
     fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
         let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]

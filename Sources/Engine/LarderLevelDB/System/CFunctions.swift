@@ -1,9 +1,9 @@
 import CLarderLevelDB
 import LarderPlatform
 
-// LevelDB's C functions report errors through a parameter: the address of a pointer, which the caller sets to nil. If a
-// function fails, it sets the pointer to an allocated string. Only the beginning of this string identifies the kind of
-// error.
+// Calls of LevelDB's C functions. They take bytes as a pointer to char, never null, and a length. They report errors
+// through a parameter: the address of a pointer, which the caller sets to nil. If a function fails, it sets the pointer
+// to an allocated string. Only the beginning of this string identifies the kind of error.
 
 extension LevelDBError {
     /// Parses an error string of LevelDB, which has the form "Kind: text".
@@ -57,4 +57,31 @@ private func takeError(
     defer { leveldb_free(status) }
     return LevelDBError(
         status: String(cString: status), operation: operation.description, path: path, key: key.map { [UInt8]($0) })
+}
+
+extension UnsafeRawBufferPointer {
+    /// The address of the first byte; for an empty buffer the address of an unused byte, because LevelDB's C functions
+    /// do not allow null.
+    @inline(__always)
+    var characters: UnsafePointer<CChar> {
+        guard let baseAddress else { return unusedByte }
+        return baseAddress.assumingMemoryBound(to: CChar.self)
+    }
+}
+
+/// The byte to which `characters` of an empty buffer points. `nonisolated(unsafe)` is safe here, because it is never
+/// written again.
+private nonisolated(unsafe) let unusedByte: UnsafePointer<CChar> = {
+    let byte = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
+    byte.initialize(to: 0)
+    return UnsafePointer(byte)
+}()
+
+extension [UInt8] {
+    /// `withUnsafeBytes` with a typed error.
+    @inlinable func withRawBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeBufferPointer { (bytes) throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
+    }
 }
