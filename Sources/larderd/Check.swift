@@ -36,7 +36,7 @@ enum Check {
         defer { line.end() }
         return try Engine.check(
             directory, database: name, adding: LarderFiles.check,
-            onProgress: { line.show($0.doneBytes, of: $0.totalBytes) })
+            onProgress: { line.show($0, of: $1) })
     }
 
     private static func code(_ found: CheckReport, left: [CheckProblem]) -> Int32 {

@@ -22,7 +22,7 @@ import Testing
         Plan(
             module: "LarderEngine",
             rooms: [
-                "Larder", "Check", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint",
+                "Larder", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint",
                 "Eviction",
                 "Recovery",
                 "Operations",
@@ -55,6 +55,45 @@ import Testing
         Plan(module: "LarderOriginClients", rooms: ["Redis", "Cluster", "Connections", "Types"]),
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
     ]
+
+    /// A seam: other files use only a few types of the files behind it, so readers of these files need not open them.
+    struct Seam: Sendable, CustomStringConvertible {
+        let module: String
+        /// Parts of the paths of the files behind the seam.
+        let paths: [String]
+        /// The types that other files may use.
+        let doors: Set<String>
+
+        var description: String { module + paths[0] }
+
+        func isBehind(_ file: SourceFile) -> Bool { paths.contains { file.path.contains($0) } }
+    }
+
+    static let seams = [
+        Seam(
+            module: "LarderEngine", paths: ["/Salvage/"],
+            doors: ["Salvager", "DatabaseRepair", "LarderCheck", "CheckReport", "CheckProblem"]),
+        Seam(
+            module: "LarderServer", paths: ["/Scripting/", "/Dispatch/Scripts/", "/ScriptProgress.swift"],
+            doors: [
+                "ScriptCache", "FunctionLibraries", "ScriptProgress", "ScriptCall", "ScriptSource", "ScriptDigest",
+                "RunningScript",
+            ]),
+    ]
+
+    @Test(arguments: seams) func seamsAreNarrow(_ seam: Seam) throws {
+        let module = try #require(try Self.modules.get()[seam.module])
+        for reference in module.references where seam.isBehind(reference.to) && !seam.isBehind(reference.from) {
+            #expect(
+                seam.doors.contains(reference.name), "\(reference.from.path):\(reference.line): \(reference.name)")
+        }
+    }
+
+    @Test func onlyTheSalvageReadsDamagedFiles() throws {
+        for file in try SourceModule.allFiles() where file.lines.contains("import LarderLevelDBSalvage") {
+            #expect(file.path.contains("/LarderEngine/Salvage/"), "\(file.path)")
+        }
+    }
 
     /// The maximum number of files in a room, so that a reader can keep an overview.
     static let filesMax = 25

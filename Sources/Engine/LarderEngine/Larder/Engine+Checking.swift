@@ -9,12 +9,13 @@ extension Engine {
     package static func check(
         _ directory: String, database name: String? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },
-        onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+        onProgress: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in },
+        shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> CheckReport {
         try LarderCheck.checkIsLarder(directory)
         let lock = try LarderLock.reading(directory)
-        var report = try LarderCheck.run(directory, database: name, onProgress: onProgress, shouldStop: shouldStop)
-        AccessCheck(directory: directory).run(&report)
+        var report = try LarderCheck.run(
+            directory, database: name, accessOf: directory, onProgress: onProgress, shouldStop: shouldStop)
         others(directory, &report)
         _ = consume lock
         return report
@@ -25,26 +26,23 @@ extension Engine {
     package func check(
         database name: String? = nil, copying names: [String],
         adding others: (String, inout CheckReport) -> Void = { _, _ in },
-        onProgress: @escaping (CheckProgress) -> Void = { _ in }
+        onProgress: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) throws -> CheckReport {
         var left: [LarderError] = []
         func look(_ image: String) throws(LarderError) -> CheckReport {
             // A database that could not be copied must not be reported as missing.
             let wanted = left.contains { $0.database == name } ? nil : name
             var report = try LarderCheck.run(
-                image, database: wanted, onProgress: onProgress, shouldStop: { [self] in !isUsable })
+                image, database: wanted, accessOf: directory, onProgress: onProgress,
+                shouldStop: { [self] in !isUsable })
             others(image, &report)
             return report
         }
         var report = try withImage(adding: names, for: "check", leavingOut: { left.append($0) }, look)
-        // The copy's files have owners and permissions of their own.
-        AccessCheck(directory: directory).run(&report)
         let lacking = left.compactMap { $0.database.map(LarderCheck.missingNote) }
         report.notes.removeAll(where: lacking.contains)
         for error in left where name == nil || error.database == name {
-            let place = DatabaseCheck.place(error.database ?? "")
-            report.add(.damage, place, error.message, EpochCheck.remedy)
-            report.damaged.insert(place)
+            LarderCheck.add(uncopied: error, to: &report)
         }
         return report
     }
@@ -55,7 +53,7 @@ extension Engine {
     package func repair(_ report: CheckReport) -> [String] {
         var failures: [String] = []
         for database in [ledger.database].filter(\.exists) + databases {
-            let place = DatabaseCheck.place(database.name)
+            let place = CheckProblem.place(ofDatabase: database.name)
             do throws(LarderError) {
                 // If damage keeps the database from being opened, this call salvages it.
                 let salvages = statistics.salvages.read()

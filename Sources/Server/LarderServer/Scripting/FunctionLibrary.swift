@@ -19,7 +19,7 @@ struct FunctionLibrary: Sendable {
         guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
             throw CommandError("ERR Invalid library metadata")
         }
-        let words = ScriptShebang.words(text[..<end])
+        let words = ScriptCode.words(ofFirstLine: text[..<end])
         var name: String?
         for word in words.dropFirst() {
             guard word.prefix(5).lowercased() == "name=" else {

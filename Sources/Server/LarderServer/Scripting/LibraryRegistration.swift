@@ -5,13 +5,7 @@ import LarderPlatform
 ///
 /// Used by only one thread.
 final class LibraryRegistration {
-    struct Declaration {
-        let name: String
-        let description: [UInt8]?
-        let flags: UInt32
-    }
-
-    private(set) var declarations: [Declaration] = []
+    private(set) var declarations: [(name: String, description: [UInt8]?, flags: UInt32)] = []
     private var names: Set<String> = []
     private var log: ScriptLog
     private let end: Int64
@@ -62,12 +56,8 @@ final class LibraryRegistration {
         let name = String(decoding: bytes, as: UTF8.self)
         // Refuse names that differ only in case, because FCALL ignores case.
         guard names.insert(name.lowercased()).inserted else { return "Function already exists in the library" }
-        declarations.append(
-            Declaration(
-                name: name,
-                description: declaration.is_described
-                    ? Array(UnsafeRawBufferPointer(declaration.description)) : nil,
-                flags: declaration.flags))
+        let description = declaration.is_described ? Array(UnsafeRawBufferPointer(declaration.description)) : nil
+        declarations.append((name, description, declaration.flags))
         return nil
     }
 }

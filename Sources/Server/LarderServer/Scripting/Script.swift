@@ -64,13 +64,6 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// The flags of a script (in its first line: `#!lua flags=no-writes`) or of a function (at its registration).
-struct ScriptFlags: Sendable, Equatable {
-    /// Whether the source declares flags. If so, EVAL_RO accepts the script only with the flag `no-writes`.
-    var isDeclared = false
-    var noWrites = false
-}
-
 /// The source code of a script or a library, which interpreters compile. Immutable.
 struct ScriptCode: Sendable {
     /// The source without a first line that begins with `#!`. The line break of that line is kept, so that error
@@ -87,6 +80,12 @@ struct ScriptCode: Sendable {
         self.isLibrary = isLibrary
         number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
     }
+
+    /// Returns the words of the first line of a script or a library: `#!lua` and options.
+    static func words(ofFirstLine line: some Collection<UInt8>) -> [Substring] {
+        String(decoding: line, as: UTF8.self)
+            .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
+    }
 }
 
 /// A script, or a function in a library. Immutable, except for a few atomic values.
@@ -96,7 +95,9 @@ final class Script: Sendable {
     let code: ScriptCode
     /// The first line of the source if it begins with `#!`, otherwise empty.
     private let head: [UInt8]
-    let flags: ScriptFlags
+    /// Whether the script (in its first line: `#!lua flags=no-writes`) or the function (at its registration) has the flag
+    /// `no-writes`; nil if the source declares no flags. If it declares flags, EVAL_RO requires this one.
+    let noWrites: Bool?
     /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]
     /// Whether the script needs more than `QuickScript` supports.
@@ -108,8 +109,8 @@ final class Script: Sendable {
 
     init(_ digest: ScriptDigest, _ text: UnsafeRawBufferPointer) throws(CommandError) {
         self.digest = digest
-        let (flags, body) = try Self.parse(text)
-        self.flags = flags
+        let (noWrites, body) = try Self.parse(text)
+        self.noWrites = noWrites
         head = Array(text.prefix(text.count - body.count))
         code = ScriptCode(body, isLibrary: false)
         name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
@@ -120,7 +121,7 @@ final class Script: Sendable {
         digest = nil
         code = library
         head = []
-        flags = ScriptFlags(isDeclared: true, noWrites: noWrites)
+        self.noWrites = noWrites
         self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
     }
 
@@ -133,25 +134,25 @@ final class Script: Sendable {
     /// The name of the script or function, as a string.
     var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 
-    /// Splits a source into the flags in its first line, and the code.
-    private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
+    /// Splits a source into the flag in its first line, and the code.
+    private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (noWrites: Bool?, body: [UInt8]) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
-            return (ScriptFlags(), Array(text))
+            return (nil, Array(text))
         }
         guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
             throw CommandError("ERR Invalid script shebang")
         }
-        let words = ScriptShebang.words(UnsafeRawBufferPointer(rebasing: text[2..<end]))
+        let words = ScriptCode.words(ofFirstLine: UnsafeRawBufferPointer(rebasing: text[2..<end]))
         guard let engine = words.first else { throw CommandError("ERR Invalid engine in script shebang") }
         guard engine.lowercased() == "lua" else {
             throw CommandError("ERR Unexpected engine in script shebang: #!\(engine)")
         }
-        var flags = ScriptFlags(isDeclared: true)
+        var noWrites = false
         for word in words.dropFirst() {
             guard word.hasPrefix("flags=") else { throw CommandError("ERR Unknown lua shebang option: \(word)") }
             for flag in word.dropFirst("flags=".count).split(separator: ",") {
                 switch flag {
-                case "no-writes": flags.noWrites = true
+                case "no-writes": noWrites = true
                 // These flags have no effect: Larder never refuses a script for lack of memory or because data is
                 // stale, and has no cluster.
                 case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
@@ -159,15 +160,6 @@ final class Script: Sendable {
                 }
             }
         }
-        return (flags, Array(text[end...]))
-    }
-}
-
-/// Parses the first line of a script or a library, which consists of `#!lua` and options.
-enum ScriptShebang {
-    /// Returns the words of the line.
-    static func words(_ line: some Collection<UInt8>) -> [Substring] {
-        String(decoding: line, as: UTF8.self)
-            .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
+        return (noWrites, Array(text[end...]))
     }
 }

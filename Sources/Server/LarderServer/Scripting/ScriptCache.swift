@@ -173,17 +173,13 @@ final class ScriptCache: @unchecked Sendable {
 
     func end(_ script: ScriptKillSwitch) { lock.withLock { running[ObjectIdentifier(script)] = nil } }
 
-    enum Kind {
-        case scripts, functions
-    }
-
     /// Kills the scripts that run for a long time.
-    /// - Parameter kind: whether to kill scripts or functions; nil for both.
+    /// - Parameter functions: whether to kill functions, or scripts; nil for both.
     /// - Returns: the number of scripts and functions that were killed.
-    func kill(_ kind: Kind? = nil) -> Int {
+    func kill(functions: Bool? = nil) -> Int {
         lock.withLock {
             var count = 0
-            for (killSwitch, script) in running.values where kind == nil || (kind == .functions) == script.isFunction {
+            for (killSwitch, script) in running.values where functions ?? script.isFunction == script.isFunction {
                 killSwitch.isKilled.store(true, ordering: .relaxed)
                 count += 1
             }

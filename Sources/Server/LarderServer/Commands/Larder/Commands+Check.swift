@@ -41,7 +41,7 @@ enum CheckCommands {
         do {
             return try server.engine.check(
                 database: name, copying: LarderFiles.names, adding: LarderFiles.check
-            ) { server.checks.note(done: $0.doneBytes, total: $0.totalBytes) }
+            ) { server.checks.note(done: $0, total: $1) }
         } catch let error as LarderError where error.code == .noSuchDatabase {
             throw CommandError("ERR \(error.message)")
         } catch {

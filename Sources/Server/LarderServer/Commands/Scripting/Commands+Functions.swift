@@ -40,7 +40,7 @@ enum FunctionCommands {
     }
 
     @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.server.scripts.kill(.functions) > 0 else {
+        guard call.server.scripts.kill(functions: true) > 0 else {
             throw CommandError("NOTBUSY No scripts in execution right now.")
         }
         return call.ok()

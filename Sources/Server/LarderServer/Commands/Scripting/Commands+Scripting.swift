@@ -73,7 +73,7 @@ enum ScriptingCommands {
     }
 
     @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.server.scripts.kill(.scripts) > 0 else {
+        guard call.server.scripts.kill(functions: false) > 0 else {
             throw CommandError("NOTBUSY No scripts in execution right now.")
         }
         return call.ok()

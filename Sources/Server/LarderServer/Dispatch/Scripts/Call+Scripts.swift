@@ -29,10 +29,10 @@ extension ScriptCall {
         let count = try Self.keyCount(call, source)
         let script: Script
         if let known { script = known } else { script = try cache.script(call.bytes(1), .ifThereIsRoom) }
-        if isReadOnly, script.flags.isDeclared, !script.flags.noWrites {
+        if isReadOnly, script.noWrites == false {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
-        self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.flags.noWrites)
+        self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.noWrites == true)
     }
 
     /// Returns the libraries in which a call finds functions. All calls of a transaction use the same libraries.

@@ -17,7 +17,7 @@ extension InMemoryRunner {
             number <= min(QuickScript.keysMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
-            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites
+            !script.isUnusual.load(ordering: .relaxed), script.noWrites != true
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }

@@ -16,6 +16,11 @@ package struct CheckProblem: Hashable, Sendable {
     /// How to fix it.
     package let remedy: String
 
+    /// The place of problems with a database.
+    static func place(ofDatabase name: String) -> String {
+        name == DatabaseName.ledger ? "the ledger" : "database '\(name)'"
+    }
+
     /// The problem in one line.
     package var text: String { "\(place): \(what); \(remedy)" }
 }
@@ -62,12 +67,4 @@ package struct CheckReport: Sendable {
     package mutating func addDamage(_ place: String, _ what: String, _ remedy: String) {
         add(.manual, place, what, remedy)
     }
-}
-
-/// The progress of a check.
-package struct CheckProgress: Sendable {
-    package let doneBytes: Int
-    package let totalBytes: Int
-
-    package init(doneBytes: Int, totalBytes: Int) { (self.doneBytes, self.totalBytes) = (doneBytes, totalBytes) }
 }

@@ -9,14 +9,14 @@ package struct LarderCheck {
     private let directory: String
     /// The only database to check, besides the files that all databases share; nil for all databases.
     private let name: String?
-    private let onProgress: (CheckProgress) -> Void
+    private let onProgress: (_ done: Int, _ total: Int) -> Void
     private let shouldStop: () -> Bool
     private var report = CheckReport()
     private var doneBytes = 0
     private var totalBytes = 0
 
     private init(
-        _ directory: String, _ name: String?, _ onProgress: @escaping (CheckProgress) -> Void,
+        _ directory: String, _ name: String?, _ onProgress: @escaping (_ done: Int, _ total: Int) -> Void,
         _ shouldStop: @escaping () -> Bool
     ) {
         (self.directory, self.name) = (directory, name)
@@ -26,15 +26,28 @@ package struct LarderCheck {
     /// - Parameters:
     ///   - directory: the directory of a larder, or of an image of a larder: see ``checkIsLarder(_:)``.
     ///   - name: the only database to check; nil for all databases.
+    ///   - owned: the larder's directory, to check the owners and permissions of its files: those of an image's files
+    ///     are its own.
+    ///   - onProgress: receives the numbers of bytes that are done, and of all bytes.
     ///   - shouldStop: called at intervals; returns whether to stop the check.
     /// - Throws: `closed` if it was stopped; `io` if the directory cannot be read; `noSuchDatabase`.
     package static func run(
-        _ directory: String, database name: String? = nil,
-        onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+        _ directory: String, database name: String? = nil, accessOf owned: String,
+        onProgress: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in },
+        shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> CheckReport {
         var check = LarderCheck(directory, name, onProgress, shouldStop)
         try check.run()
+        var access = AccessCheck(directory: owned)
+        access.run(&check.report)
         return check.report
+    }
+
+    /// Adds a database that could not be copied to the image that was checked.
+    static func add(uncopied error: LarderError, to report: inout CheckReport) {
+        let place = CheckProblem.place(ofDatabase: error.database ?? "")
+        report.add(.damage, place, error.message, EpochCheck.remedy)
+        report.damaged.insert(place)
     }
 
     private mutating func run() throws(LarderError) {
@@ -45,21 +58,21 @@ package struct LarderCheck {
             throw LarderError(.io, error.description, operation: "check", underlying: error)
         }
         var found: [String] = []
-        for name in names where Self.mayBeDatabase(name) && (self.name ?? name) == name {
+        for name in names where DatabaseCheck.isName(name) && (self.name ?? name) == name {
             switch DatabaseDirectory(directory + "/" + name) {
             case .database: found.append(name)
             case .absent: break
             case .foreign where name == DatabaseName.ledger:
                 report.add(
-                    .manual, DatabaseCheck.place(name), Ledger.foreignMessage(directory + "/" + name),
+                    .manual, CheckProblem.place(ofDatabase: name), Ledger.foreignMessage(directory + "/" + name),
                     "move it away: purges of tags, functions and origins cannot be stored until then")
             case .foreign:
                 report.notes.append("\(directory)/\(name) is not a database of this larder; it is ignored")
-            case .unreadable(let error): report.addUnseen(DatabaseCheck.place(name), error)
+            case .unreadable(let error): report.addUnseen(CheckProblem.place(ofDatabase: name), error)
             }
         }
         let missing = addMissing(found)
-        if let name, found.isEmpty, report.problems.allSatisfy({ $0.place != DatabaseCheck.place(name) }) {
+        if let name, found.isEmpty, report.problems.allSatisfy({ $0.place != CheckProblem.place(ofDatabase: name) }) {
             let what =
                 name == DatabaseName.ledger
                 ? "the larder has no ledger: no tag was purged, and no function or origin stored"
@@ -92,16 +105,13 @@ package struct LarderCheck {
         }.sorted()
         for name in missing {
             report.add(
-                .damage, DatabaseCheck.place(name),
+                .damage, CheckProblem.place(ofDatabase: name),
                 "its files are missing from \(name)/"
                     + (name == DatabaseName.ledger ? ", and with them purges of tags, functions and origins" : ""),
                 "restore them, from a backup if necessary; --repair or the next start continues without them")
         }
         return missing
     }
-
-    /// Whether a directory of this name may be a database, or the larder's ledger.
-    static func mayBeDatabase(_ name: String) -> Bool { DatabaseName.isValid(name) || name == DatabaseName.ledger }
 
     /// Names that the engine creates in the directory of every larder, and in no subdirectory.
     private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
@@ -151,28 +161,24 @@ package struct LarderCheck {
             directory: directory + "/" + name, name: name, journal: journal, ledger: ledger,
             onBytes: { count in
                 met += count
-                onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))
+                onProgress(before + min(met, size), total)
             }, shouldStop: shouldStop)
         let entries = report.entries
         // Do not count the ledger's records, because they are not entries of users.
         defer { if name == DatabaseName.ledger { report.entries = entries } }
         do {
             try database.run(&report)
-        } catch is EpochCheck.Stopped {
-            throw Self.stopped
+        } catch let error as LarderError where error.code == .closed {
+            throw error
         } catch {
-            report.addUnseen(DatabaseCheck.place(name), error)
+            report.addUnseen(CheckProblem.place(ofDatabase: name), error)
         }
         try advance(by: size)
     }
 
     private mutating func advance(by count: Int) throws(LarderError) {
         doneBytes += count
-        onProgress(CheckProgress(doneBytes: doneBytes, totalBytes: totalBytes))
-        if shouldStop() { throw Self.stopped }
-    }
-
-    private static var stopped: LarderError {
-        LarderError(.closed, "the check was stopped", operation: "check")
+        onProgress(doneBytes, totalBytes)
+        if shouldStop() { throw EpochCheck.stopped }
     }
 }

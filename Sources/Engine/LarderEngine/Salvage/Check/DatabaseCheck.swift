@@ -9,11 +9,10 @@ struct DatabaseCheck {
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
-    static func place(_ name: String) -> String {
-        name == DatabaseName.ledger ? "the ledger" : "database '\(name)'"
-    }
+    /// Whether a directory of this name may be a database, or the larder's ledger.
+    static func isName(_ name: String) -> Bool { DatabaseName.isValid(name) || name == DatabaseName.ledger }
 
-    private var place: String { Self.place(name) }
+    private var place: String { CheckProblem.place(ofDatabase: name) }
 
     func run(_ report: inout CheckReport) throws {
         guard let pointer = try pointer(&report) else { return }

@@ -18,7 +18,7 @@ struct EpochCheck {
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
-    struct Stopped: Error {}
+    static var stopped: LarderError { LarderError(.closed, "the check was stopped", operation: "check") }
 
     /// The maximum number of passes over the files. If the keys do not all fit into memory, each pass compares a part
     /// of them.
@@ -75,7 +75,7 @@ struct EpochCheck {
             visit(reader.key, value)
             count += reader.key.count + value.count
             guard count >= 1 << 20 else { continue }
-            if shouldStop() { throw Stopped() }
+            if shouldStop() { throw Self.stopped }
             onBytes(count)
             count = 0
         }
