@@ -33,7 +33,7 @@ import Testing
         #expect(try reader.verify() == [])
         let place = parent.path + "/restored"
         let steps = Recorder<Int>()
-        try reader.restore(to: place) { steps.add($0.doneBytes) }
+        try reader.restore(to: place) { done, _ in steps.add(done) }
         #expect(steps.all.last == 3_000_012 && steps.all.sorted() == steps.all)
         #expect(try BackupWriter.files(below: place) == BackupWriter.files(below: image))
         for name in try BackupWriter.files(below: image) {
@@ -250,7 +250,7 @@ import Testing
     /// A concurrent second backup into the same directory fails and does not affect the first.
     @Test func aConcurrentBackupIntoTheSameDirectoryFails() throws {
         let errors = Recorder<String>()
-        let result = try BackupWriter.write(image: image, to: backups, time: 1) { [image, backups] _ in
+        let result = try BackupWriter.write(image: image, to: backups, time: 1) { [image, backups] _, _ in
             do {
                 _ = try BackupWriter.write(image: image, to: backups, time: 1)
             } catch {
@@ -328,7 +328,7 @@ import Testing
         let names = try FileSystem.list(path)
         for (name, text) in places {
             let error = #expect(throws: BackupError.self, "\(name)") {
-                try BackupReader(backups).restore(to: path + "/" + name) { _ in Issue.record("\(name): copied") }
+                try BackupReader(backups).restore(to: path + "/" + name) { _, _ in Issue.record("\(name): copied") }
             }
             guard case .place(let found) = error else { return #expect(Bool(false), "\(String(describing: error))") }
             #expect(found.contains(text), "\(found)")
@@ -343,7 +343,7 @@ import Testing
         let place = parent.path + "/restored"
         try FileSystem.makeDirectories(parent.path + "/.restoring-restored/old/more")
         let reader = try BackupReader(backups)
-        try reader.restore(to: place) { _ in
+        try reader.restore(to: place) { _, _ in
             #expect(throws: BackupError.place("another backup is being restored to \(place)")) {
                 try reader.restore(to: place)
             }

@@ -16,11 +16,3 @@ package enum BackupError: Error, CustomStringConvertible, Equatable {
         }
     }
 }
-
-/// The progress of making, checking or restoring a backup.
-package struct BackupProgress: Sendable {
-    package var doneBytes = 0
-    package let totalBytes: Int
-
-    package init(totalBytes: Int) { self.totalBytes = totalBytes }
-}

@@ -1,4 +1,3 @@
-import CLarderCRC32C
 import LarderPlatform
 
 /// The content of the file `BACKUP` in a backup: the names, lengths and digests of the backup's other files.
@@ -15,13 +14,8 @@ struct BackupList: Equatable {
     static let fileName = "BACKUP"
     private static let firstLine = "larder-backup 1"
 
-    struct File: Equatable {
-        let digest: FileDigest
-        let byteCount: Int
-    }
-
     /// The files, by their paths relative to the backup's directory.
-    var files: [String: File] = [:]
+    var files: [String: FileDigest] = [:]
 
     var byteCount: Int { files.values.reduce(0) { $0 + $1.byteCount } }
 
@@ -30,7 +24,7 @@ struct BackupList: Equatable {
     var text: String {
         var body = Self.firstLine + "\n"
         for (name, file) in files.sorted(by: { $0.key < $1.key }) {
-            body += "file \(file.digest.text) \(file.byteCount) \(name)\n"
+            body += "file \(file.text) \(file.byteCount) \(name)\n"
         }
         return body + "crc32c \(FileDigest(of: body).text)\n"
     }
@@ -43,17 +37,17 @@ struct BackupList: Equatable {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw damaged }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.popLast() == "", let last = lines.popLast(), last.hasPrefix("crc32c "),
-            FileDigest(last.dropFirst(7)) == FileDigest(of: lines.map { $0 + "\n" }.joined())
+            last.dropFirst(7) == FileDigest(of: lines.map { $0 + "\n" }.joined()).text
         else { throw damaged }
         guard lines.first == Self.firstLine[...] else {
             throw .newerFormat("\(path) was written by a newer version of Larder ('\(lines.first ?? "")')")
         }
         for line in lines.dropFirst() {
             let fields = line.split(separator: " ", maxSplits: 3)
-            guard fields.count == 4, fields[0] == "file", let digest = FileDigest(fields[1]),
-                let byteCount = Int(fields[2]), byteCount >= 0, Self.isInside(fields[3])
+            guard fields.count == 4, fields[0] == "file", let byteCount = Int(fields[2]), byteCount >= 0,
+                let digest = FileDigest(fields[1], byteCount: byteCount), Self.isInside(fields[3])
             else { throw damaged }
-            files[String(fields[3])] = File(digest: digest, byteCount: byteCount)
+            files[String(fields[3])] = digest
         }
     }
 
@@ -83,12 +77,5 @@ struct BackupList: Equatable {
             throw .damaged("\(problem): nothing of this backup can be trusted")
         }
         try self.init(parsing: bytes, path: path)
-    }
-}
-
-extension FileDigest {
-    init(of text: String) {
-        var text = text
-        self.init(value: text.withUTF8 { larder_crc32c_extend(0, $0.baseAddress, $0.count) })
     }
 }

@@ -18,11 +18,11 @@ package struct BackupReader {
     package var byteCount: Int { list.byteCount }
 
     /// Reads all files of the backup, and compares them with its list.
-    /// - Parameter note: receives the progress after each file.
+    /// - Parameter note: receives the numbers of bytes that are done, and of all bytes, after each file.
     /// - Returns: the problems, one line each; empty if there are none.
-    package func verify(note: (BackupProgress) -> Void = { _ in }) throws(BackupError) -> [String] {
+    package func verify(note: (_ done: Int, _ total: Int) -> Void = { _, _ in }) throws(BackupError) -> [String] {
         var problems: [String] = []
-        var progress = BackupProgress(totalBytes: list.byteCount)
+        var done = 0
         for (name, file) in list.files.sorted(by: { $0.key < $1.key }) {
             do throws(FileError) {
                 let found = try FileDigest.read(path + "/" + name)
@@ -31,8 +31,8 @@ package struct BackupReader {
                 guard let problem = Self.problem(name, error) else { throw .io("\(error)") }
                 problems.append(problem)
             }
-            progress.doneBytes += file.byteCount
-            note(progress)
+            done += file.byteCount
+            note(done, list.byteCount)
         }
         let known = Set(list.files.keys).union([BackupList.fileName])
         for name in try BackupWriter.files(below: path, withEmpty: true) where !known.contains(name) {
@@ -52,23 +52,24 @@ package struct BackupReader {
         }
     }
 
-    /// Compares a file's digest and length with those in the backup's list. Returns a description of the difference;
+    /// Compares a file's digest with that in the backup's list. Returns a description of the difference;
     /// nil if there is none.
     static func problem(
-        _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
+        _ name: String, _ file: FileDigest, _ found: FileDigest
     ) -> String? {
         if found.byteCount != file.byteCount {
             return "\(name) has \(found.byteCount) bytes instead of \(file.byteCount)"
         }
-        return found.digest == file.digest ? nil : "\(name) is damaged: its content has changed"
+        return found == file ? nil : "\(name) is damaged: its content has changed"
     }
 
     /// Restores the backup as a larder: copies all files to a temporary directory, verifies them, and renames the
     /// directory to `place`. On failure, removes the temporary directory.
     /// - Parameters:
     ///   - place: the directory of the new larder; it must be missing or empty.
-    ///   - note: receives the progress after each file.
-    package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
+    ///   - note: receives the numbers of bytes that are done, and of all bytes, after each file.
+    package func restore(to place: String, note: (_ done: Int, _ total: Int) -> Void = { _, _ in }) throws(BackupError)
+    {
         let restoration = try Restoration(of: place)
         do {
             try copyAll(to: restoration.unfinished, note)
@@ -79,8 +80,8 @@ package struct BackupReader {
         }
     }
 
-    private func copyAll(to place: String, _ note: (BackupProgress) -> Void) throws {
-        var progress = BackupProgress(totalBytes: list.byteCount)
+    private func copyAll(to place: String, _ note: (_ done: Int, _ total: Int) -> Void) throws {
+        var done = 0
         var directories: Set<String> = [place]
         for (name, file) in list.files.sorted(by: { $0.key < $1.key }) {
             let target = place + "/" + name
@@ -89,15 +90,15 @@ package struct BackupReader {
             if let problem = try copy(name, file, to: target) {
                 throw BackupError.damaged("\(path)/\(problem); nothing was restored")
             }
-            progress.doneBytes += file.byteCount
-            note(progress)
+            done += file.byteCount
+            note(done, list.byteCount)
         }
         for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
     }
 
     /// Copies and verifies one file.
     /// - Returns: the problem of the file in the backup; nil if there is none.
-    private func copy(_ name: String, _ file: BackupList.File, to target: String) throws(FileError) -> String? {
+    private func copy(_ name: String, _ file: FileDigest, to target: String) throws(FileError) -> String? {
         let source = path + "/" + name
         do throws(FileError) {
             return Self.problem(name, file, try FileDigest.copy(source, to: target))

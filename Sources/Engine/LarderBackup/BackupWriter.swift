@@ -9,8 +9,9 @@ package struct BackupWriter {
     private let name: String
     private let previous: PreviousBackup?
     private var list = BackupList()
-    private var progress: BackupProgress
-    private let note: (BackupProgress) -> Void
+    private var doneBytes = 0
+    private let totalBytes: Int
+    private let note: (_ done: Int, _ total: Int) -> Void
     private var result: Result
     /// The number of tables that the previous backup has with the same name but different content.
     private var differing = 0
@@ -29,10 +30,10 @@ package struct BackupWriter {
     /// - Parameters:
     ///   - path: the directory of backups.
     ///   - time: the time of the backup, in seconds since 1970.
-    ///   - note: receives the progress after each file.
-    private init(_ path: String, time: Int64, totalBytes: Int, note: @escaping (BackupProgress) -> Void)
-        throws(BackupError)
-    {
+    ///   - note: receives the numbers of bytes that are done, and of all bytes, after each file.
+    private init(
+        _ path: String, time: Int64, totalBytes: Int, note: @escaping (_ done: Int, _ total: Int) -> Void
+    ) throws(BackupError) {
         let directory = BackupDirectory(path)
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
@@ -48,7 +49,7 @@ package struct BackupWriter {
         }
         self.name = name
         self.note = note
-        progress = BackupProgress(totalBytes: totalBytes)
+        self.totalBytes = totalBytes
         var result = Result()
         previous = try PreviousBackup.newest(of: directory) { result.warnings.append($0) }
         self.result = result
@@ -71,11 +72,11 @@ package struct BackupWriter {
     ///   - image: the directory of the image, which is inside the larder's directory.
     ///   - path: the directory of backups; created if it is missing.
     ///   - time: the time of the backup, in seconds since 1970.
-    ///   - note: receives the progress after each file.
+    ///   - note: receives the numbers of bytes that are done, and of all bytes, after each file.
     /// - Throws: `.place` if this or another process is already making a backup in `path`; `.damaged` if a file of the
     ///   larder is damaged; `.io` for errors of the operating system. In these cases no backup is made.
     package static func write(
-        image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
+        image: String, to path: String, time: Int64, note: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) throws(BackupError) -> Result {
         let lock = try Self.lock(path, larder: FileSystem.parent(image))
         let result = Swift.Result { () throws(BackupError) in
@@ -101,7 +102,7 @@ package struct BackupWriter {
     }
 
     private static func writeLocked(
-        image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void
+        image: String, to path: String, time: Int64, note: @escaping (_ done: Int, _ total: Int) -> Void
     ) throws(BackupError) -> Result {
         let names = try files(below: image)
         let totalBytes = names.reduce(0) { $0 + FileSystem.size(image + "/" + $1) }
@@ -164,14 +165,13 @@ package struct BackupWriter {
         } else {
             try addNew(name, FileDigest.copy(source, to: target))
         }
-        progress.doneBytes += byteCount
-        note(progress)
+        doneBytes += byteCount
+        note(doneBytes, totalBytes)
     }
 
     private mutating func addTable(_ name: String, _ source: String, _ target: String) throws {
         if let previous, previous.has(name) {
-            let found = try FileDigest.read(source)
-            let file = BackupList.File(digest: found.digest, byteCount: found.byteCount)
+            let file = try FileDigest.read(source)
             switch try previous.link(name, sameAs: source, file, to: target) {
             case .linked:
                 list.files[name] = file
@@ -188,8 +188,8 @@ package struct BackupWriter {
         }
     }
 
-    private mutating func addNew(_ name: String, _ found: (digest: FileDigest, byteCount: Int)) {
-        list.files[name] = BackupList.File(digest: found.digest, byteCount: found.byteCount)
+    private mutating func addNew(_ name: String, _ found: FileDigest) {
+        list.files[name] = found
         result.newBytes += found.byteCount
     }
 

@@ -1,19 +1,20 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// The CRC-32C (RFC 3720) of a file's bytes. It detects accidental damage, but not deliberate changes.
+/// The length of a file and the CRC-32C (RFC 3720) of its bytes. It detects accidental damage, but not deliberate
+/// changes.
 struct FileDigest: Equatable {
-    let value: UInt32
+    let checksum: UInt32
+    let byteCount: Int
 
     private static let chunkBytes = 1 << 20
 
     /// Reads a file, and passes each piece of at most 1 MiB to `body`. Does not follow symbolic links.
-    /// - Returns: the digest and the length in bytes.
     /// - Throws: an error with the number `ELOOP` for a symbolic link, `EISDIR` for a directory, and `ENXIO` for
     ///   anything else that is not a regular file.
     static func read(
         _ path: String, _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void = { _ in }
-    ) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
+    ) throws(FileError) -> FileDigest {
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
         defer { close(file) }
@@ -39,11 +40,11 @@ struct FileDigest: Equatable {
             byteCount += count
             try body(piece)
         }
-        return (FileDigest(value: checksum), byteCount)
+        return FileDigest(checksum: checksum, byteCount: byteCount)
     }
 
-    /// Copies a file to a new one, and syncs it. Returns the digest and the length in bytes.
-    static func copy(_ path: String, to other: String) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
+    /// Copies a file to a new one, and syncs it.
+    static func copy(_ path: String, to other: String) throws(FileError) -> FileDigest {
         let file = FileSystem.openFile(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: other, number: errno) }
         defer { close(file) }
@@ -54,16 +55,24 @@ struct FileDigest: Equatable {
         return result
     }
 
-    /// The digest as 8 hexadecimal digits.
+    /// The checksum as 8 hexadecimal digits.
     var text: String {
-        let digits = String(value, radix: 16)
+        let digits = String(checksum, radix: 16)
         return String(repeating: "0", count: 8 - digits.count) + digits
     }
 
-    init(value: UInt32) { self.value = value }
+    private init(checksum: UInt32, byteCount: Int) { (self.checksum, self.byteCount) = (checksum, byteCount) }
 
-    init?(_ text: Substring) {
-        guard text.utf8.count == 8, let value = UInt32(text, radix: 16) else { return nil }
-        self.value = value
+    /// Computes the digest of a text.
+    init(of text: String) {
+        var text = text
+        let checksum = text.withUTF8 { larder_crc32c_extend(0, $0.baseAddress, $0.count) }
+        self.init(checksum: checksum, byteCount: text.utf8.count)
+    }
+
+    /// Parses a checksum of 8 hexadecimal digits.
+    init?(_ text: Substring, byteCount: Int) {
+        guard text.utf8.count == 8, let checksum = UInt32(text, radix: 16) else { return nil }
+        self.init(checksum: checksum, byteCount: byteCount)
     }
 }

@@ -40,11 +40,11 @@ struct PreviousBackup {
     /// - Parameters:
     ///   - name: the name of the table.
     ///   - source: the path of the larder's table.
-    ///   - file: the digest and length of the larder's table.
+    ///   - file: the digest of the larder's table.
     ///   - target: the path of the new link.
     /// - Throws: `.damaged` if the larder and the previous backup share the file, and its content has changed since
     ///   that backup. Also errors of the operating system.
-    func link(_ name: String, sameAs source: String, _ file: BackupList.File, to target: String) throws -> Reuse {
+    func link(_ name: String, sameAs source: String, _ file: FileDigest, to target: String) throws -> Reuse {
         guard let known = list.files[name] else { return .useless(nil) }
         let own = path + "/" + name
         let status = try FileSystem.linkStatus(own)

@@ -66,7 +66,7 @@ extension Verb {
         defer { progress.end() }
         let (reader, problems) = try reporting {
             let reader = try BackupReader(try path(arguments.words[0]))
-            return (reader, try reader.verify { progress.show(done: $0.doneBytes, total: $0.totalBytes) })
+            return (reader, try reader.verify { progress.show(done: $0, total: $1) })
         }
         progress.end()
         context.show([
@@ -96,7 +96,7 @@ extension Verb {
         defer { progress.end() }
         let reader = try reporting {
             let reader = try BackupReader(try path(arguments.words[0]))
-            try reader.restore(to: place) { progress.show(done: $0.doneBytes, total: $0.totalBytes) }
+            try reader.restore(to: place) { progress.show(done: $0, total: $1) }
             return reader
         }
         progress.end()

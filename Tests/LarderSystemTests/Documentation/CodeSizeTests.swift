@@ -15,7 +15,7 @@ import Testing
 
     /// The kind, the name and the inherited types of the declaration in a line; nil if it declares no type.
     private static func declaration(_ line: Substring) -> (kind: Substring, name: String, inherited: Set<String>)? {
-        guard kinds.contains(where: { line.contains($0 + " ") }) else { return nil }
+        guard kinds.contains(where: { line.contains($0 + " ") }), !line.contains("import ") else { return nil }
         let words = line.split(whereSeparator: { !$0.isLetter && !$0.isNumber && !"_@:".contains($0) })
         guard let index = words.firstIndex(where: kinds.contains), index + 1 < words.count else { return nil }
         let isModified = words[..<index].allSatisfy { $0.first?.isLowercase == true || $0.first == "@" }
@@ -67,8 +67,9 @@ import Testing
         let declarations = files.flatMap { $0.lines.compactMap(Self.declaration) }
         let types = declarations.filter { $0.kind != "extension" }
         let protocols = types.filter { $0.kind == "protocol" }.map(\.name)
+        let tests = try SourceModule.files(below: "Tests").flatMap { $0.lines.compactMap(Self.declaration) }
         let conformers = { (name: String) in
-            declarations.count { $0.kind != "protocol" && $0.inherited.contains(name) }
+            (declarations + tests).count { $0.kind != "protocol" && $0.inherited.contains(name) }
         }
         let database = Self.lines(of: "Database", engine)
         let session = Self.lines(of: "Session", files)

@@ -113,7 +113,7 @@ struct SourceModule {
 
     static func allFiles() throws -> [SourceFile] { try files(below: "Sources") }
 
-    private static func files(below directory: String) throws -> [SourceFile] {
+    static func files(below directory: String) throws -> [SourceFile] {
         try paths(below: directory).map { SourceFile(path: $0, text: try DocsTests.read($0)) }
     }
 

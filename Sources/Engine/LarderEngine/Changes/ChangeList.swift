@@ -14,7 +14,7 @@ package struct ChangeNote: Sendable {
 }
 
 /// The changes of entries in one batch of the journal, for observers.
-final class ChangeList: CommitNotes {
+final class ChangeList {
     private(set) var changes: [EntryChange] = []
 
     var count: Int { changes.count }
@@ -27,8 +27,6 @@ final class ChangeList: CommitNotes {
 
     /// Passes the changes to the change log, before they are committed.
     func prepare(_ log: ChangeLog) { log.prepare(&changes) }
-
-    func clear() { if !changes.isEmpty { changes = [] } }
 
     /// Puts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:

@@ -40,7 +40,7 @@ extension CommitObserver {
 protocol CommitOwner: AnyObject, Sendable {
     /// Called before units with these notes (changes for observers) are committed: ``committed(_:)`` or
     /// ``rollBack(_:)`` follows.
-    func preparing(_ notes: any CommitNotes)
+    func preparing(_ notes: AnyObject)
 
     /// Called before a whole database is changed: ``hasChanged()`` or ``rollBack(_:)`` follows.
     func isChanging()
@@ -48,7 +48,7 @@ protocol CommitOwner: AnyObject, Sendable {
     func hasChanged()
 
     /// Passes the notes of committed units to the observers. Called on the committing thread; must not block.
-    func committed(_ notes: any CommitNotes)
+    func committed(_ notes: AnyObject)
 
     /// Rolls the applied state back to the durable one.
     /// - Parameter failing: called once, while nothing can be applied. Records which units fail, and returns the last

@@ -21,7 +21,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     private let time: EngineTime
     let pipeline: CommitPipeline
     let checkpointer: any Checkpointing
-    let roster: any DatabaseRoster
+    let roster: DatabaseTable
     let damage: DamageReports
     let life = DatabaseLife()
     let shards: DatabaseShards
@@ -36,7 +36,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     init(
         name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
-        checkpointer: any Checkpointing, roster: any DatabaseRoster, damage: DamageReports
+        checkpointer: any Checkpointing, roster: DatabaseTable, damage: DamageReports
     ) {
         self.name = name
         isLedger = name == DatabaseName.ledger
@@ -238,4 +238,27 @@ extension Database {
     package func deletedError(_ operation: String) -> LarderError {
         LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)
     }
+}
+
+/// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
+protocol Checkpointing: AnyObject, Sendable {
+    /// Whether writers should help, because too many bytes wait to be written to LevelDB.
+    func isFull(for write: PendingWrite) -> Bool
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
+    var rollbackCount: UInt64 { get }
+
+    /// If ``isFull(for:)``: writes a checkpoint on this thread, or waits for the one under way.
+    /// - Returns: false if the checkpoint failed.
+    func assist(for write: PendingWrite) -> Bool
+    /// Runs a checkpoint: writes all committed entries to LevelDB.
+    func checkpoint() throws(LarderError)
+    /// Writes the committed entries of one database to LevelDB. Entries written during the call may stay in memory.
+    /// - Returns: the entries that were dropped because they had expired.
+    @discardableResult
+    func flush(_ database: Database) throws(LarderError) -> PurgeReport
+    /// Like ``flush(_:)``, but does nothing while a checkpoint or another flush is running.
+    /// - Returns: nil if nothing was done.
+    func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport?
+    /// Runs `body` while no checkpoint is under way.
+    func withTurn<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result
 }

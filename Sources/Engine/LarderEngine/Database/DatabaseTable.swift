@@ -3,7 +3,7 @@ import LarderPlatform
 /// The databases of a larder by name.
 ///
 /// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. Lock order: `lock`, then the locks of shards.
-final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
+final class DatabaseTable: @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
     private var nextNumber = 0
@@ -11,8 +11,11 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private var pruneAt = DatabaseTable.unusedMax
     private static let unusedMax = 128
     private var isClosed = false
+    /// Held while a database's files are created, to enforce the limit on the number of databases. Taken after a
+    /// database's `openLock`, before any shard's lock.
     let creation = Lock()
 
+    /// All databases, in the order in which their locks must be taken.
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
 
     /// Runs `body` on all databases in the order in which their locks must be taken. No database can be added during
@@ -54,6 +57,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
         return dropped
     }
 
+    /// Removes a database, unless another database has the name by now.
     func remove(_ database: Database) {
         lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
     }

@@ -242,7 +242,7 @@ package struct Ledger: Sendable {
     }
 }
 
-extension DatabaseRoster {
+extension DatabaseTable {
     /// The larder's ledger; nil after the larder was closed.
     var ledger: Ledger? { all.first(where: \.isLedger).map(Ledger.init) }
 }

@@ -21,9 +21,9 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation of the batch stores a record.
     private(set) var removesOnly = true
-    /// The writers' notes, such as changes to report. When the batch is committed, the commit pipeline passes the notes
+    /// The writers' notes, such as changes to report, which the batch does not read. When the batch is committed, the commit pipeline passes the notes
     /// to the pipeline's owner.
-    var notes: (any CommitNotes)?
+    var notes: AnyObject?
     /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?
     /// Whether the owner of the commit pipeline was notified that the changes in the notes are about to be committed.
@@ -152,7 +152,7 @@ final class JournalBatch: @unchecked Sendable {
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
         staged = nil
-        notes?.clear()
+        notes = nil
         committed = nil
         isPrepared = false
         removesOnly = true
@@ -221,10 +221,4 @@ final class JournalBatch: @unchecked Sendable {
     @inline(__always) private func copy(_ bytes: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer) {
         if let start = bytes.baseAddress { memcpy(place, start, bytes.count) }
     }
-}
-
-/// Notes that writers add to a batch for the owner of the commit pipeline. The batch does not read them.
-protocol CommitNotes: AnyObject {
-    /// Removes all notes.
-    func clear()
 }

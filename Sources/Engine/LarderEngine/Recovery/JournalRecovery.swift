@@ -15,13 +15,13 @@ final class JournalRecovery: CommitOwner {
         self.context = context
     }
 
-    func preparing(_ notes: any CommitNotes) { (notes as? ChangeList)?.prepare(context.changeLog) }
+    func preparing(_ notes: AnyObject) { (notes as? ChangeList)?.prepare(context.changeLog) }
 
     func isChanging() { context.changeLog.changing() }
 
     func hasChanged() { context.changeLog.changed() }
 
-    func committed(_ notes: any CommitNotes) {
+    func committed(_ notes: AnyObject) {
         if let list = notes as? ChangeList { context.changes.notify(list.changes) }
     }
 

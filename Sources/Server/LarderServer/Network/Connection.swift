@@ -6,7 +6,7 @@ import LarderRESP
 /// The socket of one connection: passes the received bytes to the session, and sends the session's output.
 ///
 /// All calls must be on the thread of its event loop.
-final class Connection: MonitorReader {
+final class Connection {
     /// The state of the received commands.
     private enum Progress {
         /// All complete commands have run.

@@ -55,7 +55,7 @@ enum BackupCommands {
         do {
             return try server.engine.withImage(adding: [FunctionLibraries.fileName, OriginFile.fileName]) { image in
                 try BackupWriter.write(image: image, to: path, time: server.engine.now() / 1000) {
-                    server.backups.note(done: $0.doneBytes, total: $0.totalBytes)
+                    server.backups.note(done: $0, total: $1)
                 }
             }
         } catch {
