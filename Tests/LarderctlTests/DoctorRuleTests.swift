@@ -1,3 +1,4 @@
+import LarderClient
 import LarderPlatform
 import LarderTestSupport
 import Testing
@@ -22,7 +23,7 @@ import Testing
 
         /// Creates a case from two replies of INFO.
         init(_ rule: String, _ speaks: String, not isSilent: String) {
-            self.init(rule, { $0.info = InfoFigures(speaks) }, not: { $0.info = InfoFigures(isSilent) })
+            self.init(rule, { $0.info = InfoText(speaks) }, not: { $0.info = InfoText(isSilent) })
         }
     }
 
@@ -66,11 +67,11 @@ import Testing
         Case(
             "slow-commands",
             {
-                $0.info = InfoFigures("server_time_usec:9000000000")
+                $0.info = InfoText("server_time_usec:9000000000")
                 $0.slowTimes = Array(repeating: 5401, count: 10)
             },
             not: {
-                $0.info = InfoFigures("server_time_usec:9000000000")
+                $0.info = InfoText("server_time_usec:9000000000")
                 $0.slowTimes = Array(repeating: 5400, count: 10) + Array(repeating: 8000, count: 9)
             }),
         Case(
@@ -145,7 +146,7 @@ import Testing
         var facts = DoctorFacts()
         facts.disk = (4, 100)
         for (limit, isLowered) in [(0, true), (DoctorFacts.diskLimitMin, false), (DoctorFacts.diskLimitMin + 1, true)] {
-            facts.info = InfoFigures("disk_limit:\(limit)\r\naof_last_write_status:err\r\nlast_write_errno:\(ENOSPC)")
+            facts.info = InfoText("disk_limit:\(limit)\r\naof_last_write_status:err\r\nlast_write_errno:\(ENOSPC)")
             let remedies = DoctorRule.findings(facts).filter { $0.rule.name != "no-disk-limit" }.map(\.remedy)
             #expect(remedies.count == 2 && remedies.allSatisfy { $0.contains("lower") == isLowered }, "\(remedies)")
         }
@@ -163,7 +164,7 @@ import Testing
     ])
     func doctorGivesTheRemedyForTheErrorOfWrites(_ number: Int32, _ remedy: String) throws {
         var facts = DoctorFacts()
-        facts.info = InfoFigures("aof_last_write_status:err\r\nlast_write_errno:\(number)")
+        facts.info = InfoText("aof_last_write_status:err\r\nlast_write_errno:\(number)")
         facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
         let findings = DoctorRule.findings(facts)
         #expect(findings.map(\.rule.name) == ["writes-refused"])
@@ -175,7 +176,7 @@ import Testing
     /// A refused command counts, because it got an error reply, although it did not run.
     @Test("refused commands are counted as commands") func refusedCommandsAreCommands() {
         var facts = DoctorFacts()
-        facts.info = InfoFigures(
+        facts.info = InfoText(
             "total_error_replies:900\r\ntotal_commands_processed:100\r\n"
                 + "cmdstat_set:calls=50,usec=1,usec_per_call=1.00,rejected_calls=900,failed_calls=0")
         #expect(DoctorRule.findings(facts).map(\.figures) == ["900 of 1000 commands"])
@@ -192,7 +193,7 @@ import Testing
         let names = DoctorRuleTests.fieldNames
         for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {
             var facts = DoctorFacts()
-            facts.info = InfoFigures(names.map { "\($0):\(value)" }.joined(separator: "\r\n"))
+            facts.info = InfoText(names.map { "\($0):\(value)" }.joined(separator: "\r\n"))
             facts.clients = [["obl": value, "flags": value]]
             facts.disk = (0, 0)
             facts.slowTimes = [.max, .min]

@@ -191,7 +191,7 @@ import Testing
                     frame.split(separator: "\r\n", omittingEmptySubsequences: false).count == height,
                     "\(frame.debugDescription)")
                 try session.type(Array("d".utf8))
-                try session.wait(for: "DATABASE")
+                try session.wait(for: "NAME")
                 try session.type(Array("q".utf8))
                 try session.wait(for: Self.left)
                 #expect(try session.waitForEnd() == .exited(0))

@@ -5,11 +5,11 @@ import Testing
 
 /// Tests of the screen of `larderctl top`, as lines.
 @Suite struct TopScreenTests {
-    private static func info(_ calls: Int, name: String = "get") -> InfoFigures {
+    private static func info(_ calls: Int, name: String = "get") -> InfoText {
         let commands = (0..<40).map {
             "cmdstat_c\($0):calls=\($0),usec=\($0 * 10),usec_per_call=1.00,rejected_calls=0,failed_calls=0"
         }
-        return InfoFigures(
+        return InfoText(
             """
             # Server\r
             larder_version:0.1.0\r
@@ -104,12 +104,12 @@ import Testing
 
     @Test func countersThatWereResetHaveNoRate() {
         let rates = InfoRates(
-            from: InfoFigures("a:9223372036854775807\r\nrun_id:1"), to: InfoFigures("a:5\r\nrun_id:2"), milliseconds: 0)
+            from: InfoText("a:9223372036854775807\r\nrun_id:1"), to: InfoText("a:5\r\nrun_id:2"), milliseconds: 0)
         #expect(rates.perSecond("a") == 0 && rates.isRestarted)
         let wide = InfoRates(
-            from: InfoFigures("a:-9223372036854775808"), to: InfoFigures("a:9223372036854775807"), milliseconds: 1)
+            from: InfoText("a:-9223372036854775808"), to: InfoText("a:9223372036854775807"), milliseconds: 1)
         #expect(
-            WatchTable.line(wide).count == WatchTable.heading.count && wide.difference("a") == 2 * InfoFigures.numberMax
+            WatchTable.line(wide).count == WatchTable.heading.count && wide.difference("a") == 2 * InfoText.integerMax
         )
         #expect(WatchTable.heading.count <= 80)
     }

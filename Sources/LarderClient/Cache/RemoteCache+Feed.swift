@@ -30,7 +30,7 @@ extension RemoteCache {
     private static var waitMilliseconds: Int { 30_000 }
 
     private func feed<Read: Sendable>(
-        since position: ChangePosition, _ prefix: [UInt8], _ read: @escaping @Sendable (FeedReply.Entry) throws -> Read
+        since position: ChangePosition, _ prefix: [UInt8], _ read: @escaping @Sendable (StoredEntry) throws -> Read
     ) -> PositionedChanges<Read> {
         PositionedChanges(since: position) { [self] position in
             guard let reply = try await nextReply(position, prefix) else { return nil }
@@ -68,7 +68,7 @@ extension RemoteCache {
     }
 
     private static func changes<Read: Sendable>(
-        _ reply: FeedReply, since previous: ChangePosition, _ read: (FeedReply.Entry) throws -> Read
+        _ reply: FeedReply, since previous: ChangePosition, _ read: (StoredEntry) throws -> Read
     ) -> [PositionedChange<Read>] {
         var changes: [PositionedChange<Read>] = []
         let end = ChangePosition(reply.position)

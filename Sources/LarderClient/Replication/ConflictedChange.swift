@@ -85,7 +85,7 @@ struct ConflictedChange {
     }
 
     private var withoutVersion: [[UInt8]] {
-        // VERSION and the words after it are the last options of PLACE: see FeedReply.Entry.placing.
+        // VERSION and the words after it are the last options of PLACE: see StoredEntry.placing.
         guard let place = command.lastIndex(of: Array("VERSION".utf8)) else { return command }
         return Array(command[..<place])
     }

@@ -13,23 +13,26 @@ struct FollowerTarget {
     private let options: ReplicationOptions
     private let rule: ReplicationRule
     private let tags: Set<[UInt8]>
+    /// The entries of the target, without values.
+    private let entries: EntryReader
 
     init(_ client: BlockingLarderClient, _ options: ReplicationOptions, _ rule: ReplicationRule) {
         self.client = client
         self.options = options
         self.rule = rule
         tags = options.allTags
+        entries = EntryReader(client: client, prefix: options.prefix, hasValues: false)
     }
 
     /// Returns whether the target has no entry that this follower would replicate.
     func isEmpty() throws(LarderClientError) -> Bool {
         var after: [UInt8]?
-        while true {
-            let found = try entries(after: after, count: 1000)
-            if found.contains(where: { wants($0.tags) }) { return false }
-            guard let last = found.last else { return true }
-            after = last.key
-        }
+        repeat {
+            let step = try entries.step(after: after)
+            if step.entries.contains(where: { wants($0.tags) }) { return false }
+            after = step.next
+        } while after != nil
+        return true
     }
 
     /// Applies the changes in one reply of CHANGES. If this throws, some changes may have been applied; applying them
@@ -134,9 +137,9 @@ struct FollowerTarget {
         var after = range.after
         var isEnd = false
         while !isEnd {
-            let found = try entries(after: after, count: 1000)
+            let step = try entries.step(after: after)
             var commands: [[[UInt8]]] = []
-            for entry in found {
+            for entry in step.entries {
                 if let through = range.through, through.lexicographicallyPrecedes(entry.key) {
                     isEnd = true
                     break
@@ -147,43 +150,10 @@ struct FollowerTarget {
                 }
             }
             try send(&commands, &counts)
-            after = found.last?.key
-            isEnd = isEnd || found.isEmpty
+            after = step.next
+            isEnd = isEnd || after == nil
         }
         return missing
-    }
-
-    private struct Found {
-        let key: [UInt8]
-        let storedAt: Int64
-        let tags: [[UInt8]]
-    }
-
-    /// Returns up to `count` entries of the target after a key, without values.
-    private func entries(after: [UInt8]?, count: Int) throws(LarderClientError) -> [Found] {
-        var words = wordList("ENTRIES", "NOVALUES", "COUNT", "\(count)")
-        if let after { words += [Array("AFTER".utf8), after] }
-        if !options.prefix.isEmpty { words += [Array("PREFIX".utf8), options.prefix] }
-        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a key and a list of entries")
-        while true {
-            let reply = try client.command(bytes: words)
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
-            guard let parts = reply.elements, parts.count == 2, let list = parts[1].elements else { throw wrong }
-            var found: [Found] = []
-            for element in list {
-                guard let fields = element.elements, fields.count >= 8, let key = fields[0].bytes,
-                    let storedAt = fields[2].int
-                else { throw wrong }
-                found.append(Found(key: key, storedAt: storedAt, tags: fields[7].elements?.compactMap(\.bytes) ?? []))
-            }
-            // If all entries of a page were removed, the page has only the key from which to continue.
-            guard found.isEmpty, let next = parts[0].bytes else { return found }
-            if let place = words.firstIndex(of: Array("AFTER".utf8)) {
-                words[place + 1] = next
-            } else {
-                words += [Array("AFTER".utf8), next]
-            }
-        }
     }
 }
 

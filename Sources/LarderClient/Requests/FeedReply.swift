@@ -3,27 +3,8 @@ import LarderVocabulary
 
 /// A parsed reply to CHANGES.
 struct FeedReply {
-    /// An entry with its metadata.
-    struct Entry {
-        let key: [UInt8]
-        let value: [UInt8]
-        /// When the entry was stored, in milliseconds since 1970.
-        let storedAt: Int64
-        let rule: String
-        /// When the entry expires, in milliseconds since 1970; -1 for never.
-        let deadline: Int64
-        /// How long the entry is kept after its deadline, in milliseconds; -1 for the database's grace.
-        let grace: Int64
-        /// The name of the codec, or the number of a codec without a name.
-        let codec: String
-        let tags: [[UInt8]]
-
-        /// The codec of the value.
-        var storedCodec: Codec { Codec(name: codec) ?? UInt8(codec).map { Codec(rawValue: $0) } ?? .raw }
-    }
-
     enum Change {
-        case stored(Entry)
+        case stored(StoredEntry)
         case removed(key: [UInt8])
         case purged
         case purgedPrefix([UInt8])
@@ -83,7 +64,7 @@ struct FeedReply {
         let change: Change
         switch kind {
         case "stored":
-            guard let entry = entry(fields[3...]) else { return nil }
+            guard let entry = StoredEntry(Array(fields[3...])) else { return nil }
             change = .stored(entry)
         case "removed":
             guard fields.count > 3, let key = fields[3].bytes else { return nil }
@@ -100,17 +81,6 @@ struct FeedReply {
         return Item(change: change, sequence: sequence, version: version)
     }
 
-    private static func entry(_ fields: ArraySlice<RESPValue>) -> Entry? {
-        let fields = Array(fields)
-        guard fields.count >= 8, let key = fields[0].bytes, let value = fields[1].bytes,
-            let storedAt = fields[2].int, let rule = fields[3].string, let deadline = fields[4].int,
-            let grace = fields[5].int, let codec = fields[6].string, let tags = fields[7].elements
-        else { return nil }
-        return Entry(
-            key: key, value: value, storedAt: storedAt, rule: rule, deadline: deadline, grace: grace, codec: codec,
-            tags: tags.compactMap(\.bytes))
-    }
-
     /// Returns the command that requests changes.
     static func words(
         since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
@@ -119,33 +89,5 @@ struct FeedReply {
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         if blockMilliseconds > 0 { words += wordList("BLOCK", "\(blockMilliseconds)") }
         return words
-    }
-}
-
-extension FeedReply.Entry {
-    /// Returns the command that stores the entry in the selected database.
-    func placing(_ version: String?, over: Int64?) -> [[UInt8]] {
-        var words = [Array("PLACE".utf8), key, value] + wordList("STOREDAT", "\(storedAt)")
-        switch rule {
-        case "own": words += wordList("PXAT", "\(max(1, deadline))")
-        case "never": words += wordList("NEVER")
-        default: break
-        }
-        if grace == 0 {
-            words += wordList("GRACE", "0")
-        } else if grace > 0 {
-            words += wordList("GRACE", Self.seconds(grace))
-        }
-        if codec != "raw" { words += wordList("CODEC", codec) }
-        if !tags.isEmpty { words += wordList("TAGS", "\(tags.count)") + tags }
-        if let version { words += wordList("VERSION", version) }
-        if version != nil, let over { words += wordList("OVER", "\(over)") }
-        return words
-    }
-
-    /// Returns milliseconds as a decimal number of seconds.
-    private static func seconds(_ milliseconds: Int64) -> String {
-        let fraction = String(milliseconds % 1000)
-        return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction
     }
 }

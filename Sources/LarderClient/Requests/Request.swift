@@ -56,7 +56,7 @@ struct Request<Result: Sendable>: Sendable {
 }
 
 /// Converts words to bytes.
-func wordList(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
+package func wordList(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
 
 extension Request where Result == Void {
     static func expectingOK(_ words: [[UInt8]], key: [UInt8]? = nil) -> Request {

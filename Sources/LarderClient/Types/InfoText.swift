@@ -24,6 +24,24 @@ package struct InfoText: Sendable {
         fields[name].flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
+    /// Returns the whole number in a field; 0 if there is none. Clamps extreme values, so that sums cannot overflow.
+    package func integer(_ name: String) -> Int64 {
+        fields[name].flatMap { Int64($0) }.map { min(max($0, -Self.integerMax), Self.integerMax) } ?? 0
+    }
+
+    package static let integerMax: Int64 = 1 << 58
+
+    /// The statistics of the commands, by their names.
+    package var commands: [String: CommandFigures] {
+        var commands: [String: CommandFigures] = [:]
+        for prefix in ["cmdstat_", "latency_percentiles_usec_"] {
+            for (name, parts) in textLists(prefix) {
+                for part in parts { commands[name, default: CommandFigures(name: name)].fields[part.name] = part.text }
+            }
+        }
+        return commands
+    }
+
     /// Returns the fields whose names begin with `prefix`, each with the rest of its name and the `name=number` parts
     /// of its value.
     package func lists(_ prefix: String) -> [(name: String, parts: [String: Double])] {
@@ -46,4 +64,24 @@ package struct InfoText: Sendable {
             return (String(name.dropFirst(prefix.count)), parts)
         }
     }
+}
+
+/// The statistics of one command since the daemon's start or since CONFIG RESETSTAT. A value type.
+package struct CommandFigures: Sendable {
+    package let name: String
+    fileprivate var fields: [Substring: Substring] = [:]
+
+    fileprivate init(name: String) { self.name = name }
+
+    package var calls: Int64 { integer("calls") }
+    package var microseconds: Int64 { integer("usec") }
+    package var failed: Int64 { integer("failed_calls") }
+    package var rejected: Int64 { integer("rejected_calls") }
+    // The 50th, 99th and 99.9th percentile as upper bounds, in microseconds; nil if unknown.
+    package var p50: Double? { fields["p50"].flatMap { Double($0) } }
+    package var p99: Double? { fields["p99"].flatMap { Double($0) } }
+    package var p999: Double? { fields["p99.9"].flatMap { Double($0) } }
+    package var averageMicroseconds: Double { calls > 0 ? Double(microseconds) / Double(calls) : 0 }
+
+    private func integer(_ name: Substring) -> Int64 { fields[name].flatMap { Int64($0) } ?? 0 }
 }

@@ -83,6 +83,15 @@ public enum DeadlineRule: Hashable, Sendable {
     /// The entry itself is marked as never expiring.
     case ownNever
 
+    /// The name of the rule in replies of the daemon, and in exports.
+    package var name: String {
+        switch self {
+        case .governed: "governed"
+        case .own: "own"
+        case .ownNever: "never"
+        }
+    }
+
     /// Returns the rule for an entry that is stored at `now` (milliseconds since 1970) with its own policy.
     package static func policy(_ policy: UpdatePolicy, now: Int64) -> DeadlineRule {
         guard let interval = policy.intervalMilliseconds else { return .ownNever }

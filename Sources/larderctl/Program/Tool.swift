@@ -44,8 +44,7 @@ enum Tool {
                 return .done
             }
             guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-                throw UsageError(
-                    "missing verb; for commands on standard input: larderctl shell\n" + Help.usage)
+                throw UsageError("missing verb; for commands on standard input: larderctl shell\n" + Help.usage)
             }
             return try startShell(options, output)
         }
@@ -53,12 +52,8 @@ enum Tool {
         let arguments = Array(rest.dropFirst())
         if options.showsHelp { return try Help.show([first], output) }
         if name == "help" { return try Help.show(arguments, output) }
-        if let verb = Verb.named(name) {
-            return try perform(verb, arguments, options, output, &asJSON)
-        }
-        if let option = optionsOfRedisCLI[name] {
-            throw UsageError("unknown option \(name) (of redis-cli): \(option)")
-        }
+        if let verb = Verb.named(name) { return try perform(verb, arguments, options, output, &asJSON) }
+        if let option = optionsOfRedisCLI[name] { throw UsageError("unknown option \(name) (of redis-cli): \(option)") }
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
@@ -106,9 +101,7 @@ enum Tool {
             throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
         }
         guard let reply = try ShellSession(try context.options.connect()).run([words]).first else { return .done }
-        if let text = reply.errorMessage {
-            throw LarderClientError.server(text, operation: command.name)
-        }
+        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: command.name) }
         context.show(FieldText.json(reply, to: words)) { PlainReply.write(reply, to: $0) }
         return reply.isNull ? .notFound : .done
     }

@@ -47,14 +47,15 @@ final class BatchShell {
         }
         guard let first = words.first, first.first != UInt8(ascii: "#") else { return true }
         let name = String(decoding: first, as: UTF8.self).lowercased()
-        if name == "exit" || ShellSession.closes(words) { return false }
+        if name == "exit" || ShellSession.effect(words) == .closes { return false }
         let stream = "this command runs until it is stopped: use larderctl subscribe, watch or monitor"
-        if let reason = ShellSession.streams(words) ? stream : ShellSession.refusal(words) {
+        if let reason = ShellSession.effect(words) == .streams ? stream : ShellSession.refusal(words) {
             try send()
             try fail(reader.number, "usage", reason)
             return true
         }
-        let isPlain = keepsGoing && ShellSession.isPlain(words)
+        // Only commands that do not change the state of the connection are pipelined.
+        let isPlain = keepsGoing && [.none, .names].contains(ShellSession.effect(words))
         if !isPlain { try send() }
         waiting.append((reader.number, words))
         waitingBytes += line.count
@@ -84,9 +85,7 @@ final class BatchShell {
     }
 
     private func write(_ reply: RESPValue, _ line: Int, _ words: [[UInt8]]) throws {
-        if let text = reply.errorMessage {
-            return try fail(line, "server", text)
-        }
+        if let text = reply.errorMessage { return try fail(line, "server", text) }
         context.show(FieldText.json(reply, to: words)) { output in
             if reply.isNull { output.line("") } else { PlainReply.write(reply, to: output) }
         }

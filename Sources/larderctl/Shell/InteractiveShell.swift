@@ -115,16 +115,14 @@ final class InteractiveShell {
         } else {
             complain("server", "NOAUTH the daemon needs a password: use AUTH PASSWORD")
         }
-        return !ShellSession.closes(words)
+        return ShellSession.effect(words) != .closes
     }
 
     /// Connects with the password that the user has typed. Later connections of this shell use it too.
     private func authenticate(_ words: [[UInt8]]) {
         guard words.count == 2 || words.count == 3 && words[1] == Array("default".utf8),
             let password = String(validating: words[words.count - 1], as: UTF8.self), !password.isEmpty
-        else {
-            return complain("usage", "usage: AUTH PASSWORD")
-        }
+        else { return complain("usage", "usage: AUTH PASSWORD") }
         var options = context.options
         options.password = password
         options.database = session?.database ?? options.database
@@ -146,7 +144,7 @@ final class InteractiveShell {
     private func run(_ words: [[UInt8]], _ session: ShellSession) throws {
         let begin = MonotonicClock.milliseconds()
         let wasInTransaction = session.isInTransaction
-        let streams = ShellSession.streams(words)
+        let streams = ShellSession.effect(words) == .streams
         do {
             if streams { try stream(words, session) } else { try exchange(words, session) }
         } catch let error as LarderClientError {
@@ -156,7 +154,7 @@ final class InteractiveShell {
         }
         let milliseconds = MonotonicClock.milliseconds() - begin
         if !streams, milliseconds >= Self.slowMilliseconds, !context.options.json {
-            context.output.line("(\(NumberText.fixed(Double(milliseconds) / 1000, 2))s)")
+            context.output.line("(\(TimeText.seconds(milliseconds).dropLast())s)")
         }
     }
 

@@ -26,7 +26,12 @@ struct ShellHistory {
     func lines() -> [String] {
         guard let path, let bytes = try? FileSystem.read(path, bytesMax: 16 * Self.bytesMax) else { return [] }
         let lines = bytes.suffix(Self.bytesMax).split(separator: 0x0A).suffix(LineEditor.historyMax)
-        if bytes.count > Self.bytesMax { try? replace(with: Array(lines.joined(separator: [0x0A])) + [0x0A]) }
+        if bytes.count > Self.bytesMax {
+            let part = path + ".\(getpid())"
+            if (try? FileSystem.writeFile(part, Array(lines.joined(separator: [0x0A])) + [0x0A])) != nil {
+                try? FileSystem.rename(part, to: path)
+            }
+        }
         return lines.compactMap { String(validating: $0, as: UTF8.self) }
     }
 
@@ -40,11 +45,7 @@ struct ShellHistory {
     /// - Throws: ``InputOutputError`` or ``FileError`` if the line cannot be stored.
     func append(_ line: String) throws {
         guard let path else { return }
-        do {
-            try FileSystem.makeDirectories(FileSystem.parent(path))
-        } catch {
-            throw InputOutputError(message: "cannot \(error)")
-        }
+        try FileSystem.makeDirectories(FileSystem.parent(path))
         // With O_RDWR, open(2) does not block if the path is a named pipe.
         let flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let descriptor = FileSystem.openFile(path, flags, 0o600)
@@ -70,13 +71,4 @@ struct ShellHistory {
         try FileSystem.writeAll(bytes, descriptor: descriptor, path: path)
     }
 
-    private func replace(with bytes: [UInt8]) throws {
-        guard let path else { return }
-        let part = path + ".\(getpid())"
-        let descriptor = FileSystem.openFile(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        try FileSystem.writeAll(bytes, descriptor: descriptor, path: part)
-        rename(part, path)
-    }
 }

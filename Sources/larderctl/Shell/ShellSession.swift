@@ -13,21 +13,16 @@ final class ShellSession {
         database = client.name
     }
 
+    /// The effect of a command on the connection. If it is `streams`, messages follow the reply, so that the command
+    /// needs a separate connection: see ``stream(_:_:)``.
+    static func effect(_ words: [[UInt8]]) -> ConnectionEffect {
+        CommandMetadata.row(of: words)?.effect ?? ConnectionEffect.none
+    }
+
     /// Returns why a command cannot be used in a shell; nil if it can.
     static func refusal(_ words: [[UInt8]]) -> String? {
-        CommandMetadata.row(of: words)?.effect == .silences
-            ? "without replies the results of commands would be unknown" : nil
+        effect(words) == .silences ? "without replies the results of commands would be unknown" : nil
     }
-
-    /// Whether messages follow the reply to a command, so that it needs a separate connection: see ``stream(_:_:)``.
-    static func streams(_ words: [[UInt8]]) -> Bool { CommandMetadata.row(of: words)?.effect == .streams }
-
-    /// Whether a command may be pipelined with others, because it does not change the state of the connection.
-    static func isPlain(_ words: [[UInt8]]) -> Bool {
-        [ConnectionEffect.none, .names].contains(CommandMetadata.row(of: words)?.effect ?? ConnectionEffect.none)
-    }
-
-    static func closes(_ words: [[UInt8]]) -> Bool { CommandMetadata.row(of: words)?.effect == .closes }
 
     /// Sends commands as a pipeline and returns their replies.
     /// - Throws: if the connection is lost. A transaction is then lost too: check ``isInTransaction`` before the call.
@@ -38,9 +33,9 @@ final class ShellSession {
             if !isInTransaction { database = client.name }
             return replies
         } catch {
-            guard commands.count == 1, error.code == .closed,
-                case .endsDaemon = CommandMetadata.row(of: commands[0])?.effect
-            else { throw error }
+            guard commands.count == 1, error.code == .closed, Self.effect(commands[0]) == .endsDaemon else {
+                throw error
+            }
             // A daemon that executes SHUTDOWN closes the connection instead of replying, so this is success.
             return [.simpleString("OK")]
         }
@@ -67,14 +62,12 @@ final class ShellSession {
     }
 
     private func note(_ words: [[UInt8]], _ reply: RESPValue) {
-        guard let row = CommandMetadata.row(of: words) else { return }
-        switch row.effect {
+        switch Self.effect(words) {
         case _ where reply == .simpleString("QUEUED"): isInTransaction = true
-        case .beginsTransaction: if reply.errorMessage == nil { isInTransaction = true }
-        case .endsTransaction:
-            // With a wrong number of arguments, the command does not end the transaction.
-            if reply.errorMessage?.hasPrefix("ERR wrong number") != true { isInTransaction = false }
-        case .resets: if reply.errorMessage == nil { isInTransaction = false }
+        case .beginsTransaction where reply.errorMessage == nil: isInTransaction = true
+        case .resets where reply.errorMessage == nil: isInTransaction = false
+        // With a wrong number of arguments, the command does not end the transaction.
+        case .endsTransaction where reply.errorMessage?.hasPrefix("ERR wrong number") != true: isInTransaction = false
         default: break
         }
     }

@@ -1,7 +1,7 @@
 import LarderClient
 import LarderPlatform
 
-/// Reads and writes descriptors that may be non-blocking, such as a terminal that another program has changed.
+/// Opens and reads descriptors that may be non-blocking, such as a terminal that another program has changed.
 enum Descriptor {
     /// Opens a file. Programs that this one runs do not inherit the descriptor.
     static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) throws(InputOutputError) -> Int32 {
@@ -12,14 +12,14 @@ enum Descriptor {
         return descriptor
     }
 
-    /// Waits until a descriptor is ready, for at most the given time. A signal may end the wait early.
+    /// Waits until a descriptor can be read, for at most the given time. A signal may end the wait early.
     /// - Parameters:
     ///   - descriptors: negative ones are ignored.
     ///   - milliseconds: -1 for no limit.
     /// - Returns: whether each descriptor is ready.
     @discardableResult
-    static func poll(_ descriptors: Int32..., for event: CInt = CInt(POLLIN), milliseconds: Int64 = -1) -> [Bool] {
-        var entries = descriptors.map { pollfd(fd: $0, events: Int16(truncatingIfNeeded: event), revents: 0) }
+    static func poll(_ descriptors: Int32..., milliseconds: Int64 = -1) -> [Bool] {
+        var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         guard systemPoll(&entries, nfds_t(entries.count), Int32(clamping: milliseconds)) > 0 else {
             return descriptors.map { _ in false }
         }
@@ -33,26 +33,6 @@ enum Descriptor {
             let count = systemRead(descriptor, start, count)
             if count >= 0 || errno != EAGAIN && errno != EINTR { return count }
             if errno == EAGAIN { poll(descriptor) }
-        }
-    }
-
-    /// Writes all bytes. Waits until there is space.
-    /// - Returns: the number of the error because of which the rest was dropped; 0 if there was none.
-    @discardableResult
-    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-                if count >= 0 {
-                    rest = rest.dropFirst(count)
-                } else if errno == EAGAIN {
-                    poll(descriptor, for: CInt(POLLOUT))
-                } else if errno != EINTR {
-                    return errno
-                }
-            }
-            return 0
         }
     }
 }

@@ -28,8 +28,7 @@ final class Terminal: Sendable {
     /// - Throws: if standard input or standard output is not a terminal.
     init() throws {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-            throw UsageError(
-                "this needs a terminal; without one: larderctl stats --watch, or --json")
+            throw UsageError("this needs a terminal; without one: larderctl stats --watch, or --json")
         }
         let kind = getenv("TERM").map { String(cString: $0) } ?? ""
         guard !kind.isEmpty, kind != "dumb" else {
@@ -123,5 +122,7 @@ final class Terminal: Sendable {
         }
     }
 
-    private func put(_ text: String) { Descriptor.write(Array(text.utf8), to: STDOUT_FILENO) }
+    private func put(_ text: String) {
+        try? FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "the terminal")
+    }
 }

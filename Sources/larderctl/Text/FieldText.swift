@@ -65,13 +65,9 @@ enum FieldText {
     /// Converts a decimal number to a JSON number, and all other values, such as 1.2.3 or 1e5, to text.
     private static func number(_ bytes: ArraySlice<UInt8>) -> JSONText {
         let text = String(decoding: bytes, as: UTF8.self)
-        if let number = Int64(text), String(number) == text { return .integer(number) }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        if parts.count == 2, let whole = Int64(parts[0]), String(whole) == parts[0], !parts[1].isEmpty,
-            parts[1].utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = Double(text)
-        {
-            return .double(number)
-        }
+        guard text.wholeMatch(of: #/-?(0|[1-9][0-9]*)(\.[0-9]+)?/#) != nil else { return .bytes(Array(bytes)) }
+        if let number = Int64(text) { return .integer(number) }
+        if text.contains("."), let number = Double(text) { return .double(number) }
         return .bytes(Array(bytes))
     }
 }

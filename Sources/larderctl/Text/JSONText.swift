@@ -60,9 +60,7 @@ indirect enum JSONText {
         if String(validating: bytes, as: UTF8.self) != nil {
             writeString(bytes, to: &output)
         } else {
-            output += "{\"base64\":\"".utf8
-            output += Base64.encoded(bytes)
-            output += "\"}".utf8
+            output += "{\"base64\":\"".utf8 + Base64.encoded(bytes) + "\"}".utf8
         }
     }
 
@@ -75,40 +73,23 @@ indirect enum JSONText {
 
     /// Writes UTF-8 text with escapes but without quotes. The text must not end within a character.
     static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
-        var index = 0
-        while index < bytes.count {
-            let end = bytes[index...].firstIndex(where: mayNeedEscape) ?? bytes.count
-            output.append(contentsOf: bytes[index..<end])
-            if end == bytes.count { break }
-            index = end + writeEscaped(bytes, end, to: &output)
-        }
-    }
-
-    private static func mayNeedEscape(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F || byte == 0xC2
-    }
-
-    /// Writes the character at an index as an escape if necessary.
-    /// - Returns: the length of the character in bytes.
-    private static func writeEscaped(_ bytes: [UInt8], _ index: Int, to output: inout [UInt8]) -> Int {
-        let byte = bytes[index]
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
-        case 0x0A: output += "\\n".utf8
-        case 0x0D: output += "\\r".utf8
-        case 0x09: output += "\\t".utf8
-        case 0xC2:
-            // Also escape the control characters U+0080 to U+009F (two bytes each), because terminals interpret them.
-            let second = bytes[index + 1]
-            if second < 0xA0 {
-                output += "\\u00\(HexText.text([second]))".utf8
-            } else {
-                output += [byte, second]
+        var previous: UInt8 = 0
+        for (index, byte) in bytes.enumerated() {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
+            case 0x0A: output += "\\n".utf8
+            case 0x0D: output += "\\r".utf8
+            case 0x09: output += "\\t".utf8
+            // Also escape the control characters U+0080 to U+009F, because terminals interpret them. They have two bytes,
+            // of which the second one is the character's number.
+            case 0xC2 where bytes[index + 1] < 0xA0: break
+            case ..<0x20, 0x7F,
+                0x80..<0xA0 where previous == 0xC2:
+                output += "\\u00\(HexText.text([byte]))".utf8
+            default: output.append(byte)
             }
-            return 2
-        default: output += "\\u00\(HexText.text([byte]))".utf8
+            previous = byte
         }
-        return 1
     }
 }
 

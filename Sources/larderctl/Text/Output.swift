@@ -25,9 +25,10 @@ final class Output {
     }
 
     private static func writeToStandardOutput(_ bytes: [UInt8]) throws(InputOutputError) {
-        let number = Descriptor.write(bytes, to: STDOUT_FILENO)
-        guard number == 0 else {
-            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(number))")
+        do throws(FileError) {
+            try FileSystem.writeAll(bytes, descriptor: STDOUT_FILENO, path: "standard output")
+        } catch {
+            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(error.number))")
         }
     }
 
@@ -51,17 +52,17 @@ final class Output {
     }
 
     /// Writes a value on one line. On a terminal, escapes line breaks in the value.
-    func oneLine(_ bytes: [UInt8]) {
+    /// - Parameter before: the value before it on the line, followed by a tab.
+    func oneLine(_ bytes: [UInt8], after before: [UInt8]? = nil) {
+        if let before {
+            append(before, keepsLines: false)
+            buffer.append(UInt8(ascii: "\t"))
+        }
         append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Writes two values on one line, separated by a tab.
-    func oneLine(_ first: [UInt8], _ second: [UInt8]) {
-        append(first, keepsLines: false)
-        buffer.append(UInt8(ascii: "\t"))
-        oneLine(second)
-    }
+    func oneLine(_ text: String) { oneLine(Array(text.utf8)) }
 
     private func append(_ bytes: [UInt8], keepsLines: Bool) {
         buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
@@ -73,7 +74,7 @@ final class Output {
     }
 
     /// Formats a size: with a unit if the output is a terminal, otherwise in bytes.
-    func size(_ bytes: Int64) -> String { isTerminal ? ByteText.short(bytes) : "\(bytes)" }
+    func size(_ bytes: Int64) -> String { isTerminal ? NumberText.bytes(bytes) : "\(bytes)" }
 
     /// Writes a JSON document and a line break.
     func json(_ value: JSONText) {
@@ -108,26 +109,42 @@ final class Output {
 
     /// Writes text to standard output, which must be a terminal, at once.
     static func writeToTerminal(_ text: String) {
-        Descriptor.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
+        let bytes = TerminalText.escaped(Array(text.utf8), keepsLines: true)
+        try? FileSystem.writeAll(bytes, descriptor: STDOUT_FILENO, path: "the terminal")
     }
 
     /// Writes bytes to standard error unchanged, including control characters. Only for texts of larderctl itself.
-    static func writeToStandardError(_ bytes: [UInt8]) { Descriptor.write(bytes, to: STDERR_FILENO) }
+    static func writeToStandardError(_ bytes: [UInt8]) {
+        try? FileSystem.writeAll(bytes, descriptor: STDERR_FILENO, path: "standard error")
+    }
 }
 
 /// Formats tables.
 enum Table {
     /// Returns the rows as lines with aligned columns.
-    /// - Parameter rightAligned: the indices of the columns to align on the right, such as numbers.
-    static func lines(_ rows: [[String]], rightAligned: Set<Int> = []) -> [String] {
+    /// - Parameters:
+    ///   - rightAligned: the indices of the columns to align on the right, such as numbers.
+    ///   - width: the maximum length of a line; nil for none. Columns that do not fit are omitted. If necessary, the
+    ///     first column is cut to a third of the width.
+    static func lines(_ rows: [[String]], rightAligned: Set<Int> = [], width: Int? = nil) -> [String] {
         let columns = rows.map(\.count).max() ?? 0
-        let widths = (0..<columns).map { column in
+        var widths = (0..<columns).map { column in
             rows.compactMap { column < $0.count ? $0[column].count : nil }.max() ?? 0
         }
+        if let width, let first = widths.first {
+            widths[0] = min(first, max(8, width / 3), width)
+            var used = -2
+            widths = Array(
+                widths.prefix {
+                    used += 2 + $0
+                    return used <= width
+                })
+        }
         return rows.map { row in
-            let cells = row.enumerated().map { column, cell in
+            let cells = zip(row, widths).enumerated().map { column, cell in
                 let isRight = rightAligned.contains(column)
-                return !isRight && column == row.count - 1 ? cell : cell.padded(widths[column], isRight: isRight)
+                let text = cell.0.cut(cell.1)
+                return !isRight && column == row.count - 1 ? text : text.padded(cell.1, isRight: isRight)
             }
             return cells.joined(separator: "  ")
         }
@@ -135,9 +152,56 @@ enum Table {
 }
 
 extension String {
+    /// Returns the text, or its beginning and `…` if it is longer than a width.
+    func cut(_ width: Int) -> String {
+        count <= width ? self : String(prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
+    }
+
     /// Returns the text with spaces after it (before it if `isRight` is true) up to a width. Longer text is unchanged.
     func padded(_ width: Int, isRight: Bool = false) -> String {
         let space = String(repeating: " ", count: max(0, width - count))
         return isRight ? space + self : self + space
+    }
+}
+
+/// Makes bytes safe to show on a terminal. Otherwise a key or value could contain control sequences that move the
+/// cursor, rename the window, or even enter text into the shell.
+enum TerminalText {
+    /// Escapes (`\n`, `\xHH`) control characters, changes of the text direction, and bytes that are not UTF-8.
+    /// - Parameter keepsLines: whether line breaks and tabs are kept.
+    static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count)
+        var (parser, rest, index) = (Unicode.UTF8.ForwardParser(), bytes.makeIterator(), 0)
+        while index < bytes.count {
+            let (length, isSafe): (Int, Bool)
+            switch parser.parseScalar(from: &rest) {
+            case .valid(let encoded):
+                let scalar = Unicode.UTF8.decode(encoded)
+                let isLineEnd = scalar == "\n" || scalar == "\r" && bytes.dropFirst(index + 1).first == 0x0A
+                length = encoded.count
+                isSafe = !scalar.steersTerminal || keepsLines && (isLineEnd || scalar == "\t")
+            case .error(let count): (length, isSafe) = (count, false)
+            case .emptyInput: return text
+            }
+            let part = bytes[index..<index + length]
+            if isSafe { text += part } else { for byte in part { text += escape(byte).utf8 } }
+            index += length
+        }
+        return text
+    }
+
+    private static func escape(_ byte: UInt8) -> String {
+        switch byte {
+        case 0x0A: "\\n"
+        case 0x0D: "\\r"
+        case 0x09: "\\t"
+        default: "\\x" + HexText.text([byte])
+        }
+    }
+
+    /// Escapes a text to be shown on one line.
+    static func escaped(_ text: String) -> String {
+        String(decoding: escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
     }
 }

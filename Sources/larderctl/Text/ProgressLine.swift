@@ -27,16 +27,15 @@ final class ProgressLine {
     /// Returns the line: the amount and the rate, and the percentage and the remaining time if the total is known.
     static func text(done: Int, total: Int, milliseconds: Int64, _ unit: Unit = .bytes) -> String {
         guard done > 0, milliseconds > 0 else { return "preparing" }
-        func text(_ number: Int) -> String { unit == .bytes ? ByteText.short(number) : "\(number)" }
+        func text(_ number: Int) -> String { unit == .bytes ? NumberText.bytes(number) : "\(number)" }
         let name = unit == .bytes ? "" : " entries"
         let rate = Double(done) / Double(milliseconds) * 1000
         let speed = "\(text(Int(rate)))/s"
         guard total > 0 else { return "\(text(done))\(name)  \(speed)" }
         let share = min(1, Double(done) / Double(total))
         let left = Int((Double(max(0, total - done)) / rate).rounded(.up))
-        let seconds = left % 60
         return "\(Int(share * 100)) %  \(text(done)) of \(text(total))\(name)  \(speed)  "
-            + "\(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left"
+            + "\(left / 60):\(TimeText.padded(left % 60, 2)) left"
     }
 
     /// Clears the line.

@@ -96,31 +96,27 @@ struct TypedReply {
 /// Writes replies as text for scripts: one line for each element, with nested arrays and maps indented. Null is written
 /// as (nil) within an array or map; a reply that is null writes nothing.
 enum PlainReply {
-    static func write(_ reply: RESPValue, to output: Output) { write(reply, indent: 0, to: output) }
-
-    private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
-        switch reply {
-        case .null:
-            if indent > 0 { output.line(margin(indent) + Array("(nil)".utf8)) }
-        case .array(let elements), .set(let elements), .push(let elements):
-            for element in elements { writePart(element, name: nil, indent: indent, to: output) }
-        case .map(let pairs):
-            for pair in pairs {
-                writePart(pair.value, name: word(pair.key) + Array(":".utf8), indent: indent, to: output)
-            }
-        default:
-            output.line(margin(indent) + word(reply))
-        }
+    static func write(_ reply: RESPValue, to output: Output) {
+        if !reply.isNull { write(reply, indent: 0, to: output) }
     }
 
-    /// Writes an element of an array, or a value of a map with its name: on one line, or with its own parts below.
-    private static func writePart(_ part: RESPValue, name: [UInt8]?, indent: Int, to output: Output) {
-        switch part {
-        case .array, .set, .map, .push:
-            output.oneLine(margin(indent) + (name ?? Array("-".utf8)))
-            write(part, indent: indent + 2, to: output)
-        default:
-            output.oneLine(margin(indent) + (name.map { $0 + Array(" ".utf8) } ?? []) + word(part))
+    private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
+        let parts: [(name: [UInt8]?, value: RESPValue)]
+        if case .map(let pairs) = reply {
+            parts = pairs.map { (word($0.key) + Array(":".utf8), $0.value) }
+        } else if let elements = reply.elements {
+            parts = elements.map { (nil, $0) }
+        } else {
+            return output.line(word(reply))
+        }
+        for (name, value) in parts {
+            if value.pairs == nil, value.elements == nil {
+                output.oneLine(margin(indent) + (name.map { $0 + Array(" ".utf8) } ?? []) + word(value))
+            } else {
+                // The parts of the value are on the lines below.
+                output.oneLine(margin(indent) + (name ?? Array("-".utf8)))
+                write(value, indent: indent + 2, to: output)
+            }
         }
     }
 

@@ -46,8 +46,8 @@ final class ExportFile {
             case .success(.database(let line)):
                 previous?.database = line.database
                 previous?.lastKey = nil
-            case .success(.entry(let entry)):
-                previous?.database = entry.database
+            case .success(.entry(let entry, let database)):
+                previous?.database = database
                 previous?.lastKey = entry.key
                 previous?.entries += 1
             case .success(.end): previous?.isComplete = true

@@ -132,9 +132,9 @@ struct Exporter {
     }
 
     private mutating func addEntries(_ database: String, after key: [UInt8]?, _ lines: Output) throws {
-        try EntryReader(client: client, prefix: header.prefix).forEachStep(database, after: key) { entries in
+        try EntryReader(client: client, prefix: header.prefix).forEachStep(after: key) { entries in
             for entry in entries {
-                try entry.writeLine(to: lines)
+                try entry.writeLine(database, to: lines)
                 report.entries += 1
             }
             progress.show(done: report.entries, total: total)

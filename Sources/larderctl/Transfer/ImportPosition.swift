@@ -18,6 +18,9 @@ struct ImportPosition: Equatable, Codable {
         var options: String
     }
 
+    // The format of the file, and its version. Files of other versions are ignored.
+    var format = "larder-import-position"
+    var version = 3
     var identity: Identity
     /// The offset of the end of the last imported line, and the number of that line.
     var offset: Int
@@ -34,17 +37,8 @@ struct ImportPosition: Equatable, Codable {
 
     /// Returns the CRC-32C of the last bytes before an offset; nil if the file is shorter.
     static func tail(_ descriptor: Int32, before offset: Int) -> UInt32? {
-        let count = min(offset, tailBytes)
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let got = bytes.withUnsafeMutableBytes {
-                pread(descriptor, $0.baseAddress.map { $0 + done }, count - done, off_t(offset - count + done))
-            }
-            if got < 0, errno == EINTR { continue }
-            guard got > 0 else { return nil }
-            done += got
-        }
+        var bytes = [UInt8](repeating: 0, count: min(offset, tailBytes))
+        guard pread(descriptor, &bytes, bytes.count, off_t(offset - bytes.count)) == bytes.count else { return nil }
         return bytes.withUnsafeBytes { digest($0) }
     }
 
@@ -52,23 +46,17 @@ struct ImportPosition: Equatable, Codable {
 
     // MARK: The file
 
-    private struct Stored: Codable {
-        var format = "larder-import-position"
-        var version = 2
-        let position: ImportPosition
-    }
-
     /// Stores the position. The file is replaced atomically, so after a crash it has the previous position or this one.
     func save(_ path: String) throws {
-        _ = try FileSystem.replace(path, with: try JSONCoder().encode(Stored(position: self)) + [0x0A])
+        _ = try FileSystem.replace(path, with: try JSONCoder().encode(self) + [0x0A])
     }
 
     /// Reads a stored position.
     /// - Returns: nil if there is no file, or if it is malformed.
     static func read(_ path: String) -> ImportPosition? {
-        guard let bytes = try? FileSystem.read(path), let stored = try? JSONCoder().decode(Stored.self, from: bytes)
+        guard let bytes = try? FileSystem.read(path), let stored = try? JSONCoder().decode(Self.self, from: bytes)
         else { return nil }
-        let (own, position) = (Stored(position: stored.position), stored.position)
-        return stored.format == own.format && stored.version == own.version && position.offset >= 0 ? position : nil
+        let own = Self(identity: stored.identity, offset: 0, line: 0, tail: 0)
+        return stored.format == own.format && stored.version == own.version && stored.offset >= 0 ? stored : nil
     }
 }

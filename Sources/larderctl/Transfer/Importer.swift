@@ -188,12 +188,12 @@ struct Importer {
                     reader)
             }
         case .database(let line): try setPolicy(line, reader)
-        case .entry(let entry):
-            guard isChosen(entry.database), entry.key.starts(with: choice.prefix) else {
+        case .entry(let entry, let name):
+            guard isChosen(name), entry.key.starts(with: choice.prefix) else {
                 report.leftOut += 1
                 return
             }
-            let database = choice.target ?? entry.database
+            let database = choice.target ?? name
             if database != selected {
                 try flush(reader, isBefore: true)
                 try select(database, reader)

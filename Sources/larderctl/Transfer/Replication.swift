@@ -185,8 +185,8 @@ final class ReplicationWatch: @unchecked Sendable {
     private let ended = Condition()
     private let progress = ProgressLine(.entries)
     private var reports: [String: ReplicationReport] = [:]
-    private var notified: [String: ReplicationReport] = [:]
-    private var reportedAt: [String: Int64] = [:]
+    /// The latest news about each database, and the time when they were printed.
+    private var printed: [String: (report: ReplicationReport, time: Int64)] = [:]
     private var isStopping = false
 
     /// Two reports about a database whose state is unchanged are at least this many milliseconds apart.
@@ -199,23 +199,19 @@ final class ReplicationWatch: @unchecked Sendable {
         lock.withLock {
             guard !isStopping else { return }
             reports[report.database] = report
-            let previous = notified[report.database]
-            let isNews = previous?.state != report.state || previous?.error != report.error
+            let previous = printed[report.database]
+            let isNews = previous?.report.state != report.state || previous?.report.error != report.error
             let now = MonotonicClock.milliseconds()
             if isNews, let error = report.error {
                 progress.end()
                 Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: exitCode)
                     .show(asJSON: context.options.json)
             }
-            if context.options.json, previous != report,
-                isNews || now - (reportedAt[report.database] ?? 0) >= Self.pauseMilliseconds
-            {
-                reportedAt[report.database] = now
-                notified[report.database] = report
-                context.output.json(report.json)
+            let isDue = previous?.report != report && now - (previous?.time ?? 0) >= Self.pauseMilliseconds
+            if isNews || isDue && context.options.json {
+                printed[report.database] = (report, now)
+                if context.options.json { context.output.json(report.json) }
                 try? context.output.flush()
-            } else if isNews {
-                notified[report.database] = report
             }
             show()
         }

@@ -4,9 +4,8 @@ import LarderPlatform
 import LarderRESP
 
 extension Verb {
-    static let backup: Verb = Verb(
-        name: "backup", synopsis: "DIRECTORY",
-        summary: "back up the whole larder while it is in use",
+    static let backup = Verb(
+        "backup", "DIRECTORY", "back up the whole larder while it is in use",
         details: """
             The daemon creates a backup in DIRECTORY, which is created if it is missing: all databases and functions at
             one instant. Each backup is a directory named by its time, such as 20261123T061500Z. Tables that are
@@ -39,8 +38,8 @@ extension Verb {
         ]) { output in
             for warning in warnings { Output.standardError("larderctl: \(warning)\n") }
             Output.standardError(
-                "larderctl: \(counted(number("files"), "file")), \(ByteText.short(number("bytes"))), of which "
-                    + "\(ByteText.short(number("new-bytes"))) are new, in \(number("milliseconds")) ms\n")
+                "larderctl: \(counted(number("files"), "file")), \(NumberText.bytes(number("bytes"))), of which "
+                    + "\(NumberText.bytes(number("new-bytes"))) are new, in \(number("milliseconds")) ms\n")
             output.line(path)
         }
         return .done
@@ -52,9 +51,8 @@ extension Verb {
         return lstat(path, &status) == 0 || errno != ENOENT
     }
 
-    static let verify: Verb = Verb(
-        name: "verify", synopsis: "BACKUP",
-        summary: "check a backup and report problems",
+    static let verify = Verb(
+        "verify", "BACKUP", "check a backup and report problems",
         details: """
             BACKUP is a backup, or a directory of backups: then the newest one, even if it is damaged. No daemon is
             needed. Every file is read and compared with its recorded length and digest. Prints one line per problem,
@@ -74,15 +72,14 @@ extension Verb {
         ]) { output in
             for problem in problems { output.line(problem) }
             guard problems.isEmpty else { return }
-            let size = "\(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount))"
+            let size = "\(counted(reader.fileCount, "file")), \(NumberText.bytes(reader.byteCount))"
             output.line("\(reader.directory) is undamaged: \(size)")
         }
         return problems.isEmpty ? .done : .damaged
     }
 
-    static let restore: Verb = Verb(
-        name: "restore", synopsis: "BACKUP DIRECTORY",
-        summary: "restore a backup to a new larder",
+    static let restore = Verb(
+        "restore", "BACKUP DIRECTORY", "restore a backup to a new larder",
         details: """
             BACKUP is a backup, or a directory of backups: then the newest one, even if it is damaged. DIRECTORY, the
             new larder, must not exist, or be empty; start a daemon on it with larderd --dir DIRECTORY. All files are
@@ -102,7 +99,7 @@ extension Verb {
         progress.end()
         context.show(
             ["path": place, "files": reader.fileCount, "bytes": reader.byteCount],
-            text: "\(place): \(counted(reader.fileCount, "file")), \(ByteText.short(reader.byteCount)), "
+            text: "\(place): \(counted(reader.fileCount, "file")), \(NumberText.bytes(reader.byteCount)), "
                 + "from \(reader.directory)")
         return .done
     }

@@ -2,9 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let check: Verb = Verb(
-        name: "check", synopsis: "[DIRECTORY]",
-        summary: "check all files of a larder and report problems",
+    static let check = Verb(
+        "check", "[DIRECTORY]", "check all files of a larder and report problems",
         details: """
             Without DIRECTORY, checks through the daemon at the socket, or, if there is none, checks the default
             directory. With DIRECTORY, checks through the daemon that has that larder open, or checks the files directly
@@ -35,19 +34,15 @@ extension Verb {
         }
         guard let text = String(validating: word, as: UTF8.self), !text.isEmpty,
             let directory = FileSystem.canonical(text), FileSystem.isDirectory(directory)
-        else {
-            throw UsageError("directory not found: \(printableKey(word))")
-        }
-        guard let (pid, socket) = try holder(of: directory) else {
-            return try lookAtFiles(directory, repairs, context)
-        }
+        else { throw UsageError("directory not found: \(printableKey(word))") }
+        guard let (pid, socket) = try holder(of: directory) else { return try lookAtFiles(directory, repairs, context) }
         guard let socket else {
             throw Failure.unseen("process \(pid) has the larder open, but is not a daemon: stop it, and check again")
         }
         var options = context.options
         options.socketPath = socket
         let client = try options.connectForLongCall()
-        guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
+        guard InfoText(try client.serverInfo(section: "larder")).text("directory") == directory else {
             throw Failure.unseen(
                 "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")
         }
@@ -73,9 +68,7 @@ extension Verb {
         if let database = context.options.database { words += ["DATABASE", database] }
         if repairs { words.append("REPAIR") }
         let reply = try LongCall.run(client, words, field: "check", context)
-        if let text = reply.errorMessage, text.hasPrefix("UNCHECKED ") {
-            throw Failure.unseen(text)
-        }
+        if let text = reply.errorMessage, text.hasPrefix("UNCHECKED ") { throw Failure.unseen(text) }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
         guard reply.pairs != nil else { throw InputOutputError(message: "the daemon's reply is malformed") }
         let problems = reply.field("problems")?.elements ?? []
@@ -102,15 +95,15 @@ extension Verb {
         _ problems: [RESPValue], _ left: [RESPValue], _ notes: [RESPValue], _ repairs: Bool, _ output: Output
     ) {
         for problem in problems { output.oneLine(line(problem)) }
-        for note in notes { output.oneLine(Array("note: \(note.string ?? "?")".utf8)) }
+        for note in notes { output.oneLine("note: \(note.string ?? "?")") }
         guard repairs, !problems.isEmpty else { return }
         output.line(left.isEmpty ? "repaired: no problems left" : "after the repair:")
-        for problem in left { output.oneLine(Array("  ".utf8) + line(problem)) }
+        for problem in left { output.oneLine("  " + line(problem)) }
     }
 
-    private static func line(_ problem: RESPValue) -> [UInt8] {
+    private static func line(_ problem: RESPValue) -> String {
         func part(_ name: String) -> String { problem.field(name)?.string ?? "?" }
-        return Array("\(part("place")): \(part("what")); \(part("remedy"))".utf8)
+        return "\(part("place")): \(part("what")); \(part("remedy"))"
     }
 
     // MARK: Other processes

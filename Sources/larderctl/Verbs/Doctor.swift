@@ -2,9 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let doctor: Verb = Verb(
-        name: "doctor", synopsis: "",
-        summary: "report problems of a running daemon, and how to fix them",
+    static let doctor = Verb(
+        "doctor", "", "report problems of a running daemon, and how to fix them",
         details: """
             Prints one line per finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
             thresholds. Then a line for each rule that could not be checked, because this user lacks a right. Exits with 8 if there is a
@@ -17,20 +16,20 @@ extension Verb {
         let facts = try facts(client)
         let (findings, omissions) = (DoctorRule.findings(facts), DoctorRule.omissions(facts))
         context.show(["findings": findings, "unseen": omissions]) { output in
-            for finding in findings { output.oneLine(Array(finding.text.utf8)) }
+            for finding in findings { output.oneLine(finding.text) }
             if findings.isEmpty {
                 let rest = omissions.isEmpty ? "" : ", \(omissions.count) could not be checked"
                 output.line("no findings (\(DoctorRule.all.count - omissions.count) rules checked\(rest))")
             }
-            for omission in omissions { output.oneLine(Array(omission.text.utf8)) }
+            for omission in omissions { output.oneLine(omission.text) }
         }
         return !findings.isEmpty ? .damaged : omissions.isEmpty ? .done : .unseen
     }
 
     private static func facts(_ client: BlockingLarderClient) throws -> DoctorFacts {
         var facts = DoctorFacts()
-        facts.info = InfoFigures(try client.serverInfo(section: "everything"))
-        let count = facts.info.number("databases")
+        facts.info = InfoText(try client.serverInfo(section: "everything"))
+        let count = facts.info.integer("databases")
         facts.databases = try client.databases().map { DoctorFacts.Database(name: $0.name, state: $0.state) }
         if facts.databases.count < count {
             facts.unseen[.databases] = "this user may read \(facts.databases.count) of \(count) databases"
@@ -61,7 +60,7 @@ extension Verb {
         } else {
             facts.unseen[.disk] = "this user cannot access the file system of the larder's directory"
         }
-        for origin in facts.info.origins where origin.fields["state"] != "up" {
+        for origin in facts.origins where origin.fields["state"] != "up" {
             // If this user must not read the error, report only that the origin is down.
             guard (try? client.select(origin.database)) != nil, let fields = try? client.originInfo() else { continue }
             facts.originErrors[origin.database] = fields.first { $0.0 == "error" }?.1

@@ -2,9 +2,9 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let export: Verb = Verb(
-        name: "export", synopsis: "[FILE] [--prefix PREFIX] [--to-redis URL [--map NAME=NUMBER]…]",
-        summary: "export entries as lines of JSON, or to a Redis, while the larder is in use",
+    static let export = Verb(
+        "export", "[FILE] [--prefix PREFIX] [--to-redis URL [--map NAME=NUMBER]…]",
+        "export entries as lines of JSON, or to a Redis, while the larder is in use",
         details: """
             Exports all databases, or those given with --database, which is repeatable. Without FILE, or with -, writes
             to standard output. Each line has an entry with its times, policy, grace, codec and tags, including stale
@@ -48,7 +48,7 @@ extension Verb {
                 "bytes": report.byteCount,
             ],
             text: "\(path): \(counted(report.entries, "entry", "entries")) of " + counted(report.databases, "database")
-                + ", " + ByteText.short(report.byteCount)
+                + ", " + NumberText.bytes(report.byteCount)
                 + (report.resumed == 0 ? "" : ", of which a previous call had written \(report.resumed)"))
         return .done
     }

@@ -2,11 +2,11 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let `import`: Verb = Verb(
-        name: "import",
-        synopsis: "[FILE] [--prefix PREFIX] [--into NAME] [--keep-existing] [--skip-invalid] [--from-redis URL "
+    static let `import` = Verb(
+        "import",
+        "[FILE] [--prefix PREFIX] [--into NAME] [--keep-existing] [--skip-invalid] [--from-redis URL "
             + "[--map NUMBER=NAME]…]",
-        summary: "import the entries of an export, or of a Redis, while the larder is in use",
+        "import the entries of an export, or of a Redis, while the larder is in use",
         details: """
             FILE is an export of larderctl export; without it, or with -, reads standard input. Imports all its
             databases, or those given with --database, which is repeatable. Entries keep the time when they were stored.
@@ -45,9 +45,7 @@ extension Verb {
         choice.skipsInvalid = arguments["--skip-invalid"] != nil
         let path = try arguments.file()
         var descriptor = STDIN_FILENO
-        if let path {
-            descriptor = try Descriptor.open(path, O_RDONLY)
-        }
+        if let path { descriptor = try Descriptor.open(path, O_RDONLY) }
         var importer = try Importer(
             try context.options.connectForTransfer(), descriptor, name: path ?? "standard input", choice)
         do {

@@ -2,9 +2,8 @@ import LarderClient
 import LarderCommandCatalog
 
 extension Verb {
-    static let latency: Verb = Verb(
-        name: "latency", synopsis: "[COMMAND…]",
-        summary: "show the latencies of commands, and slow commands",
+    static let latency = Verb(
+        "latency", "[COMMAND…]", "show the latencies of commands, and slow commands",
         details: """
             A table of the commands since the daemon's start (or CONFIG RESETSTAT): calls, average, the 50th, 99th and
             99.9th percentile as upper bounds, failed calls, and the total time. Then the latest commands of the slow
@@ -21,7 +20,7 @@ extension Verb {
         let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
         let count = try arguments.number("--slow", 0...10_000, "a number") ?? 10
         let client = try context.options.connect()
-        let figures = InfoFigures(try client.serverInfo(section: "everything"))
+        let figures = InfoText(try client.serverInfo(section: "everything"))
         try check(wanted, figures)
         let commands = try sorted(
             figures.commands.values.filter { command in
@@ -41,14 +40,14 @@ extension Verb {
             show(commands, slow, events, output)
             for (what, reason) in unseen {
                 let name = what == "slow" ? "slow commands" : "events of LATENCY"
-                output.oneLine(Array("\(name): not shown: \(reason)".utf8))
+                output.oneLine("\(name): not shown: \(reason)")
             }
         }
         return .done
     }
 
     /// - Throws: if one of the words is not the name of a command.
-    private static func check(_ wanted: [String], _ figures: InfoFigures) throws(UsageError) {
+    private static func check(_ wanted: [String], _ figures: InfoText) throws(UsageError) {
         for name in wanted where figures.commands[name] == nil {
             let words = name.split(separator: "|", maxSplits: 1).map { Array($0.utf8) }
             if let row = CommandMetadata.row(of: words), row.name.lowercased() == name { continue }
@@ -61,10 +60,10 @@ extension Verb {
     }
 
     private static func sorted(
-        _ commands: [InfoFigures.Command], _ arguments: VerbArguments
-    ) throws -> [InfoFigures.Command] {
+        _ commands: [CommandFigures], _ arguments: VerbArguments
+    ) throws -> [CommandFigures] {
         let column = try arguments["--sort"]?.text() ?? "total"
-        let value: (InfoFigures.Command) -> Double
+        let value: (CommandFigures) -> Double
         switch column {
         case "total": value = { Double($0.microseconds) }
         case "calls": value = { Double($0.calls) }
@@ -77,7 +76,7 @@ extension Verb {
     }
 
     private static func show(
-        _ commands: [InfoFigures.Command], _ slow: [SlowCommand], _ events: [LatencyEvent], _ output: Output
+        _ commands: [CommandFigures], _ slow: [SlowCommand], _ events: [LatencyEvent], _ output: Output
     ) {
         let rows =
             [["COMMAND", "CALLS", "AVERAGE", "P50", "P99", "P99.9", "FAILED", "TOTAL"]]
@@ -107,7 +106,7 @@ extension Verb {
     }
 }
 
-extension InfoFigures.Command: JSONValue {
+extension CommandFigures: JSONValue {
     var json: JSONText {
         [
             "name": name, "calls": calls, "failed": failed, "rejected": rejected, "average": averageMicroseconds,
@@ -125,8 +124,7 @@ extension SlowCommand: JSONValue {
 
     /// The line for a user: the time, the duration, the command, and its first argument, which is usually a key.
     var line: [UInt8] {
-        var line = Array(
-            "\(TimeText.instant(seconds: seconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
+        var line = Array("\(TimeText.instant(seconds: seconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
         for word in words.prefix(2) { line += [0x20] + Array(printableKey(word).utf8) }
         if words.count > 2 { line += Array(" … (\(words.count) words)".utf8) }
         return line

@@ -2,9 +2,9 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let lock: Verb = Verb(
-        name: "lock", synopsis: "NAME [OPTION…] -- COMMAND [ARGUMENT…]",
-        summary: "run COMMAND while holding the lock NAME, one process at a time",
+    static let lock = Verb(
+        "lock", "NAME [OPTION…] -- COMMAND [ARGUMENT…]",
+        "run COMMAND while holding the lock NAME, one process at a time",
         details: """
             Waits for the lock, in the order of arrival, runs COMMAND, and releases the lock. The lock is renewed while COMMAND
             runs. If this program is killed, the lock expires after --for, and the process that has waited longest gets it.
@@ -33,9 +33,6 @@ extension Verb {
 
 /// One call of the verb `lock`.
 private struct LockVerbCall: Sendable {
-    /// The environment variable with the locks that parent processes hold.
-    private static let marker = "LARDER_LOCKS"
-    private static let tokenName = "LARDER_LOCK_TOKEN"
     /// The maximum of the time options: a day, in milliseconds.
     private static let longest: Int64 = 86_400_000
 
@@ -61,9 +58,11 @@ private struct LockVerbCall: Sendable {
     }
 
     func run() throws -> ExitCode {
-        try ReservedDescriptors.check()
-        try markHeld()
-        let command = LockedCommand()
+        try Self.checkDescriptors()
+        let path = socketPath ?? LarderClient.defaultSocketPath
+        let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
+        try ParentMarks.add(name, of: place, to: "LARDER_LOCKS", "held")
+        let command = ChildCommand(signals: [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2])
         let task = Task { try await hold(command) }
         command.onSignal { task.cancel() }
         switch Awaited(task).result {
@@ -77,30 +76,29 @@ private struct LockVerbCall: Sendable {
         }
     }
 
-    private func hold(_ command: LockedCommand) async throws -> ProcessEnd {
+    private func hold(_ command: ChildCommand) async throws -> ProcessEnd {
         let client = try await LarderClient.connect(socketPath: socketPath, options: clientOptions)
         defer { client.close() }
         return try await client.lock(name, for: time, waitingUpTo: limit) { lock in
-            setenv(Self.tokenName, "\(lock.token)", 1)
+            setenv("LARDER_LOCK_TOKEN", "\(lock.token)", 1)
             return try await command.run(words)
         }
     }
 
-    /// Adds the lock to the environment variable ``marker``, which COMMAND inherits.
-    /// - Throws: if a parent process already holds the same lock: waiting for it would be a deadlock.
-    private func markHeld() throws(UsageError) {
-        let path = socketPath ?? LarderClient.defaultSocketPath
-        let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
-        let mark = HexText.text(place.flatMap { Array($0.utf8) + [0] } + name)
-        for other in ParentMarks.all(Self.marker) {
-            let parts = other.split(separator: "@")
-            guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
-            // The marker may be outdated: COMMAND may have started a background process that runs `larderctl lock`
-            // after the lock was released. So check whether the holder still runs.
-            guard kill(holder, 0) == 0 || errno == EPERM else { continue }
-            throw UsageError(
-                "\(printableKey(name)) is held by a parent of this process: they would wait for each other")
+    /// Checks that enough descriptors are free: Swift's task runtime terminates the process if it cannot open
+    /// descriptors for its timers.
+    private static func checkDescriptors() throws(InputOutputError) {
+        var opened: [Int32] = []
+        defer { for descriptor in opened { close(descriptor) } }
+        for _ in 0..<12 {
+            let descriptor = dup(STDERR_FILENO)
+            guard descriptor >= 0 else {
+                // Standard error is closed, so an error could not be reported.
+                guard errno != EBADF else { return }
+                let reason = SystemErrorText.of(errno)
+                throw InputOutputError(message: "too few descriptors are left (ulimit -n): \(reason)")
+            }
+            opened.append(descriptor)
         }
-        ParentMarks.add("\(mark)@\(getpid())", to: Self.marker)
     }
 }

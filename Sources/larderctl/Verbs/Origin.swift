@@ -2,10 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let origin: Verb = Verb(
-        name: "origin",
-        synopsis: "[NAME [URL [WORD…] | none [DISCARD] | path]]",
-        summary: "show or change the origin of a database",
+    static let origin = Verb(
+        "origin", "[NAME [URL [WORD…] | none [DISCARD] | path]]", "show or change the origin of a database",
         details: """
             NAME is the database; without it, the one of --database. URL is redis://host:port[/db],
             redis+cluster://host:port,host:port or unix:///path[?db=n]; rediss:// and rediss+cluster:// use TLS.
@@ -72,9 +70,7 @@ extension Verb {
             url = "rediss" + url.dropFirst("redis".count)
         }
         guard let option = arguments["--ca"] else { return url }
-        guard url.hasPrefix("rediss") else {
-            throw UsageError("--ca needs --tls or a URL that starts with rediss")
-        }
+        guard url.hasPrefix("rediss") else { throw UsageError("--ca needs --tls or a URL that starts with rediss") }
         return url + (url.contains("?") ? "&" : "?") + "ca=" + (try wholePath(option))
     }
 
@@ -113,9 +109,7 @@ extension Verb {
         try arguments.refuse(["--user", "--tls", "--ca"], without: "the URL of an origin")
         var options = context.options
         // Without the URL of an origin, `--password-file` is the file with the daemon's password.
-        if let option = arguments["--password-file"] {
-            options.password = try Options.password(try option.text())
-        }
+        if let option = arguments["--password-file"] { options.password = try Options.password(try option.text()) }
         return try options.connect()
     }
 

@@ -2,9 +2,9 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let purge: Verb = Verb(
-        name: "purge", synopsis: "[--expired | --prefix PREFIX | --tag TAG… [--soft]]",
-        summary: "empty the database at once, or remove some entries",
+    static let purge = Verb(
+        "purge", "[--expired | --prefix PREFIX | --tag TAG… [--soft]]",
+        "empty the database at once, or remove some entries",
         details: """
             Prints the number of removed entries; with --json: {"entries":…,"bytes":…,"milliseconds":…}. With --tag
             nothing is counted, so it takes the same time for any number of entries: prints OK; with --json:

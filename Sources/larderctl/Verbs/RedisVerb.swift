@@ -60,7 +60,7 @@ enum RedisVerb {
             output.line(parts.joined(separator: ", "))
             var left = others.map { "\($0.value) of type \($0.key)" }
             if report.tooLong > 0 {
-                left.append("\(report.tooLong) whose keys are longer than \(CarriedEntry.keyBytesMax) bytes")
+                left.append("\(report.tooLong) whose keys are longer than \(StoredEntry.keyBytesMax) bytes")
             }
             guard !left.isEmpty else { return }
             output.line(

@@ -2,10 +2,9 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let replicate: Verb = Verb(
-        name: "replicate",
-        synopsis: "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
-        summary: "replicate the changes of one larder to another one, once or continuously",
+    static let replicate = Verb(
+        "replicate", "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
+        "replicate the changes of one larder to another one, once or continuously",
         details: """
             FROM and TO are the sockets of two daemons: paths, or unix:PATH. Replicates all databases of FROM, or those
             given with --database, which is repeatable. Replication is one-way: to keep two larders identical, call it

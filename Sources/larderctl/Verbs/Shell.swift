@@ -1,9 +1,8 @@
 import LarderPlatform
 
 extension Verb {
-    static let shell: Verb = Verb(
-        name: "shell", synopsis: "[--keep-going]",
-        summary: "run commands interactively or from standard input, on one connection",
+    static let shell = Verb(
+        "shell", "[--keep-going]", "run commands interactively or from standard input, on one connection",
         details: """
             On a terminal, larderctl without arguments does the same. Each line is a command of the daemon. Quote
             arguments with spaces: "…" supports \\n, \\r, \\t, \\xHH, \\\\ and \\", '…' supports \\'. All lines use one

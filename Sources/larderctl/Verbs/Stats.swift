@@ -2,9 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let stats: Verb = Verb(
-        name: "stats", synopsis: "[SECTION]",
-        summary: "show the daemon's statistics",
+    static let stats = Verb(
+        "stats", "[SECTION]", "show the daemon's statistics",
         details: """
             Prints lines of name:value under headings, like the command INFO.
             With --json: an object of sections, each an object; numbers are JSON numbers.
@@ -32,7 +31,9 @@ extension Verb {
                     + "; there are " + names.joined(separator: ", "))
         }
         context.show(FieldText.sections(Array(text.utf8))) { output in
-            for line in statsLines(text) { output.line(String(line)) }
+            var lines = text.utf8.filter { $0 != 0x0D }
+            while lines.last == 0x0A { lines.removeLast() }
+            output.line(lines)
         }
         return .done
     }
@@ -46,17 +47,17 @@ extension Verb {
     private static func watch(_ context: Context, milliseconds: Int64) throws -> ExitCode {
         let client = try context.options.connect()
         let output = context.output
-        var before = InfoFigures(try client.serverInfo())
+        var before = InfoText(try client.serverInfo())
         var askedAt = MonotonicClock.milliseconds()
         var count = 0
         while true {
             let rest = max(0, askedAt + milliseconds - MonotonicClock.milliseconds())
             _ = poll(nil, 0, Int32(clamping: rest))
-            let now = InfoFigures(try client.serverInfo())
+            let now = InfoText(try client.serverInfo())
             let asked = MonotonicClock.milliseconds()
             let rates = InfoRates(from: before, to: now, milliseconds: asked - askedAt)
             (before, askedAt) = (now, asked)
-            context.show(WatchTable.json(rates, at: now.number("server_time_usec") / 1000)) { output in
+            context.show(WatchTable.json(rates, at: now.integer("server_time_usec") / 1000)) { output in
                 if count % WatchTable.linesMax == 0, count == 0 || output.isTerminal { output.line(WatchTable.heading) }
                 output.line(WatchTable.line(rates))
             }
@@ -65,16 +66,8 @@ extension Verb {
         }
     }
 
-    private static func statsLines(_ text: String) -> [Substring] {
-        // Swift treats CR LF as one character.
-        var lines = text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" }
-        while lines.last?.isEmpty ?? false { lines.removeLast() }
-        return lines
-    }
-
-    static let ping: Verb = Verb(
-        name: "ping", synopsis: "",
-        summary: "check whether the daemon is running",
+    static let ping = Verb(
+        "ping", "", "check whether the daemon is running",
         details: """
             Prints PONG; with --json: {"answer":"PONG"}. Exits with 3 if no daemon replies.
             """

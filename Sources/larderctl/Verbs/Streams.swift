@@ -3,9 +3,8 @@ import LarderPlatform
 import LarderRESP
 
 extension Verb {
-    static let subscribe: Verb = Verb(
-        name: "subscribe", synopsis: "CHANNEL… [--pattern]",
-        summary: "show the messages of channels as they arrive",
+    static let subscribe = Verb(
+        "subscribe", "CHANNEL… [--pattern]", "show the messages of channels as they arrive",
         details: """
             One line per message: the channel, a tab, the message. Ends with Ctrl-C, or when the daemon stops (exit code
             3); it does not reconnect, because messages would be missing. With --json: objects of channel, pattern (if
@@ -22,14 +21,13 @@ extension Verb {
         try client.messages(of: arguments.words, arePatterns: arguments["--pattern"] != nil) { message in
             context.show(
                 .present(["channel": message.channel, "pattern": message.pattern, "message": message.payload])
-            ) { $0.oneLine(message.channel, message.payload) }
+            ) { $0.oneLine(message.payload, after: message.channel) }
             try output.flush()
         }
     }
 
-    static let monitor: Verb = Verb(
-        name: "monitor", synopsis: "",
-        summary: "show every command that the daemon runs, live",
+    static let monitor = Verb(
+        "monitor", "", "show every command that the daemon runs, live",
         details: """
             One line per command: the time in seconds since 1970, the database and the client, and the words of the
             command, including values but not passwords. Ends with Ctrl-C, or when the daemon stops (exit code 3). It
@@ -40,14 +38,13 @@ extension Verb {
         let output = context.output
         let client = try context.options.connect()
         try client.monitor { line in
-            context.show(MonitorLine(line)?.json ?? ["line": line]) { $0.oneLine(Array(line.utf8)) }
+            context.show(MonitorLine(line)?.json ?? ["line": line]) { $0.oneLine(line) }
             try output.flush()
         }
     }
 
-    static let watch: Verb = Verb(
-        name: "watch", synopsis: "[KEY] [--prefix PREFIX]",
-        summary: "show changes of the database's entries as they happen",
+    static let watch = Verb(
+        "watch", "[KEY] [--prefix PREFIX]", "show changes of the database's entries as they happen",
         details: """
             One line per change: the time, what happened, and the key. stored: it was stored, or its lifetime was changed; removed;
             expired; evicted, because of a disk budget; purged: the whole database, or all entries with a tag; fellbehind: everything may

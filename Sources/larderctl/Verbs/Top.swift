@@ -2,9 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let top: Verb = Verb(
-        name: "top", synopsis: "",
-        summary: "show the daemon's activity live, full-screen",
+    static let top = Verb(
+        "top", "", "show the daemon's activity live, full-screen",
         details: """
             Needs a terminal. Keys: q quits; c, l, a, p and n sort the commands by calls per second, load (as a share of
             one CPU), average time, slowest calls (99.9 %) and name; d shows the databases instead. Averages are those
@@ -17,7 +16,7 @@ extension Verb {
         let milliseconds = try interval(arguments, intervalOption.name)
         // Connect before switching to the full screen, so that an error stays visible.
         let client = try context.options.connect()
-        var screen = TopScreen(socketPath: client.socketPath, info: InfoFigures(""))
+        var screen = TopScreen(socketPath: client.socketPath, info: InfoText(""))
         if context.options.json {
             let first = try Answer(client)
             _ = poll(nil, 0, Int32(clamping: milliseconds))
@@ -34,14 +33,14 @@ extension Verb {
     /// The daemon's figures at one time.
     private struct Answer {
         let client: BlockingLarderClient
-        let info: InfoFigures
+        let info: InfoText
         let databases: [DatabaseInfo]
         /// When the reply arrived, in milliseconds of the monotonic clock.
         let time: Int64
 
         init(_ client: BlockingLarderClient) throws {
             self.client = client
-            info = InfoFigures(try client.serverInfo(section: "everything"))
+            info = InfoText(try client.serverInfo(section: "everything"))
             databases = try client.databases()
             time = MonotonicClock.milliseconds()
         }

@@ -12,12 +12,22 @@ struct Verb: Sendable {
     let summary: String
     /// The rest of the verb's help, including the output format and the exit codes.
     let details: String
-    var options: [OptionSpec] = []
+    let options: [OptionSpec]
     /// The allowed number of arguments.
-    var argumentCount: ClosedRange<Int> = 0...0
+    let argumentCount: ClosedRange<Int>
     /// Whether the daemon has a command of the same name that does something else.
-    var isUnlikeCommand = false
+    let isUnlikeCommand: Bool
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
+
+    init(
+        _ name: String, _ synopsis: String, _ summary: String, details: String, options: [OptionSpec] = [],
+        argumentCount: ClosedRange<Int> = 0...0, isUnlikeCommand: Bool = false,
+        run: @escaping @Sendable (VerbArguments, Context) throws -> ExitCode
+    ) {
+        (self.name, self.synopsis, self.summary, self.details) = (name, synopsis, summary, details)
+        (self.options, self.argumentCount, self.isUnlikeCommand) = (options, argumentCount, isUnlikeCommand)
+        self.run = run
+    }
 
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .origin, .databases, .stats, .top,

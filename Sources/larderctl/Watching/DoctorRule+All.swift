@@ -40,7 +40,7 @@ extension DoctorRule {
             "check whether it runs and accepts connections; larderctl origin NAME shows its settings; as a service of "
                 + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Operating.md)"
         ) { facts in
-            let away = facts.info.origins.compactMap { origin -> String? in
+            let away = facts.origins.compactMap { origin -> String? in
                 guard let state = origin.fields["state"], state != "up" else { return nil }
                 let since = origin.fields["down-milliseconds"].flatMap { Int64($0) }.map { $0 / 1000 } ?? 0
                 let waiting = origin.fields["outbox"].flatMap { Int64($0) } ?? 0
@@ -89,8 +89,8 @@ extension DoctorRule {
         ) { facts in
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
-            return "\(ByteText.short(disk.free)) of \(ByteText.short(disk.total)) are free, and the larder has "
-                + ByteText.short(facts.number("disk_bytes"))
+            return "\(NumberText.bytes(disk.free)) of \(NumberText.bytes(disk.total)) are free, and the larder has "
+                + NumberText.bytes(facts.number("disk_bytes"))
                 + (failed.isEmpty ? "" : "; writes are refused by database \(failed.joined(separator: ", "))")
         },
         DoctorRule(
@@ -98,7 +98,7 @@ extension DoctorRule {
             "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
         ) { facts in
             guard facts.info.text("disk_limit") != nil, facts.number("disk_limit") == 0 else { return nil }
-            return "the larder has \(ByteText.short(facts.number("disk_bytes"))), and can fill the disk"
+            return "the larder has \(NumberText.bytes(facts.number("disk_bytes"))), and can fill the disk"
         },
         DoctorRule(
             .advice, "evicting",
@@ -110,7 +110,7 @@ extension DoctorRule {
                 return nil
             }
             return "\(evicted) entries were evicted, \(NumberText.percent(share)) of the reads hit, and the limit is "
-                + ByteText.short(facts.number("disk_limit"))
+                + NumberText.bytes(facts.number("disk_limit"))
         },
         DoctorRule(
             .advice, "memory-too-large", "the limit of entries in memory is above half of the machine's memory",
@@ -118,14 +118,14 @@ extension DoctorRule {
         ) { facts in
             let (limit, machine) = (facts.number("maxmemory"), facts.number("total_system_memory"))
             guard machine > 0, limit > machine / 2 else { return nil }
-            return "limit \(ByteText.short(limit)), machine \(ByteText.short(machine))"
+            return "limit \(NumberText.bytes(limit)), machine \(NumberText.bytes(machine))"
         },
         DoctorRule(
             .problem, "journal-long", "the journal has more than 256 MiB",
             "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
         ) { facts in
             let bytes = facts.number("journal_bytes")
-            return bytes > 256 << 20 ? "\(ByteText.short(bytes)) are not in the databases' files yet" : nil
+            return bytes > 256 << 20 ? "\(NumberText.bytes(bytes)) are not in the databases' files yet" : nil
         },
         DoctorRule(
             .advice, "expiry-late", "1 % of at least 1000 expired entries were removed more than 10 minutes late",
@@ -211,7 +211,7 @@ extension DoctorRule {
             let slow = facts.clients.filter { bytes($0) > 8 << 20 }
             guard let first = slow.max(by: { bytes($0) < bytes($1) }) else { return nil }
             let name = first["name"].map { $0.isEmpty ? "" : " (\($0))" } ?? ""
-            return "\(ByteText.short(bytes(first))) wait for client \(first["id"] ?? "?")\(name)"
+            return "\(NumberText.bytes(bytes(first))) wait for client \(first["id"] ?? "?")\(name)"
                 + (slow.count > 1 ? ", and for \(slow.count - 1) more" : "")
         },
         DoctorRule(

@@ -1,3 +1,4 @@
+import LarderClient
 import LarderPlatform
 
 /// The state of a daemon that `larderctl doctor` checks.
@@ -7,7 +8,7 @@ struct DoctorFacts {
         let state: String
     }
 
-    var info = InfoFigures("")
+    var info = InfoText("")
     /// The settings, by their names in CONFIG.
     var settings: [String: String] = [:]
     var databases: [Database] = []
@@ -31,21 +32,25 @@ struct DoctorFacts {
         case databases, settings, clients, slowLog, disk
     }
 
-    func number(_ name: String) -> Int64 { info.number(name) }
+    func number(_ name: String) -> Int64 { info.integer(name) }
+    /// The origins that this user may see: for each, its database and its fields in INFO.
+    var origins: [(database: String, fields: [Substring: Substring])] {
+        info.textLists("origin_").map { name, parts in (name, Dictionary(parts.map { ($0.name, $0.text) }) { $1 }) }
+    }
     var reads: Int64 { number("keyspace_hits") + number("keyspace_misses") }
     /// Whether less than 5 % of the larder's file system is free.
     var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
     /// The number of commands with a reply, including commands that the daemon rejected without running them.
     var answered: Int64 {
-        info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
+        info.commands.values.reduce(info.integer("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
     /// The number (errno) of the error with which writes fail; 0 if writes do not fail, or the number is unknown.
-    var writeErrorNumber: Int32 { Int32(clamping: info.number("last_write_errno")) }
+    var writeErrorNumber: Int32 { Int32(clamping: info.integer("last_write_errno")) }
     /// The smallest limit of the larder's files, in bytes.
     static let diskLimitMin: Int64 = 16 << 20
     /// Advice for a full disk if the larder's limit cannot be lowered; nil if it can be lowered.
     var remedyAtLeastLimit: String? {
-        (1...Self.diskLimitMin).contains(info.number("disk_limit"))
+        (1...Self.diskLimitMin).contains(info.integer("disk_limit"))
             ? "remove other files; the larder's limit (max-disk) is already the smallest one" : nil
     }
     /// What to do if writes fail with this error; nil if writes do not fail, or the error is unusual.
@@ -64,7 +69,7 @@ struct DoctorFacts {
         }
     }
     /// The daemon's time in seconds since 1970.
-    var now: Int64 { info.number("server_time_usec") / 1_000_000 }
+    var now: Int64 { info.integer("server_time_usec") / 1_000_000 }
 }
 
 /// A rule of `larderctl doctor`: a condition of the daemon's state that is a problem, with advice.

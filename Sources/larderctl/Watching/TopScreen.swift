@@ -18,7 +18,7 @@ struct TopScreen {
     var socketPath: String
     /// The changes in the last interval; nil before the daemon's second reply.
     var rates: InfoRates?
-    var info: InfoFigures
+    var info: InfoText
     var databases: [DatabaseInfo] = []
     var order = Order.calls
     var table = Table.commands
@@ -31,13 +31,13 @@ struct TopScreen {
     /// Returns the lines for a screen of this size. Lines that do not fit are omitted or cut.
     func lines(width: Int, height: Int) -> [String] {
         let head = head(width)
-        let keys = Self.reverse + Self.fit(Self.help, width, fills: true)
-        guard height > 1 else { return [Self.fit(head[0], width)] }
-        var lines = head.prefix(height - 1).map { Self.fit($0, width) }
+        let keys = Self.reverse + Self.help.cut(width).padded(width)
+        guard height > 1 else { return [head[0].cut(width)] }
+        var lines = head.prefix(height - 1).map { $0.cut(width) }
         let rows = table == .commands ? commandRows : databaseRows
         let room = height - 1 - lines.count
         if room > 1 {
-            let texts = Self.tableLines(rows, width)
+            let texts = larderctl.Table.lines(rows, rightAligned: Set(1..<rows[0].count), width: width)
             lines += texts.prefix(room).enumerated().map { index, line in (index == 0 ? Self.bold : "") + line }
         }
         while lines.count < height - 1 { lines.append("") }
@@ -51,16 +51,16 @@ struct TopScreen {
     private func head(_ width: Int) -> [String] {
         if let problem { return ["larder at \(TerminalText.escaped(socketPath))", problem, ""] }
         let figures = rates?.now ?? info
-        func bytes(_ name: String) -> String { ByteText.short(figures.number(name)) }
+        func bytes(_ name: String) -> String { NumberText.bytes(figures.integer(name)) }
         func rate(_ name: String) -> String { rates.map { NumberText.count($0.perSecond(name)) } ?? "-" }
-        let limit = figures.number("disk_limit")
+        let limit = figures.integer("disk_limit")
         let share = rates?.hitShare
-        let uptime = NumberText.duration(figures.number("uptime_in_seconds"))
+        let uptime = NumberText.duration(figures.integer("uptime_in_seconds"))
         let version = TerminalText.escaped(figures.text("larder_version") ?? "?")
         var lines = [
             "larder \(version) at \(TerminalText.escaped(socketPath))  up \(uptime)",
             "operations \(rate("total_commands_processed"))/s  hits \(NumberText.percent(share)) "
-                + "(\(NumberText.percent(figures.hitShare)) since the start)  clients \(figures.number("connected_clients"))",
+                + "(\(NumberText.percent(figures.hitShare)) since the start)  clients \(figures.integer("connected_clients"))",
             "memory \(bytes("memory_tier_bytes")) of \(bytes("maxmemory"))  disk \(bytes("disk_bytes"))"
                 + (limit > 0 ? " of \(bytes("disk_limit"))" : "") + "  journal \(bytes("journal_bytes"))",
             "in \(byteRate("total_net_input_bytes"))/s  out \(byteRate("total_net_output_bytes"))/s  "
@@ -72,7 +72,7 @@ struct TopScreen {
     }
 
     private func byteRate(_ name: String) -> String {
-        rates.map { ByteText.short(NumberText.whole($0.perSecond(name))) } ?? "-"
+        rates.map { NumberText.bytes(NumberText.whole($0.perSecond(name))) } ?? "-"
     }
 
     // MARK: The tables
@@ -105,43 +105,7 @@ struct TopScreen {
 
     private var databaseRows: [[String]] {
         let sorted = order == .name ? databases.sorted { $0.name < $1.name } : databases.sorted { $0.bytes > $1.bytes }
-        return [["DATABASE", "ENTRIES", "STALE", "SIZE", "AT MOST", "POLICY", "STATE"]]
-            + sorted.map {
-                [
-                    TerminalText.escaped($0.name), $0.entries.map { "\($0)" } ?? "?",
-                    $0.staleEntries.map { "\($0)" } ?? "?",
-                    ByteText.short($0.bytes), $0.limit.map { ByteText.short($0) } ?? "-",
-                    TerminalText.escaped($0.policy), TerminalText.escaped($0.state),
-                ]
-            }
-    }
-
-    /// Formats a table with as many columns as fit. If necessary, the first column is cut to a third of the width.
-    private static func tableLines(_ rows: [[String]], _ width: Int) -> [String] {
-        let count = rows.first?.count ?? 0
-        let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
-        var shown = 1
-        var used = min(widths[0], max(8, width / 3))
-        let first = used
-        while shown < count, used + 2 + widths[shown] <= width {
-            used += 2 + widths[shown]
-            shown += 1
-        }
-        return rows.map { row in
-            var line = fit(row[0], first, fills: true)
-            for column in 1..<max(1, shown) {
-                line += "  " + row[column].padded(widths[column], isRight: true)
-            }
-            return fit(line, width)
-        }
-    }
-
-    // MARK: Text
-
-    /// Cuts a text to at most `width` columns. If `fills` is true, pads it to exactly `width` columns.
-    static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {
-        let short = text.count <= width ? text : String(text.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
-        return fills ? short.padded(width) : short
+        return DatabaseInfo.rows(of: sorted, size: NumberText.bytes).map { $0.map(TerminalText.escaped) }
     }
 
     // MARK: JSON
@@ -150,12 +114,10 @@ struct TopScreen {
         let figures = rates?.now ?? info
         return [
             "operationsPerSecond": rates?.perSecond("total_commands_processed") ?? 0, "hitShare": rates?.hitShare,
-            "clients": figures.number("connected_clients"), "memoryBytes": figures.number("memory_tier_bytes"),
-            "diskBytes": figures.number("disk_bytes"), "journalBytes": figures.number("journal_bytes"),
+            "clients": figures.integer("connected_clients"), "memoryBytes": figures.integer("memory_tier_bytes"),
+            "diskBytes": figures.integer("disk_bytes"), "journalBytes": figures.integer("journal_bytes"),
             "commands": commands,
-            "databases": databases.map {
-                ["name": $0.name, "entries": $0.entries, "bytes": $0.bytes, "state": $0.state] as JSONText
-            },
+            "databases": databases,
         ]
     }
 }
@@ -166,5 +128,56 @@ extension InfoRates.Command: JSONValue {
             "name": name, "callsPerSecond": callsPerSecond, "load": load, "averageMicroseconds": averageMicroseconds,
             "p50": total.p50, "p99": total.p99, "p99.9": total.p999, "failed": total.failed,
         ]
+    }
+}
+
+/// Formats the lines of `stats --watch`: one line with columns for each interval, and a heading that is repeated.
+enum WatchTable {
+    /// The number of lines after which the heading is repeated.
+    static let linesMax = 20
+
+    private typealias Column = (name: String, width: Int, text: String, key: String, json: JSONText)
+
+    private static func columns(_ rates: InfoRates) -> [Column] {
+        /// Returns a column with the rate of a counter, per second.
+        func rate(_ name: String, _ key: String, _ field: String) -> Column {
+            let rate = rates.perSecond(field)
+            return (name, max(5, name.count), NumberText.count(rate), key, .double(rate))
+        }
+        func bytesRate(_ name: String, _ key: String, _ field: String) -> Column {
+            let rate = rates.perSecond(field)
+            return (name, 8, NumberText.bytes(NumberText.whole(rate)), key, .double(rate))
+        }
+        /// Returns a column with a current size.
+        func bytes(_ name: String, _ key: String, _ field: String) -> Column {
+            (name, 8, NumberText.bytes(rates.now.integer(field)), key, .integer(rates.now.integer(field)))
+        }
+        let clients = rates.now.integer("connected_clients")
+        return [
+            rate("OPS/S", "operationsPerSecond", "total_commands_processed"),
+            ("HITS", 7, NumberText.percent(rates.hitShare), "hitShare", rates.hitShare?.json ?? .null),
+            ("CONNS", 5, "\(clients)", "clients", .integer(clients)),
+            bytesRate("IN/S", "bytesInPerSecond", "total_net_input_bytes"),
+            bytesRate("OUT/S", "bytesOutPerSecond", "total_net_output_bytes"),
+            bytes("MEMORY", "memoryBytes", "memory_tier_bytes"), bytes("JOURNAL", "journalBytes", "journal_bytes"),
+            bytes("DISK", "diskBytes", "disk_bytes"), rate("EXPIRED", "expiredPerSecond", "expired_keys"),
+            rate("EVICTED", "evictedPerSecond", "evicted_keys"),
+        ]
+    }
+
+    /// The line with the names of the columns.
+    static var heading: String {
+        let none = InfoText("")
+        return line(columns(InfoRates(from: none, to: none, milliseconds: 1)).map { ($0.name, $0.width) })
+    }
+
+    static func line(_ rates: InfoRates) -> String { line(columns(rates).map { ($0.text, $0.width) }) }
+
+    static func json(_ rates: InfoRates, at milliseconds: Int64) -> JSONText {
+        .object([("time", .integer(milliseconds))] + columns(rates).map { ($0.key, $0.json) })
+    }
+
+    private static func line(_ cells: [(text: String, width: Int)]) -> String {
+        cells.map { $0.text.padded($0.width, isRight: true) }.joined(separator: " ")
     }
 }

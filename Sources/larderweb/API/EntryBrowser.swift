@@ -103,16 +103,10 @@ struct EntryBrowser: Sendable {
             guard let info = try client.info(forKey: key) else { return nil }
             let range = [Array("GETRANGE".utf8), key, Array("0".utf8), Array("\(Self.valueBytesMax - 1)".utf8)]
             let value = info.isExpired ? nil : try client.command(bytes: range).bytes
-            let rule =
-                switch info.rule {
-                case .governed: "governed"
-                case .own: "own"
-                case .ownNever: "never"
-                }
             return EntryReport(
                 database: database, key: BytesReport(key: key), storedAt: info.storedAtMilliseconds,
                 now: info.readAtMilliseconds, deadline: info.deadlineMilliseconds, grace: info.graceMilliseconds,
-                rule: rule, policy: "\(info.databasePolicy)", size: info.byteCount, codec: "\(info.codec)",
+                rule: info.rule.name, policy: "\(info.databasePolicy)", size: info.byteCount, codec: "\(info.codec)",
                 isStale: info.isExpired, isUnverified: info.isUnverified, tags: try client.tags(forKey: key) ?? [],
                 value: value.map(BytesReport.init(value:)), isCut: info.byteCount > Self.valueBytesMax)
         }

@@ -18,15 +18,14 @@ struct Overview: Encodable {
         let p99: Double?
         let p999: Double?
 
-        init(_ command: DaemonFigures.Command) {
+        init(_ command: CommandFigures) {
             name = command.name
-            calls = command.calls
-            seconds = command.seconds
-            failed = command.failed + command.rejected
-            let shares = Dictionary(command.percentiles.map { ($0.share, $0.seconds) }) { $1 }
-            p50 = shares["0.5"]
-            p99 = shares["0.99"]
-            p999 = shares["0.999"]
+            calls = Double(command.calls)
+            seconds = Double(command.microseconds) / 1_000_000
+            failed = Double(command.failed + command.rejected)
+            p50 = command.p50.map { $0 / 1_000_000 }
+            p99 = command.p99.map { $0 / 1_000_000 }
+            p999 = command.p999.map { $0 / 1_000_000 }
         }
     }
 

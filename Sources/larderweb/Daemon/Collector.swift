@@ -81,3 +81,29 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
     /// Makes the next call of ``value()`` fetch a new value.
     func forget() { lock.withLock { goodUntil = .min } }
 }
+
+/// The daemon's figures at one instant.
+struct DaemonFigures: Sendable {
+    let info: InfoText
+    /// The commands with calls, most frequent first.
+    let commands: [CommandFigures]
+    /// The number of fresh entries by database, for the databases that the daemon has counted.
+    let entries: [String: Double]
+    /// The number of fresh entries that have a deadline, by database.
+    let expiring: [String: Double]
+    /// Whether the daemon has counted all databases; false just after its start.
+    let isCounted: Bool
+
+    init(_ text: String) {
+        let info = InfoText(text)
+        self.info = info
+        isCounted = info.number("uncounted_databases") ?? 0 == 0
+        commands = info.commands.values.sorted { ($1.calls, $0.name) < ($0.calls, $1.name) }
+        let counted =
+            info.lists("database_").map { ($0.name, $0.parts) }
+            + info.lists("db").compactMap { Int($0.name) == nil ? nil : ($0.name, $0.parts) }
+        entries = Dictionary(counted.compactMap { name, parts in parts["keys"].map { (name, $0) } }) { first, _ in first
+        }
+        expiring = Dictionary(counted.compactMap { name, parts in parts["expires"].map { (name, $0) } }) { $1 }
+    }
+}

@@ -51,14 +51,17 @@ struct Sample: Codable, Sendable, Equatable {
         checkpoints = number("checkpoints")
         netIn = number("total_net_input_bytes")
         netOut = number("total_net_output_bytes")
-        busySeconds = figures.commands.reduce(0) { $0 + $1.seconds }
+        busySeconds = figures.commands.reduce(0) { $0 + Double($1.microseconds) / 1_000_000 }
         clients = number("connected_clients")
         entries = figures.isCounted ? figures.entries.values.reduce(0, +) : nil
         disk = number("disk_bytes")
         journal = number("journal_bytes")
         memory = number("used_memory_rss")
         let most = figures.commands.prefix(Self.commandsMax)
-        byCommand = Dictionary(most.map { ($0.name, Command(calls: $0.calls, seconds: $0.seconds)) }) { $1 }
+        let counters = most.map {
+            ($0.name, Command(calls: Double($0.calls), seconds: Double($0.microseconds) / 1_000_000))
+        }
+        byCommand = Dictionary(counters) { $1 }
     }
 }
 

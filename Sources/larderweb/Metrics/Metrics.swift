@@ -31,18 +31,19 @@ enum Metrics {
             help: "Execution time of commands, without waiting for threads and commits.",
             called.flatMap { command in
                 let labels = [("command", command.name)]
-                return command.percentiles.map { share, seconds in
-                    MetricsText.Sample(labels: labels + [("quantile", share)], value: seconds)
+                let percentiles = [("0.5", command.p50), ("0.99", command.p99), ("0.999", command.p999)]
+                return percentiles.compactMap { share, time in
+                    time.map { MetricsText.Sample(labels: labels + [("quantile", share)], value: $0 / 1_000_000) }
                 } + [
-                    MetricsText.Sample(suffix: "_sum", labels: labels, value: command.seconds),
-                    MetricsText.Sample(suffix: "_count", labels: labels, value: command.calls),
+                    MetricsText.Sample(suffix: "_sum", labels: labels, value: Double(command.microseconds) / 1_000_000),
+                    MetricsText.Sample(suffix: "_count", labels: labels, value: Double(command.calls)),
                 ]
             })
-        func counter(_ name: String, _ help: String, _ value: (DaemonFigures.Command) -> Double) {
+        func counter(_ name: String, _ help: String, _ value: (CommandFigures) -> Int64) {
             text.add(
                 .counter, name, help: help,
                 figures.commands.filter { value($0) > 0 }.map {
-                    MetricsText.Sample(labels: [("command", $0.name)], value: value($0))
+                    MetricsText.Sample(labels: [("command", $0.name)], value: Double(value($0)))
                 })
         }
         counter("larder_command_failures", "Calls that failed.") { $0.failed }

@@ -147,7 +147,11 @@ package enum FileSystem {
             }
             if count < 0 {
                 if errno == EINTR { continue }
-                throw FileError(operation: "write", path: path, number: errno)
+                guard errno == EAGAIN else { throw FileError(operation: "write", path: path, number: errno) }
+                // The descriptor is non-blocking, such as a terminal that another program has changed.
+                var entry = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+                _ = systemPoll(&entry, 1, -1)
+                continue
             }
             guard count > 0 else { throw FileError(operation: "write", path: path, number: ENOSPC) }
             done += count

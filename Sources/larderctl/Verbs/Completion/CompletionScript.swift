@@ -69,9 +69,8 @@ enum CompletionScript {
 }
 
 extension Verb {
-    static let completion: Verb = Verb(
-        name: "completion", synopsis: "SHELL",
-        summary: "print the completion of larderctl for bash, zsh or fish",
+    static let completion = Verb(
+        "completion", "SHELL", "print the completion of larderctl for bash, zsh or fish",
         details: """
             For this session: source <(larderctl completion bash), larderctl completion fish | source. For all sessions:
             bash, /etc/bash_completion.d/larderctl; fish, ~/.config/fish/completions/larderctl.fish; zsh, the file

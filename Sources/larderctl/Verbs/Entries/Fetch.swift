@@ -2,9 +2,8 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let fetch: Verb = Verb(
-        name: "fetch", synopsis: "KEY [OPTION…] -- COMMAND [ARGUMENT…]",
-        summary: "print an entry's value, and run COMMAND if there is none",
+    static let fetch = Verb(
+        "fetch", "KEY [OPTION…] -- COMMAND [ARGUMENT…]", "print an entry's value, and run COMMAND if there is none",
         details: """
             Prints the fresh value. If there is none, one of the clients that request it is chosen: it runs COMMAND,
             stores its standard output unchanged, and prints it. The others get the stale value (--grace), or wait for
@@ -40,8 +39,6 @@ extension Verb {
 
 /// One call of the verb `fetch`.
 private struct FetchCall {
-    /// The environment variable with the keys that parent processes are fetching.
-    private static let marker = "LARDER_FETCHING"
     private static let longest: Int64 = 86_400_000
 
     private let context: Context
@@ -70,11 +67,7 @@ private struct FetchCall {
             guard let fields = reply.elements, fields.count == 6, let state = fields[0].string, let age = fields[4].int,
                 let ttl = fields[5].int
             else { throw LarderClientError.unexpectedReply(to: "fetch", "six fields") }
-            self.state = state
-            value = fields[1].bytes
-            token = fields[2].bytes
-            self.age = age
-            self.ttl = ttl
+            (self.state, value, token, self.age, self.ttl) = (state, fields[1].bytes, fields[2].bytes, age, ttl)
         }
     }
 
@@ -107,14 +100,12 @@ private struct FetchCall {
     // MARK: Requests
 
     func run() throws -> ExitCode {
-        try markFetching()
+        try ParentMarks.add(key, of: [context.options.database ?? "0"], to: "LARDER_FETCHING", "being fetched")
         let client = try context.options.connect(waitingMilliseconds: wait)
-        var words = ["FETCH", "", "WAIT", "\(wait)"]
-        if let maxAge { words += ["MAXAGE", "\(maxAge)"] }
-        if let lease { words += ["LEASE", "\(lease)"] }
-        var bytes = words.map { Array($0.utf8) }
-        bytes[1] = key
-        let answer = try Answer(client.command(bytes: bytes))
+        var words = wordList("FETCH") + [key] + wordList("WAIT", "\(wait)")
+        if let maxAge { words += wordList("MAXAGE", "\(maxAge)") }
+        if let lease { words += wordList("LEASE", "\(lease)") }
+        let answer = try Answer(client.command(bytes: words))
         switch answer.state {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
@@ -133,39 +124,29 @@ private struct FetchCall {
         }
     }
 
-    /// Adds the key to the environment variable ``marker``, which COMMAND inherits.
-    /// - Throws: if a parent process is fetching the same key: waiting for it would be a deadlock.
-    private func markFetching() throws(UsageError) {
-        let database = context.options.database ?? "0"
-        let name = HexText.text(Array(database.utf8) + [0] + key)
-        guard !ParentMarks.all(Self.marker).contains(name) else {
-            throw UsageError(
-                "\(printableKey(key)) is being fetched by a parent of this process: they would wait for each other")
-        }
-        ParentMarks.add(name, to: Self.marker)
-    }
-
     // MARK: Refreshing
 
     private func load(_ answer: Answer, _ client: BlockingLarderClient) throws -> ExitCode {
         guard let token = answer.token else { throw LarderClientError.unexpectedReply(to: "fetch", "a token") }
-        let result: LoaderProcess.Result
+        let child = ChildCommand(signals: [SIGINT, SIGTERM, SIGHUP])
+        child.onSignal { SignalSet.endProgram(by: child.receivedSignal) }
+        let (output, end): ([UInt8], ProcessEnd?)
         do {
-            result = try LoaderProcess.run(command)
+            (output, end) = try child.collect(command)
         } catch {
             release(token, [], client)
             throw error
         }
-        switch result.end {
+        switch end {
         case nil:
             release(token, [], client)
-            SignalSet.endProgram(by: result.signal)
+            SignalSet.endProgram(by: child.receivedSignal)
         case .killed(let signal):
             release(token, [], client)
             return showPrevious(answer, "signal \(signal) terminated the command")
         case .exited(0):
-            let isStored = store(result.output, token, client)
-            return show("lead", result.output, age: 0, ttl: nil, isStored: isStored, .done)
+            let isStored = store(output, token, client)
+            return show("lead", output, age: 0, ttl: nil, isStored: isStored, .done)
         case .exited(let code) where Int64(code) == absentCode:
             release(token, ["ABSENT", "\(absentFor)"], client)
             return show("absent", nil, age: nil, ttl: absentFor, isStored: false, .notFound)
@@ -182,36 +163,33 @@ private struct FetchCall {
     /// Stores the output of COMMAND. If that fails, the caller still prints the value.
     /// - Returns: whether the value was stored.
     private func store(_ value: [UInt8], _ token: [UInt8], _ client: BlockingLarderClient) -> Bool {
-        let words =
-            [Array("SET".utf8), key, value] + storing.map { Array($0.utf8) } + [Array("TOKEN".utf8), token]
-        do throws(LarderClientError) {
-            let reply = try client.command(bytes: words)
-            if let text = reply.errorMessage {
-                complain("not stored: \(text)")
-                release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
-            } else if reply.isNull {
-                complain("not stored: the entry was changed or purged during the command, or the command took too long")
-            }
-            return reply.errorMessage == nil && !reply.isNull
-        } catch {
-            complain("not stored: \(error.message)")
-            return false
+        let words = wordList("SET") + [key, value] + storing.map { Array($0.utf8) } + wordList("TOKEN") + [token]
+        let reply = send(words, client, "not stored: ")
+        if reply?.errorMessage != nil { release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client) }
+        if reply == .null {
+            complain("not stored: the entry was changed or purged during the command, or the command took too long")
         }
+        return reply == .simpleString("OK")
     }
 
     /// Releases the lease for fetching the key.
     /// - Returns: whether the lease was still valid.
     @discardableResult
     private func release(_ token: [UInt8], _ words: [String], _ client: BlockingLarderClient) -> Bool {
+        send(wordList("RELEASE") + [key, token] + words.map { Array($0.utf8) }, client) == .simpleString("OK")
+    }
+
+    /// Sends a command, and prints an error.
+    /// - Returns: nil if there is no reply.
+    private func send(_ words: [[UInt8]], _ client: BlockingLarderClient, _ problem: String = "") -> RESPValue? {
         do throws(LarderClientError) {
-            let reply = try client.command(
-                bytes: [Array("RELEASE".utf8), key, token] + words.map { Array($0.utf8) })
-            if let text = reply.errorMessage { complain(text) }
-            return reply.errorMessage == nil && !reply.isNull
+            let reply = try client.command(bytes: words)
+            if let text = reply.errorMessage { complain(problem + text) }
+            return reply
         } catch {
             // Do not retry, because the daemon ends the lease when the connection is lost.
-            complain(error.message)
-            return false
+            complain(problem + error.message)
+            return nil
         }
     }
 

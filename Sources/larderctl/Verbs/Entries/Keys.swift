@@ -3,9 +3,8 @@ import LarderPlatform
 import LarderVocabulary
 
 extension Verb {
-    static let keys: Verb = Verb(
-        name: "keys", synopsis: "[PATTERN]",
-        summary: "list the keys of the database's entries",
+    static let keys = Verb(
+        "keys", "[PATTERN]", "list the keys of the database's entries",
         details: """
             In a pattern, * matches any characters, ? one, [a-c] one of these; quote it for the shell.
             Prints one key per line (with -0: each terminated by a zero byte, for xargs -0), in no particular order.
@@ -63,8 +62,9 @@ struct LongListing {
         let glob = pattern.map { GlobPattern($0) }
         let policy = try client.policyInfo().policy
         if !context.options.json { context.output.line(Self.line("SIZE", "EXPIRES IN", "POLICY", "STATE") + "KEY") }
-        try EntryReader(client: client, prefix: glob?.fixedPrefix ?? []).forEachStep(client.name) { entries in
-            let now = try now()
+        try EntryReader(client: client, prefix: glob?.fixedPrefix ?? []).forEachStep { entries in
+            // The daemon's time, with which deadlines are compared.
+            let now = InfoText(try client.serverInfo(section: "server")).integer("server_time_usec") / 1000
             for entry in entries where glob?.matches(entry.key) ?? true {
                 write(entry, policy, now: now)
                 try context.output.flushIfLarge()
@@ -72,24 +72,17 @@ struct LongListing {
         }
     }
 
-    /// Returns the daemon's time, with which deadlines are compared, in milliseconds since 1970.
-    private func now() throws -> Int64 {
-        guard let parts = try client.command("TIME").elements?.compactMap(\.int), parts.count == 2,
-            let seconds = parts.first, (0...1 << 40).contains(seconds), let microseconds = parts.last
-        else { throw LarderClientError.unexpectedReply(to: "TIME", "seconds and microseconds") }
-        return seconds * 1000 + microseconds / 1000
-    }
-
-    private func write(_ entry: CarriedEntry, _ policy: String, now: Int64) {
-        let left = entry.deadline.map { $0.subtractingReportingOverflow(now).partialValue }
+    private func write(_ entry: StoredEntry, _ policy: String, now: Int64) {
+        let deadline = entry.deadline < 0 ? nil : entry.deadline
+        let left = deadline.map { $0.subtractingReportingOverflow(now).partialValue }
         let state = left.map { $0 > 0 } ?? true ? "fresh" : "stale"
         context.show([
-            "key": entry.key, "size": entry.value.count, "ttl": left, "deadline": entry.deadline,
-            "stored-at": entry.storedAt, "rule": entry.rule.name, "state": state, "codec": entry.codec,
+            "key": entry.key, "size": entry.value.count, "ttl": left, "deadline": deadline,
+            "stored-at": entry.storedAt, "rule": entry.rule, "state": state, "codec": entry.codec,
             "tags": entry.tags,
         ]) { output in
             let size = output.size(Int64(entry.value.count))
-            let rule = entry.rule == .governed ? policy : entry.rule.name
+            let rule = entry.rule == "governed" ? policy : entry.rule
             let line = Self.line(size, left.map { TimeText.short($0) } ?? "never", rule, state)
             output.oneLine(Array(line.utf8) + entry.key)
         }

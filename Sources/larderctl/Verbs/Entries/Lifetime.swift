@@ -124,9 +124,8 @@ extension VerbArguments {
 }
 
 extension Verb {
-    static let ttl: Verb = Verb(
-        name: "ttl", synopsis: "KEY",
-        summary: "show how long an entry stays fresh",
+    static let ttl = Verb(
+        "ttl", "KEY", "show how long an entry stays fresh",
         details: """
             Prints the remaining seconds, with three decimals, or never.
             With --json: {"key":…,"found":true,"ttl":…}, in milliseconds, null for never.

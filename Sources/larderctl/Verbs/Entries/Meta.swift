@@ -1,9 +1,8 @@
 import LarderClient
 
 extension Verb {
-    static let meta: Verb = Verb(
-        name: "meta", synopsis: "KEY",
-        summary: "show an entry's times, policy, size and codec",
+    static let meta = Verb(
+        "meta", "KEY", "show an entry's times, policy, size and codec",
         details: """
             Prints when the entry was stored, its age, when it expires and by which rule, its grace, its size, and its
             codec. With --json, all times are in milliseconds, absolute times since 1970, and null means never.
@@ -55,9 +54,8 @@ extension Verb {
         info.isExpired ? "stale" : info.isUnverified ? "unverified" : "fresh"
     }
 
-    static let tags: Verb = Verb(
-        name: "tags", synopsis: "KEY",
-        summary: "print an entry's tags",
+    static let tags = Verb(
+        "tags", "KEY", "print an entry's tags",
         details: """
             Prints one tag per line, in the order given. With --json: {"key":…,"found":…,"tags":[…]}.
             Exits with 1 if the key has no fresh entry.

@@ -1,9 +1,8 @@
 import LarderClient
 
 extension Verb {
-    static let get: Verb = Verb(
-        name: "get", synopsis: "KEY",
-        summary: "print an entry's value",
+    static let get = Verb(
+        "get", "KEY", "print an entry's value",
         details: """
             Prints the value's bytes unchanged. On a terminal, a line break follows, and control characters are shown as
             \\x1b, unless --raw is given.
@@ -18,9 +17,8 @@ extension Verb {
         return value == nil ? .notFound : .done
     }
 
-    static let set: Verb = Verb(
-        name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…",
-        summary: "store an entry",
+    static let set = Verb(
+        "set", "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…", "store an entry",
         details: """
             The value is the second argument; or standard input, if that argument is - or missing; or the file. It is
             stored unchanged, including a final line break.
@@ -43,18 +41,15 @@ extension Verb {
     private static func setValue(_ arguments: VerbArguments) throws -> [UInt8] {
         let word = arguments.words.count == 2 ? arguments.words[1] : nil
         if let file = arguments["--file"] {
-            guard word == nil else {
-                throw UsageError("the value is given twice: as an argument and with --file")
-            }
+            guard word == nil else { throw UsageError("the value is given twice: as an argument and with --file") }
             return try Input.file(try file.text())
         }
         guard let word, word != Array("-".utf8) else { return try Input.standardInput() }
         return word
     }
 
-    static let del: Verb = Verb(
-        name: "del", synopsis: "KEY…",
-        summary: "remove entries, all at once",
+    static let del = Verb(
+        "del", "KEY…", "remove entries, all at once",
         details: """
             Prints the number of removed entries; with --json: {"removed":…}.
             Exits with 1 if there were none.

@@ -54,7 +54,7 @@ enum EntryCommands {
         reply.bulk(key)
         if hasValue { record.withPayload { reply.bulk($0) } } else { reply.null() }
         reply.integer(max(0, header.storedAt - ahead))
-        reply.bulk(LarderCommands.name(header.rule))
+        reply.bulk(header.rule.name)
         reply.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
         reply.integer(header.grace ?? -1)
         reply.bulk(header.codec.description)

@@ -37,7 +37,7 @@ enum LarderCommands {
             replies.bulk("ttl")
             replies.integer(deadline.map { max(0, $0 - now) } ?? -1)
             replies.bulk("rule")
-            replies.bulk(name(header.rule))
+            replies.bulk(header.rule.name)
             replies.bulk("policy")
             replies.bulk(rules.policy.description)
             replies.bulk("grace")
@@ -48,14 +48,6 @@ enum LarderCommands {
             replies.bulk(header.codec.description)
             replies.bulk("state")
             replies.bulk(isFresh ? "fresh" : "stale")
-        }
-    }
-
-    static func name(_ rule: DeadlineRule) -> String {
-        switch rule {
-        case .governed: "governed"
-        case .own: "own"
-        case .ownNever: "never"
         }
     }
 

@@ -1,5 +1,6 @@
 import LarderClient
 import LarderRESP
+import LarderVocabulary
 
 /// Imports the strings of a Redis into a daemon, while other clients may use both. For one thread at a time.
 ///
@@ -57,8 +58,8 @@ struct RedisImport {
         let pattern = Self.pattern(prefix)
         var cursor = Array("0".utf8)
         repeat {
-            var words = [Array("SCAN".utf8), cursor, Array("COUNT".utf8), Array("512".utf8)]
-            if !prefix.isEmpty { words += [Array("MATCH".utf8), pattern] }
+            let match = prefix.isEmpty ? [] : wordList("MATCH") + [pattern]
+            let words = wordList("SCAN") + [cursor] + wordList("COUNT", "512") + match
             let reply = try redis.checked(try redis.exchange([words])[0])
             guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].elements
             else { throw Failure.redis("malformed reply to SCAN") }
@@ -74,7 +75,7 @@ struct RedisImport {
     }
 
     private mutating func take(_ keys: [[UInt8]]) throws {
-        let lengths = try redis.exchange(keys.map { [Array("STRLEN".utf8), $0] })
+        let lengths = try redis.exchange(keys.map { wordList("STRLEN") + [$0] })
         var others: [[UInt8]] = []
         var group: [[UInt8]] = []
         var bytes = 0
@@ -84,7 +85,7 @@ struct RedisImport {
                 continue
             }
             let length = Int(try redis.checked(length).int ?? 0)
-            if key.count > CarriedEntry.keyBytesMax {
+            if key.count > StoredEntry.keyBytesMax {
                 report.tooLong += 1
                 note(key)
                 continue
@@ -105,7 +106,7 @@ struct RedisImport {
     private static func isOtherType(_ reply: RESPValue) -> Bool { reply.errorMessage?.hasPrefix("WRONGTYPE") ?? false }
 
     private mutating func count(_ keys: [[UInt8]]) throws {
-        for (key, reply) in zip(keys, try redis.exchange(keys.map { [Array("TYPE".utf8), $0] })) {
+        for (key, reply) in zip(keys, try redis.exchange(keys.map { wordList("TYPE") + [$0] })) {
             report.otherTypes[try redis.checked(reply).string ?? "?", default: 0] += 1
             note(key)
         }
@@ -117,9 +118,9 @@ struct RedisImport {
 
     private mutating func copy(_ keys: [[UInt8]]) throws {
         guard !keys.isEmpty else { return }
-        let reads = keys.flatMap { [[Array("GET".utf8), $0], [Array("PTTL".utf8), $0]] }
+        let reads = keys.flatMap { [wordList("GET") + [$0], wordList("PTTL") + [$0]] }
         let asked = Exporter.now()
-        let replies = try redis.exchange([[Array("MULTI".utf8)]] + reads + [[Array("EXEC".utf8)]])
+        let replies = try redis.exchange([wordList("MULTI")] + reads + [wordList("EXEC")])
         guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == reads.count else {
             throw Failure.redis("malformed reply to EXEC")
         }
@@ -145,9 +146,112 @@ struct RedisImport {
             report.gone += 1
             return nil
         }
-        var words = [Array("SET".utf8), key, bytes]
-        if left > 0 { words += [Array("PXAT".utf8), Array("\(asked + left)".utf8)] }
-        if keepsExisting { words.append(Array("NX".utf8)) }
-        return words
+        let life = left > 0 ? wordList("PXAT", "\(asked + left)") : []
+        return wordList("SET") + [key, bytes] + life + (keepsExisting ? wordList("NX") : [])
+    }
+}
+
+/// Exports the fresh entries of a daemon to a Redis, while other clients may use both. For one thread at a time.
+struct RedisExport {
+    struct Report {
+        var exported = 0
+        /// Stale entries, which were not exported, because Redis has none.
+        var stale = 0
+        var databases = 0
+    }
+
+    let redis: RedisServer
+    let reader: EntryReader
+    /// The approximate number of entries to export; 0 if unknown.
+    let total: Int
+    let progress = ProgressLine(.entries)
+    private(set) var report = Report()
+
+    private static let batchCount = 256
+    private static let batchBytes = 1 << 20
+
+    mutating func run(_ databases: [(name: String, number: Int)]) throws {
+        defer { progress.end() }
+        // First select each database number, so that an invalid one is reported before anything is stored.
+        for database in databases { try redis.select(database.number) }
+        for database in databases {
+            try redis.select(database.number)
+            try reader.client.select(database.name)
+            try reader.forEachStep { entries in
+                try store(entries)
+                progress.show(done: report.exported + report.stale, total: total)
+            }
+            report.databases += 1
+        }
+    }
+
+    private mutating func store(_ entries: [StoredEntry]) throws(Failure) {
+        var rest = entries[...]
+        while !rest.isEmpty {
+            var requests: [[[UInt8]]] = []
+            var bytes = 0
+            let now = Exporter.now()
+            while let entry = rest.first, requests.count < Self.batchCount,
+                requests.isEmpty || bytes + entry.value.count <= Self.batchBytes
+            {
+                rest.removeFirst()
+                guard entry.deadline < 0 || entry.deadline > now else {
+                    report.stale += 1
+                    continue
+                }
+                let life = entry.deadline < 0 ? [] : wordList("PX", "\(entry.deadline - now)")
+                requests.append(wordList("SET") + [entry.key, entry.value] + life)
+                bytes += entry.value.count
+            }
+            for reply in try redis.exchange(requests) {
+                try redis.checked(reply)
+                report.exported += 1
+            }
+        }
+    }
+}
+
+/// Maps the databases of a larder to those of a Redis: to the same number, or as given by `--map`.
+struct DatabaseMap {
+    private var names: [Int: String] = [:]
+    private var numbers: [String: Int] = [:]
+
+    /// The highest number of a Larder database.
+    private static let numbersMax = 15
+
+    /// - Parameters:
+    ///   - options: the values of `--map`: each is `NAME=NUMBER` or `NUMBER=NAME`.
+    ///   - isNumberFirst: whether the values are `NUMBER=NAME`.
+    init(_ options: [String], isNumberFirst: Bool) throws(UsageError) {
+        let form = isNumberFirst ? "NUMBER=NAME" : "NAME=NUMBER"
+        for option in options {
+            let parts = option.split(separator: "=", omittingEmptySubsequences: false)
+            guard parts.count == 2, let number = Int(isNumberFirst ? parts[0] : parts[1]), number >= 0,
+                case let name = String(isNumberFirst ? parts[1] : parts[0]), !name.isEmpty
+            else { throw UsageError("--map must be \(form), with a Redis database number, not '\(option)'") }
+            guard names.updateValue(name, forKey: number) == nil, numbers.updateValue(number, forKey: name) == nil
+            else { throw UsageError("--map \(option): the number or the name is mapped already") }
+        }
+    }
+
+    /// The numbers in `--map`, in ascending order.
+    var mappedNumbers: [Int] { names.keys.sorted() }
+
+    /// Returns the database of the larder for a database number of the Redis.
+    func name(_ number: Int) throws(UsageError) -> String {
+        if let name = names[number] { return name }
+        guard number <= Self.numbersMax else {
+            throw UsageError(
+                "the Redis has a database \(number), but numbers here end at \(Self.numbersMax): map it to a name with --map "
+                    + "\(number)=NAME")
+        }
+        return "\(number)"
+    }
+
+    /// Returns the database number of the Redis for a database of the larder.
+    func number(_ name: String) throws(UsageError) -> Int {
+        if let number = numbers[name] ?? Int(name) { return number }
+        throw UsageError(
+            "Redis databases have numbers: map '\(printableKey(name.utf8))' to one with --map \(name)=NUMBER")
     }
 }

@@ -1,55 +1,9 @@
 import LarderClient
 import LarderPlatform
 
-/// The parsed reply to INFO.
-struct InfoFigures {
-    /// The statistics of one command since the daemon's start or since CONFIG RESETSTAT.
-    struct Command {
-        let name: String
-        fileprivate(set) var fields: [Substring: Substring] = [:]
-
-        var calls: Int64 { number("calls") }
-        var microseconds: Int64 { number("usec") }
-        var failed: Int64 { number("failed_calls") }
-        var rejected: Int64 { number("rejected_calls") }
-        // The 50th, 99th and 99.9th percentile as upper bounds, in microseconds; nil if unknown.
-        var p50: Double? { fields["p50"].flatMap { Double($0) } }
-        var p99: Double? { fields["p99"].flatMap { Double($0) } }
-        var p999: Double? { fields["p99.9"].flatMap { Double($0) } }
-        private func number(_ name: Substring) -> Int64 { fields[name].flatMap { Int64($0) } ?? 0 }
-        var averageMicroseconds: Double { calls > 0 ? Double(microseconds) / Double(calls) : 0 }
-    }
-
-    private let info: InfoText
-    private(set) var commands: [String: Command] = [:]
-
-    init(_ text: String) {
-        info = InfoText(text)
-        for prefix in ["cmdstat_", "latency_percentiles_usec_"] {
-            for (name, parts) in info.textLists(prefix) {
-                for part in parts { commands[name, default: Command(name: name)].fields[part.name] = part.text }
-            }
-        }
-    }
-
-    /// The origins that this user may see: for each, its database and its fields in INFO.
-    var origins: [(database: String, fields: [String: String])] {
-        info.textLists("origin_").map { name, parts in
-            (name, Dictionary(parts.map { (String($0.name), String($0.text)) }) { first, _ in first })
-        }
-    }
-
-    func text(_ name: String) -> String? { info.text(name) }
-
-    /// Returns the number in a field; 0 if there is none. Clamps extreme values, so that sums cannot overflow.
-    func number(_ name: String) -> Int64 {
-        text(name).flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
-    }
-
-    static let numberMax: Int64 = 1 << 58
-
+extension InfoText {
     /// The hit ratio of reads, from 0 to 1; nil if there were no reads.
-    var hitShare: Double? { Self.share(number("keyspace_hits"), number("keyspace_misses")) }
+    var hitShare: Double? { Self.share(integer("keyspace_hits"), integer("keyspace_misses")) }
 
     static func share(_ hits: Int64, _ misses: Int64) -> Double? {
         let sum = Double(hits) + Double(misses)
@@ -59,12 +13,12 @@ struct InfoFigures {
 
 /// The changes between two replies to INFO, as rates.
 struct InfoRates {
-    let now: InfoFigures
-    private let before: InfoFigures
+    let now: InfoText
+    private let before: InfoText
     let seconds: Double
 
     /// - Parameter milliseconds: the time between the two replies.
-    init(from before: InfoFigures, to now: InfoFigures, milliseconds: Int64) {
+    init(from before: InfoText, to now: InfoText, milliseconds: Int64) {
         (self.before, self.now) = (before, now)
         seconds = Double(max(1, milliseconds)) / 1000
     }
@@ -73,7 +27,7 @@ struct InfoRates {
     var isRestarted: Bool { before.text("run_id") != now.text("run_id") }
 
     /// Returns the increase of a counter; 0 if the counter was reset.
-    func difference(_ name: String) -> Int64 { Self.rise(before.number(name), now.number(name)) }
+    func difference(_ name: String) -> Int64 { Self.rise(before.integer(name), now.integer(name)) }
 
     private static func rise(_ old: Int64, _ new: Int64) -> Int64 {
         let (difference, overflow) = new.subtractingReportingOverflow(old)
@@ -83,7 +37,7 @@ struct InfoRates {
     func perSecond(_ name: String) -> Double { Double(difference(name)) / seconds }
 
     /// The hit ratio of reads between the replies; nil if there were no reads.
-    var hitShare: Double? { InfoFigures.share(difference("keyspace_hits"), difference("keyspace_misses")) }
+    var hitShare: Double? { InfoText.share(difference("keyspace_hits"), difference("keyspace_misses")) }
 
     struct Command {
         let name: String
@@ -92,7 +46,7 @@ struct InfoRates {
         let load: Double
         let averageMicroseconds: Double
         /// The statistics since the daemon's start.
-        let total: InfoFigures.Command
+        let total: CommandFigures
     }
 
     /// The commands in the second reply, in no particular order.
@@ -129,9 +83,9 @@ enum LongCall {
         let task = Awaited(onThread: { try client.command(words) })
         while task.result(waitingUpTo: 200) == nil {
             guard let info = try? observer.serverInfo(section: "larder") else { continue }
-            let figures = InfoFigures(info)
+            let figures = InfoText(info)
             progress.show(
-                done: Int(figures.number(field + "_done_bytes")), total: Int(figures.number(field + "_total_bytes")))
+                done: Int(figures.integer(field + "_done_bytes")), total: Int(figures.integer(field + "_total_bytes")))
         }
         return try task.result.get()
     }
