@@ -61,7 +61,7 @@ let benchTargets: [Target] =
             name: "larderbench",
             dependencies: [
                 "CLarderLevelDB", "CLarderUV", "Larder", "LarderEngine", "LarderLevelDB", "LarderOriginClients",
-                "LarderRESP", "LarderPlatform",
+                "LarderRESP", "LarderPlatform", "LarderServices",
             ], path: "Tests/Benchmarks/larderbench",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .testTarget(
@@ -122,9 +122,10 @@ let package = Package(
         .target(name: "CLarderPrefetch", path: "Sources/System/CLarderPrefetch"),
         // Everything of the operating system, once.
         .target(name: "LarderPlatform", path: "Sources/Shared/LarderPlatform", swiftSettings: settings),
-        // What programs that run as services share: log, service manager, the socket's file.
+        // What programs share: the table of options, log, service manager, the socket's file.
         .target(
-            name: "LarderServices", dependencies: ["LarderPlatform"], path: "Sources/Shared/LarderServices",
+            name: "LarderServices", dependencies: ["LarderPlatform", "LarderVocabulary"],
+            path: "Sources/Shared/LarderServices",
             swiftSettings: settings),
         .target(
             name: "LarderVocabulary", dependencies: ["LarderPlatform"], path: "Sources/Shared/LarderVocabulary",
@@ -226,7 +227,7 @@ let package = Package(
             dependencies: [
                 "LarderBackup", "CLarderCRC32C", "CLarderEditLine", "LarderCommandCatalog", "LarderJSONCoding",
                 "LarderClient", "LarderVocabulary",
-                "LarderPlatform", "LarderRESP",
+                "LarderPlatform", "LarderRESP", "LarderServices",
             ],
             swiftSettings: settings),
         .systemLibrary(
@@ -237,7 +238,7 @@ let package = Package(
         .executableTarget(
             name: "larderweb",
             dependencies: [
-                "CLarderMicroHTTPD", "LarderCommandCatalog", "CLarderWebPages", "LarderJSONCoding", "Larder",
+                "CLarderMicroHTTPD", "CLarderWebPages", "LarderJSONCoding", "Larder",
                 "LarderClient",
                 "LarderVocabulary",
                 "LarderPlatform", "LarderRESP", "LarderServices",
@@ -328,7 +329,7 @@ let package = Package(
             name: "LarderSystemTests",
             dependencies: [
                 "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
-                "LarderVocabulary", "LarderPlatform", "LarderRESP", "LarderTestSupport",
+                "LarderServices", "LarderVocabulary", "LarderPlatform", "LarderRESP", "LarderTestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

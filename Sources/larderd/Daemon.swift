@@ -14,7 +14,7 @@ enum Daemon {
         ProcessSettings.ignoreWriteSignals()
         ProcessSettings.ignoreUserSignals()
         let options: DaemonCommandLine
-        do throws(DaemonCommandLine.Failure) {
+        do throws(UsageError) {
             options = try DaemonCommandLine(arguments)
         } catch {
             service?.fail(error.description)
@@ -40,6 +40,11 @@ enum Daemon {
         }
     }
 
+    private static var optionHelp: String {
+        DaemonOption.groups.map { DaemonOption.Row.helpLines($0.map(\.row)).joined(separator: "\n") }
+            .joined(separator: "\n\n")
+    }
+
     /// The text of `larderd --help`.
     private static var help: String {
         """
@@ -47,7 +52,7 @@ enum Daemon {
 
         usage: \(DaemonHelp.synopsis.joined(separator: "\n       "))
 
-        \(DaemonOption.helpText)
+        \(optionHelp)
 
         \(DaemonHelp.values.joined(separator: "\n"))
 

@@ -16,7 +16,7 @@ enum Help {
         var lines = [usage, "", "The command line for a running larderd. Verbs:"]
         lines += Table.lines(Verb.all.map { ["  " + $0.name, $0.summary] })
         lines += ["", "Options, before the verb or after it:"]
-        lines += optionLines(Options.specs)
+        lines += OptionSpec.helpLines(Options.specs, column: nil)
         lines += ["", "Exit codes:"]
         lines += ExitCode.explanation.split(separator: "\n").map { "  " + $0 }
         lines += ["", "Any other word is a command of the daemon, sent unchanged; so is a verb's name in capitals:"]
@@ -34,7 +34,7 @@ enum Help {
         }
         let name = String(decoding: first, as: UTF8.self)
         if name == "--man" {
-            output.bytes(ManualPage.text.utf8)
+            output.bytes(manualPage.utf8)
         } else if words.count > 1 {
             output.line(text(of: try subcommand(words)))
         } else if let verb = Verb.named(name) {
@@ -76,15 +76,11 @@ enum Help {
 
     private static func text(of verb: Verb) -> String {
         var lines = ["usage: larderctl [OPTION…] \(verb.call)", "", verb.sentence, "", verb.details]
-        if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
+        if !verb.options.isEmpty { lines += [""] + OptionSpec.helpLines(verb.options, column: nil) }
         if let command = CommandMetadata.named(verb.name) {
             let does = verb.isUnlikeCommand ? "does something else" : "can do more"
             lines += ["", "The daemon's command with this name \(does): larderctl help \(command.name.uppercased())"]
         }
         return lines.joined(separator: "\n")
-    }
-
-    private static func optionLines(_ specs: [OptionSpec]) -> [String] {
-        Table.lines(specs.map { ["  " + $0.usage, $0.summary] })
     }
 }

@@ -89,9 +89,10 @@ enum Tool {
             asJSON = options.json
             if options.showsHelp { return try Help.show([Array(verb.name.utf8)], output) }
             return try verb.run(arguments, Context(options: options, output: output))
-        } catch var error as UsageError {
-            error.verb = verb.name
-            throw error
+        } catch let error as UsageError {
+            var failure = Failure(error)
+            failure.help = verb.name
+            throw failure
         }
     }
 

@@ -1,3 +1,5 @@
+import LarderServices
+
 /// The program's exit codes. Scripts rely on these numbers: do not change them.
 enum ExitCode: Int32 {
     /// Success: the result was written.
@@ -44,14 +46,7 @@ enum ExitCode: Int32 {
         """
 }
 
-/// An error in the command line. The message shows the correct form.
-struct UsageError: Error {
-    let message: String
-    /// The verb whose help the message mentions; nil if no verb was recognized.
-    var verb: String?
-
-    init(_ message: String) { self.message = message }
-}
+typealias UsageError = LarderServices.UsageError
 
 /// The error if a value cannot be read, or a result cannot be written.
 struct InputOutputError: Error {

@@ -15,7 +15,7 @@ struct Failure: Error {
     init(_ error: any Error) {
         switch error {
         case let error as UsageError:
-            (code, message, exitCode, help) = ("usage", error.message, .usage, error.verb ?? "")
+            (code, message, exitCode, help) = ("usage", error.message, .usage, "")
         case let error as InputOutputError:
             (code, message, exitCode) = ("inputOutput", error.message, .inputOutput)
         case let error as Failure: self = error

@@ -31,7 +31,7 @@ extension Verb {
         try arguments.refuse(["--map"], without: "--to-redis")
         var exporter = try Exporter(
             try context.options.connectForTransfer(), databases: context.options.databases,
-            prefix: arguments["--prefix"]?.value ?? [])
+            prefix: arguments["--prefix"]?.bytes ?? [])
         guard let path = try arguments.file() else {
             try exporter.run(to: context.output)
             return .done

@@ -39,8 +39,8 @@ extension Verb {
         try arguments.refuse(["--map"], without: "--from-redis")
         var choice = Importer.Choice()
         choice.databases = Set(context.options.databases)
-        choice.prefix = arguments["--prefix"]?.value ?? []
-        choice.target = try arguments["--into"]?.text()
+        choice.prefix = arguments["--prefix"]?.bytes ?? []
+        choice.target = try arguments["--into"]?.checkedText()
         choice.keepsExisting = arguments["--keep-existing"] != nil
         choice.skipsInvalid = arguments["--skip-invalid"] != nil
         let path = try arguments.file()

@@ -62,7 +62,7 @@ extension Verb {
     private static func sorted(
         _ commands: [CommandFigures], _ arguments: VerbArguments
     ) throws -> [CommandFigures] {
-        let column = try arguments["--sort"]?.text() ?? "total"
+        let column = try arguments["--sort"]?.checkedText() ?? "total"
         let value: (CommandFigures) -> Double
         switch column {
         case "total": value = { Double($0.microseconds) }

@@ -1,5 +1,6 @@
 import LarderClient
 import LarderPlatform
+import LarderServices
 
 extension Verb {
     static let origin = Verb(
@@ -45,7 +46,7 @@ extension Verb {
         // Insert the options before DISCARD, which must be the last word.
         let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
         let last = isDiscarding ? change.removeLast() : nil
-        if let option = arguments["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
+        if let option = arguments["--user"] { change += [Array("USER".utf8), Array(try option.checkedText().utf8)] }
         if let option = arguments["--password-file"] {
             change += [Array("PASSWORDFILE".utf8), Array(try wholePath(option).utf8)]
         }
@@ -75,7 +76,9 @@ extension Verb {
     }
 
     /// Returns the path as an absolute one, because the daemon may have another working directory.
-    private static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
+    private static func wholePath(_ option: OptionValue) throws -> String {
+        FileSystem.absolute(try option.checkedText())
+    }
 
     /// Waits for at most a second until a new origin is available. Returns why it is not available; nil if it is.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
@@ -109,7 +112,7 @@ extension Verb {
         try arguments.refuse(["--user", "--tls", "--ca"], without: "the URL of an origin")
         var options = context.options
         // Without the URL of an origin, `--password-file` is the file with the daemon's password.
-        if let option = arguments["--password-file"] { options.password = try Options.password(try option.text()) }
+        if let option = arguments["--password-file"] { options.password = try Options.password(option) }
         return try options.connect()
     }
 

@@ -27,7 +27,7 @@ extension Verb {
             result = try context.options.connect().removeExpired()
         } else if let prefix = arguments["--prefix"] {
             // An empty prefix, for example from an unset variable of a script, would match every key.
-            guard let prefix = prefix.value, !prefix.isEmpty else {
+            guard let prefix = prefix.bytes, !prefix.isEmpty else {
                 throw UsageError("--prefix is empty; to purge the whole database, omit it")
             }
             result = try context.options.connect().remove(prefix: prefix)

@@ -3,14 +3,14 @@ import LarderClient
 /// The parts of the verbs `import` and `export` for `--from-redis` and `--to-redis`.
 enum RedisVerb {
     private static func map(_ arguments: VerbArguments, isNumberFirst: Bool) throws -> DatabaseMap {
-        try DatabaseMap(try arguments.all("--map").map { try $0.text() }, isNumberFirst: isNumberFirst)
+        try DatabaseMap(try arguments.all("--map").map { try $0.checkedText() }, isNumberFirst: isNumberFirst)
     }
 
     /// Connects to the Redis at the URL in an option.
     private static func redis(_ name: String, _ arguments: VerbArguments, _ context: Context) throws
         -> (url: RedisURL, server: RedisServer)
     {
-        let url = try RedisURL(try arguments[name]?.text() ?? "")
+        let url = try RedisURL(try arguments[name]?.checkedText() ?? "")
         let limit = context.options.timeoutMilliseconds
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
@@ -33,14 +33,14 @@ enum RedisVerb {
                     + "the larder's")
         }
         let map = try map(arguments, isNumberFirst: true)
-        let target = try arguments["--into"]?.text()
+        let target = try arguments["--into"]?.checkedText()
         let (url, redis) = try redis("--from-redis", arguments, context)
         let found = try RedisImport.databases(redis).filter { $0.number == url.database ?? $0.number }
         // The list has only databases with keys. Select those given by the user, so that an invalid number is an error.
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         let databases = try found.map { ($0.number, $0.keys, try target ?? map.name($0.number)) }
         var work = RedisImport(
-            redis: redis, client: try connect(context), prefix: arguments["--prefix"]?.value ?? [],
+            redis: redis, client: try connect(context), prefix: arguments["--prefix"]?.bytes ?? [],
             keepsExisting: arguments["--keep-existing"] != nil)
         try work.run(databases)
         show(work.report, context)
@@ -74,7 +74,7 @@ enum RedisVerb {
         guard arguments.words.isEmpty else { throw UsageError("a FILE and --to-redis cannot be combined") }
         let map = try map(arguments, isNumberFirst: false)
         let client = try connect(context)
-        let prefix = arguments["--prefix"]?.value ?? []
+        let prefix = arguments["--prefix"]?.bytes ?? []
         let plan = try Exporter(client, databases: context.options.databases, prefix: prefix)
         let (url, redis) = try redis("--to-redis", arguments, context)
         let names = plan.header.databases

@@ -34,19 +34,19 @@ extension Verb {
         var (from, to) = (context.options, context.options)
         from.socketPath = try path(arguments.words[0])
         to.socketPath = try path(arguments.words[1])
-        if let option = arguments["--to-password-file"] { to.password = try Options.password(try option.text()) }
+        if let option = arguments["--to-password-file"] { to.password = try Options.password(option) }
         for name in ["--prefix", "--name"] where arguments.all(name).count > 1 {
             throw UsageError("\(name) must be given only once")
         }
         var choice = ReplicationOptions()
-        choice.prefix = arguments["--prefix"]?.value ?? []
+        choice.prefix = arguments["--prefix"]?.bytes ?? []
         choice.joins = arguments["--join"] != nil
         choice.byteTags = Set(
             try arguments.byteTags { tags throws(TagRules.Impossible) in
                 for tag in tags { try TagRules.check(tag) }
                 return tags
             })
-        choice.sourceName = try arguments["--name"]?.text()
+        choice.sourceName = try arguments["--name"]?.checkedText()
         let replication = Replication(from: from, to: to, choice: choice, context: context)
         if arguments["--continuous"] != nil { try replication.resume() }
         return try replication.runOnce()

@@ -13,7 +13,7 @@ extension Verb {
             """,
         options: [
             OptionSpec(
-                "--watch", "SECONDS", "continue, with a line per interval (default: 1 second)", isValueOptional: true)
+                "--watch", "SECONDS", "continue, with a line per interval (default: 1 second)", form: .optional)
         ],
         argumentCount: 0...1
     ) { arguments, context in

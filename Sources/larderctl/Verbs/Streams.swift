@@ -55,7 +55,7 @@ extension Verb {
         options: [OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX")],
         argumentCount: 0...1, isUnlikeCommand: true
     ) { arguments, context in
-        let prefix = arguments["--prefix"]?.value
+        let prefix = arguments["--prefix"]?.bytes
         let key = arguments.words.first
         guard key == nil || prefix == nil else { throw UsageError("KEY and --prefix cannot be combined") }
         let client = try context.options.connect()

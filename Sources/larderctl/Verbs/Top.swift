@@ -109,7 +109,7 @@ extension Verb {
 
     /// Returns the interval given by an option, in milliseconds; a second if the option is not given.
     static func interval(_ arguments: VerbArguments, _ option: String) throws -> Int64 {
-        guard arguments[option]?.value != nil else { return 1000 }
+        guard arguments[option]?.bytes != nil else { return 1000 }
         return try arguments.time(option, 100...3_600_000) ?? 1000
     }
 

@@ -1,6 +1,7 @@
 // The definition of verbs. All are listed in `Verb.all`.
 
 import LarderCommandCatalog
+import LarderServices
 import LarderVocabulary
 
 /// A verb of the command line, such as `get` in `larderctl get KEY`.
@@ -58,23 +59,22 @@ struct Verb: Sendable {
     func parse(_ words: [[UInt8]], _ options: Options) throws -> (VerbArguments, Options) {
         var options = options
         var arguments = VerbArguments()
-        let specs = self.options + Options.specs
-        var index = 0
-        var takesOptions = true
-        while index < words.count {
-            guard takesOptions, let option = try ParsedOption(words, at: index, specs: specs, verb: name) else {
-                arguments.words.append(words[index])
-                index += 1
+        let table = OptionTable("larderctl", self.options + Options.specs)
+        var rest = words[...]
+        while let word = rest.first {
+            // After a verb, `-V` may be a key or a value.
+            if !arguments.endsOptions, word != Array("-V".utf8),
+                let option = try table.takeOption(&rest, hint: " (if it is a key or a value, put -- before it)")
+            {
+                arguments.options.append(option.value)
+                try option.row.take(&options, option.value)
                 continue
             }
-            index += option.wordCount
-            if option.spec == nil {
-                takesOptions = false
+            rest.removeFirst()
+            if !arguments.endsOptions, word == Options.end {
                 arguments.endsOptions = true
-            } else if option.spec?.take == nil {
-                arguments.options.append(option)
             } else {
-                try options.apply(option)
+                arguments.words.append(word)
             }
         }
         guard options.showsHelp || argumentCount.contains(arguments.words.count) else {
@@ -88,16 +88,16 @@ struct Verb: Sendable {
 /// The parsed arguments and options of a verb.
 struct VerbArguments {
     var words: [[UInt8]] = []
-    /// The verb's own options in order, including repeated ones.
-    var options: [ParsedOption] = []
+    /// The options in order, including repeated ones.
+    var options: [OptionValue] = []
     /// Whether the words contain `--`.
     var endsOptions = false
 
-    /// Returns the last use of an option of the verb; nil if it is not given.
-    subscript(name: String) -> ParsedOption? { options.last { $0.name == name } }
+    /// Returns the last use of an option; nil if it is not given.
+    subscript(name: String) -> OptionValue? { options.last { $0.option == name } }
 
-    /// Returns all uses of an option of the verb, in order.
-    func all(_ name: String) -> [ParsedOption] { options.filter { $0.name == name } }
+    /// Returns all uses of an option, in order.
+    func all(_ name: String) -> [OptionValue] { options.filter { $0.option == name } }
 
     /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
     func refuse(_ names: [String], without other: String) throws(UsageError) {

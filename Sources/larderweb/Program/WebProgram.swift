@@ -7,22 +7,24 @@ import LarderVocabulary
 enum WebProgram {
     private static var help: String {
         """
-        larderweb \(Version.text): shows a running larderd in a browser, and exports metrics to Prometheus.
+        larderweb \(Version.text): \(summary).
 
         usage: larderweb [options]
 
-        \(WebOption.helpLines.joined(separator: "\n"))
+        \(WebOption.helpLines(WebOptions.table.rows, column: 22).joined(separator: "\n"))
 
         Any client that can connect can read all keys and values of the daemon. On 127.0.0.1, these are all users of
         this machine: use --token-file or --listen unix:/path to prevent that.
 
-        SIGTERM, SIGINT and SIGHUP stop it; SIGUSR1 and SIGUSR2 are ignored.
+        \(signals)
 
         exit codes:
         \(ExitCode.all.map { "  \($0.code)  \($0.meaning)" }.joined(separator: "\n"))
 
         """
     }
+
+    static let signals = "SIGTERM, SIGINT and SIGHUP stop it; SIGUSR1 and SIGUSR2 are ignored."
 
     /// - Returns: the exit code.
     static func main(_ words: [String]) -> Int32 {
@@ -38,7 +40,7 @@ enum WebProgram {
         switch options.action {
         case .help: return write(help)
         case .version: return write("larderweb \(Version.text)\n")
-        case .manual: return write(ManualPage.text)
+        case .manual: return write(manualPage)
         case .completion(let text): return write(text)
         case .serve: return serve(options, service)
         }

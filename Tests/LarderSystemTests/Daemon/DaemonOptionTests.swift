@@ -136,8 +136,8 @@ import Testing
           --repair           with --check: also salvage damaged databases and the journal, as at a start, complete
                              indexes, and check again; the damaged files are kept below DAMAGED
 
-          --help             print this help
-          --version          print the version; also -V
+          -h, --help         print this help
+          -V, --version      print the version
 
         BYTES: a number, optionally with K, M, G or T, powers of 1024: 64M, 64mb and 64MiB are the same.
         TIME: a number, optionally with us, ms, s, m, h or d: 250ms, 90s and 5m.
@@ -191,7 +191,7 @@ import Testing
             (["--memroy=1"], "unknown option --memroy; did you mean --memory?"),
             (["serve"], "unexpected word 'serve': larderd takes only options"),
             ([""], "unexpected word '': larderd takes only options"),
-            (["--dir"], "--dir needs a value"),
+            (["--dir"], "--dir needs a value: --dir PATH"),
             (["--dir", ""], "--dir needs a path"),
             (["--socket="], "--socket needs a path"),
             (["--policy", "often"], "--policy often: must be \(Self.policies)"),

@@ -1,5 +1,6 @@
 import LarderCommandCatalog
 import LarderPlatform
+import LarderServer
 import LarderTestSupport
 import Testing
 
@@ -25,11 +26,11 @@ import Testing
         "generated pages are up to date",
         arguments: [
             ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
-            ("Sources/packaging/man/larderd.8", ManualPage.text),
+            ("Sources/packaging/man/larderd.8", DaemonManual.text),
             ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
-            ("Sources/packaging/completions/larderd.bash", DaemonCompletions.shells.bash),
-            ("Sources/packaging/completions/_larderd", DaemonCompletions.shells.zsh),
-            ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
+            ("Sources/packaging/completions/larderd.bash", DaemonOption.table.completion(for: "bash") ?? ""),
+            ("Sources/packaging/completions/_larderd", DaemonOption.table.completion(for: "zsh") ?? ""),
+            ("Sources/packaging/completions/larderd.fish", DaemonOption.table.completion(for: "fish") ?? ""),
         ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
         if TestSetting.updateDocs.isSet {

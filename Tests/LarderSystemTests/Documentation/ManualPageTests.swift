@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func theManualPageOfLarderdIsFormattedWithoutWarning() throws {
-        let page = Array(ManualPage.text.utf8)
+        let page = Array(DaemonManual.text.utf8)
         let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
         #expect(end == .exited(0) && errors == "", "\(errors)")
         // Remove the overstrikes of bold and underlined letters.

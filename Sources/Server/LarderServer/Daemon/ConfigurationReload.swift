@@ -26,7 +26,7 @@ final class ConfigurationReload: @unchecked Sendable {
             service?.reloading()
             defer { service?.ready("serving") }
             let path = current.filePath ?? ""
-            do throws(DaemonCommandLine.Failure) {
+            do throws(UsageError) {
                 let new = try current.readAgain()
                 for warning in Precautions.passwordWarnings(new.configuration.passwordPath) { log.warning(warning) }
                 let changes = DaemonOption.serving.count { take($0, new) }

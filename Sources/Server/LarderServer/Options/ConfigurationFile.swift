@@ -1,4 +1,5 @@
 import LarderPlatform
+import LarderServices
 
 /// A parsed configuration file. Each line is an option, `name = value` or `name value`, named as on the command line.
 ///
@@ -25,23 +26,23 @@ struct ConfigurationFile {
     /// Reads a file.
     /// - Returns: nil if the file does not exist.
     /// - Throws: an error if the file cannot be read, or must not be used.
-    init?(path: String) throws(OptionFailure) {
+    init?(path: String) throws(UsageError) {
         // Without O_NONBLOCK, opening a named pipe would wait for a writer.
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
-            throw OptionFailure("\(FileError(operation: "open", path: path, number: errno))")
+            throw UsageError("\(FileError(operation: "open", path: path, number: errno))")
         }
         defer { close(file) }
-        if let problem = Self.problem(with: file) { throw OptionFailure("\(path): \(problem)") }
+        if let problem = Self.problem(with: file) { throw UsageError("\(path): \(problem)") }
         let bytes: [UInt8]
         do throws(FileError) {
             bytes = try FileSystem.read(descriptor: file, path: path, bytesMax: Self.bytesMax + 1)
         } catch {
-            throw OptionFailure("\(error)")
+            throw UsageError("\(error)")
         }
         guard bytes.count <= Self.bytesMax else {
-            throw OptionFailure("\(path): it is longer than \(Self.bytesMax) bytes, the limit")
+            throw UsageError("\(path): it is longer than \(Self.bytesMax) bytes, the limit")
         }
         self.init(path: path, bytes: bytes)
     }
@@ -90,7 +91,7 @@ struct ConfigurationFile {
         if hasEquals { rest = rest.dropFirst().drop(while: Self.isBlank) }
         guard !name.isEmpty else { return note(number, "there is no name before the '='") }
         switch Self.value(rest) {
-        case .failure(let problem): note(number, problem.text)
+        case .failure(let problem): note(number, problem.message)
         case .success(let value):
             if hasEquals, value == nil { return note(number, "\(name) has no value after the '='") }
             lines.append(Line(number: number, name: String(name), value: value))
@@ -99,10 +100,8 @@ struct ConfigurationFile {
 
     private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
 
-    private struct Problem: Error { let text: String }
-
     /// Returns the value at the start of `text`, without quotes and comment; nil if there is none.
-    private static func value(_ text: Substring) -> Result<String?, Problem> {
+    private static func value(_ text: Substring) -> Result<String?, UsageError> {
         guard text.first == "\"" else {
             var value = text
             if value.first == "#" { return .success(nil) }
@@ -120,7 +119,7 @@ struct ConfigurationFile {
             if character == "\"" {
                 let behind = rest.drop(while: isBlank)
                 guard behind.isEmpty || behind.first == "#" else {
-                    return .failure(Problem(text: "there is text after the closing quote"))
+                    return .failure(UsageError("there is text after the closing quote"))
                 }
                 return .success(value)
             }
@@ -131,7 +130,7 @@ struct ConfigurationFile {
                 value.append(character)
             }
         }
-        return .failure(Problem(text: "the closing quote is missing"))
+        return .failure(UsageError("the closing quote is missing"))
     }
 
     /// The length in characters beyond which an error is shortened. Errors may contain long values.

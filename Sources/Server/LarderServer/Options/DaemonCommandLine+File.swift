@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderServices
 
 /// Reads options from the configuration file. Options on the command line take precedence.
 extension DaemonCommandLine {
@@ -6,8 +7,8 @@ extension DaemonCommandLine {
     mutating func readFile(_ mistakes: inout Mistakes) {
         guard let (path, isOptional) = file else { return }
         let content: ConfigurationFile?
-        do throws(Failure) { content = try ConfigurationFile(path: path) } catch {
-            return mistakes.note(unreadable: error.description)
+        do throws(UsageError) { content = try ConfigurationFile(path: path) } catch {
+            return mistakes.note(unreadable: error.message)
         }
         guard var content else {
             if !isOptional { mistakes.note(unreadable: "\(path): there is no such file (--config)") }
@@ -18,15 +19,15 @@ extension DaemonCommandLine {
         hasReadFile = true
     }
 
-    private mutating func take(_ option: DaemonOption, inFile line: ConfigurationFile.Line) throws(Failure) {
+    private mutating func take(_ option: DaemonOption, inFile line: ConfigurationFile.Line) throws(UsageError) {
         guard option.form == .flag else {
-            guard let text = line.value else { throw Failure("\(option.key) needs a value") }
-            return try apply(option, OptionValue(option: option.key, text: joined(option, text)))
+            guard let text = line.value else { throw UsageError("\(option.key) needs a value") }
+            return try apply(option, joined(option, OptionValue(option: option.key, text: text)))
         }
         switch line.value?.lowercased() {
         case nil, "yes", "true", "on": try apply(option, OptionValue(option: option.key, text: ""))
         case "no", "false", "off": return
-        default: throw Failure("\(option.key) \(line.value ?? ""): must be yes or no")
+        default: throw UsageError("\(option.key) \(line.value ?? ""): must be yes or no")
         }
     }
 
@@ -45,10 +46,10 @@ extension DaemonCommandLine {
                 file.note(entry.number, "\(entry.name) is already set in line \(earlier)")
                 continue
             }
-            do throws(Failure) {
+            do throws(UsageError) {
                 try take(option, inFile: entry)
             } catch {
-                file.note(entry.number, error.description)
+                file.note(entry.number, error.message)
                 wrong.insert(option.name)
             }
         }

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderServices
 
 /// The parsed command line of larderd, together with the options of its configuration file.
 package struct DaemonCommandLine: Sendable {
@@ -18,8 +19,6 @@ package struct DaemonCommandLine: Sendable {
         case database(String)
         case expired
     }
-
-    package typealias Failure = OptionFailure
 
     package private(set) var action = Action.serve
     package var logLevel = Log.Level.info
@@ -53,17 +52,17 @@ package struct DaemonCommandLine: Sendable {
     /// the file.
     /// - Throws: a failure with all errors: first those of the command line, in the order of its words, then those of
     ///   the file, by line.
-    package init(_ words: [String]) throws(Failure) {
+    package init(_ words: [String]) throws(UsageError) {
         self.init()
         self.words = words
         var mistakes = Mistakes()
         let given = Self.options(words, &mistakes)
-        for (place, option, text) in given where !option.isForFile { take(option, text, place, &mistakes) }
+        for (place, option, value) in given where !option.isForFile { take(option, value, place, &mistakes) }
         if action != .help, action != .version { readFile(&mistakes) }
         // The texts of a repeatable option are joined. Forget the file's text, because the command line replaces it.
         for (_, option, _) in given where option.isRepeatable { texts[option.name] = nil }
-        for (place, option, text) in given where option.isForFile {
-            take(option, joined(option, text), place, &mistakes)
+        for (place, option, value) in given where option.isForFile {
+            take(option, joined(option, value), place, &mistakes)
         }
         configuration.filePath = hasReadFile ? file?.path : nil
         checkCombinations(&mistakes)
@@ -94,7 +93,7 @@ package struct DaemonCommandLine: Sendable {
     }
 
     /// Parses the same words again, with the current contents of the configuration file.
-    package func readAgain() throws(Failure) -> DaemonCommandLine { try DaemonCommandLine(words) }
+    package func readAgain() throws(UsageError) -> DaemonCommandLine { try DaemonCommandLine(words) }
 
     /// The path of the configuration file, even if the file does not exist; nil if none was given.
     package var filePath: String? { file?.path }
@@ -118,74 +117,49 @@ package struct DaemonCommandLine: Sendable {
 
     // MARK: Words
 
-    /// Returns the options of a command line in their order, with their texts and the positions of their words.
+    /// Returns the options of a command line in their order, with their values and the positions of their words.
     private static func options(
         _ words: [String], _ mistakes: inout Mistakes
-    ) -> [(place: Int, option: DaemonOption, text: String)] {
-        var options: [(place: Int, option: DaemonOption, text: String)] = []
-        var rest = words[...]
-        while let word = rest.popFirst() {
+    ) -> [(place: Int, option: DaemonOption, value: OptionValue)] {
+        var options: [(place: Int, option: DaemonOption, value: OptionValue)] = []
+        var rest = words.map { Array($0.utf8) }[...]
+        while let word = rest.first {
             let place = rest.startIndex
-            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let name = parts[0] == "-h" ? "--help" : parts[0] == "-V" ? "--version" : parts[0]
-            let attached = parts.count == 2 ? parts[1] : nil
-            let named = DaemonOption.all.filter { $0.name == name }
-            guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
-                mistakes.note(unknown(name), at: place)
-                // Skip the next word if it does not begin with a dash: it may be the value of the unknown option.
-                if name.hasPrefix("-"), attached == nil, rest.first?.hasPrefix("-") == false { rest.removeFirst() }
-                continue
-            }
-            if option.form == .flag {
-                if attached == nil {
-                    options.append((place, option, ""))
-                } else {
-                    mistakes.note("\(name) takes no value", at: place, about: name)
-                }
-            } else if let text = attached ?? rest.popFirst() {
-                options.append((place, option, text))
-            } else {
-                mistakes.note("\(name) needs a value", at: place, about: name)
+            do throws(UsageError) {
+                guard let next = try DaemonOption.table.next(&rest) else { break }
+                options.append((place, DaemonOption.all[next.index], next.value))
+            } catch {
+                mistakes.note(error.message, at: place, about: OptionTable<DaemonCommandLine>.parts(word).name)
             }
         }
         return options
     }
 
-    private static func unknown(_ name: String) -> String {
-        guard name.hasPrefix("-") else {
-            return "unexpected word '\(printableKey(name.utf8))': larderd takes only options"
-        }
-        return "unknown option \(printableKey(name.utf8))"
-            + Suggestion.text(for: name, among: DaemonOption.all.map(\.name))
-    }
-
-    private mutating func take(_ option: DaemonOption, _ text: String, _ place: Int, _ mistakes: inout Mistakes) {
-        do throws(Failure) {
-            try apply(option, OptionValue(option: option.name, text: text))
+    private mutating func take(
+        _ option: DaemonOption, _ value: OptionValue, _ place: Int, _ mistakes: inout Mistakes
+    ) {
+        do throws(UsageError) {
+            try apply(option, value)
         } catch {
-            mistakes.note(error.description, at: place, about: option.name)
+            mistakes.note(error.message, at: place, about: option.name)
         }
     }
 
-    /// Returns the text of an option. For a repeatable option, returns all its texts so far, separated by commas.
-    func joined(_ option: DaemonOption, _ text: String) -> String {
-        guard option.isRepeatable, let previous = texts[option.name] else { return text }
-        return previous + "," + text
+    /// Returns the value of an option. For a repeatable option, returns all its values so far, separated by commas.
+    func joined(_ option: DaemonOption, _ value: OptionValue) -> OptionValue {
+        guard option.isRepeatable, let previous = texts[option.name] else { return value }
+        return OptionValue(option: value.option, text: previous + "," + value.text)
     }
 
-    mutating func apply(_ option: DaemonOption, _ value: OptionValue) throws(Failure) {
-        do {
-            try option.take(&self, value)
-        } catch {
-            throw error as? Failure ?? Failure("\(value.option): \(error)")
-        }
+    mutating func apply(_ option: DaemonOption, _ value: OptionValue) throws(UsageError) {
+        try option.row.apply(value, to: &self)
         texts[option.name] = value.text
     }
 
-    mutating func set(_ new: Action) throws(Failure) {
+    mutating func set(_ new: Action) throws(UsageError) {
         if action == .help || action == .version { return }
         guard action == .serve || action == new || new == .help || new == .version else {
-            throw Failure(
+            throw UsageError(
                 "only one of --purge, --purge=NAME, --purge-expired, --check, --check=NAME and --check-config can be given"
             )
         }

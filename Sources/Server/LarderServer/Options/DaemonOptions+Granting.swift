@@ -11,18 +11,21 @@ extension DaemonOption {
                 "With any rule, other users have no rights; root and the daemon's user have all rights",
                 "(default: no rules: any user who can connect has all rights)",
             ],
-            settings: [.own { $0.access.rules.users.map(\.shortText).joined(separator: ",") }], live: live
-        ) { try $0.grant(\.users, try $1.rules(.user), by: "--allow-uid") }.repeatable(),
+            settings: [.own { $0.access.rules.users.map(\.shortText).joined(separator: ",") }], live: live,
+            isRepeatable: true
+        ) { try $0.grant(\.users, try $1.rules(.user), by: "--allow-uid") },
         DaemonOption(
             "--allow-gid", "GROUP=LEVEL[@DATABASE]",
             ["rights of a group: users with it as primary or supplementary group"],
-            settings: [.own { $0.access.rules.groups.map(\.shortText).joined(separator: ",") }], live: live
-        ) { try $0.grant(\.groups, try $1.rules(.group), by: "--allow-gid") }.repeatable(),
+            settings: [.own { $0.access.rules.groups.map(\.shortText).joined(separator: ",") }], live: live,
+            isRepeatable: true
+        ) { try $0.grant(\.groups, try $1.rules(.group), by: "--allow-gid") },
         DaemonOption(
             "--rights", "KIND:NAME=LEVEL[@DATABASE]",
             ["rights of users and groups: user:alice=write@shop group:staff=read"],
-            settings: [.own { $0.access.rules.others.map(\.text).joined(separator: ",") }], live: live
-        ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") }.repeatable(),
+            settings: [.own { $0.access.rules.others.map(\.text).joined(separator: ",") }], live: live,
+            isRepeatable: true
+        ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") },
     ]
 
     /// Clients cannot change the access rules: otherwise a client could give itself all rights.

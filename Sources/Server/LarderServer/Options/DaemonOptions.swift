@@ -4,10 +4,24 @@ import Synchronization
 /// larderd's options. To add an option, add an element here. The command line, the configuration file, `--help`,
 /// CONFIG, the manual page and the table in docs/Operating.md are all generated from these elements.
 extension DaemonOption {
-    package static let all = configuring + serving + purging + checking + telling
+    package static let all: [DaemonOption] = groups.flatMap { $0 }
+
+    /// The options, in the groups of `--help`.
+    package static let groups: [[DaemonOption]] = [configuring, serving, purging, checking, telling]
 
     /// Options for serving. Only these are allowed in a configuration file.
     package static let serving = main + origins + granting + redisCompatible + logging
+
+    /// Returns an option that sets one of the limits when larderd starts.
+    static func limit<Value: BinaryInteger & Sendable>(
+        _ name: String, _ value: String, _ help: [String],
+        _ limit: any WritableKeyPath<Limits, Value> & Sendable,
+        _ parse: @escaping @Sendable (OptionValue) throws -> Value
+    ) -> DaemonOption {
+        DaemonOption(name, value, help, settings: [.own { String($0.limits[keyPath: limit]) }]) {
+            $0.configuration.limits[keyPath: limit] = try parse($1)
+        }
+    }
 
     private static let main: [DaemonOption] = [
         DaemonOption(
@@ -127,9 +141,7 @@ extension DaemonOption {
         ) { $0.configuration.setCheckpoint(try $1.byteCount(least: ServerConfiguration.checkpointBytesMin)) },
         DaemonOption(
             "--threads", "N",
-            [
-                "event loops, 1 to 64 (default: 1)"
-            ],
+            ["event loops, 1 to 64 (default: 1)"],
             settings: [
                 .own { String($0.threadCount) }, Setting("io-threads") { String($0.threadCount) },
             ]
@@ -153,9 +165,7 @@ extension DaemonOption {
         ) { $0.configuration.limits.clientsMax = try $1.number(1...1_000_000) },
         DaemonOption(
             "--max-databases", "N",
-            [
-                "databases in the larder (default: 64)"
-            ],
+            ["databases in the larder (default: 64)"],
             settings: [.own { String($0.engine.options.databasesMax) }]
         ) { $0.configuration.engine.databasesMax = try $1.number(1...10_000) },
         DaemonOption(
@@ -177,9 +187,7 @@ extension DaemonOption {
         ) { $0.configuration.keyspaceEvents = try $1.events() },
         DaemonOption(
             "--max-tracked-keys", "N",
-            [
-                "maximum keys tracked for all clients with CLIENT TRACKING (default: 1000000)"
-            ],
+            ["maximum keys tracked for all clients with CLIENT TRACKING (default: 1000000)"],
             settings: [
                 .own { String($0.tracking.keysMax) },
                 .number(
@@ -187,14 +195,13 @@ extension DaemonOption {
                     set: { $0.tracking.changeLimit(to: Int(clamping: $1)) }),
             ], live: Live { $0.tracking.changeLimit(to: $1.configuration.limits.trackedKeysMax) }
         ) { $0.configuration.limits.trackedKeysMax = try $1.number(1...1_000_000_000) },
-        DaemonOption(
+        .limit(
             "--max-watched-deadlines", "N",
             [
                 "maximum entries with their own deadline whose `expired` events are sent on time",
                 "(default: 1000000)",
-            ],
-            settings: [.own { String($0.limits.watchedDeadlinesMax) }]
-        ) { $0.configuration.limits.watchedDeadlinesMax = try $1.number(0...1_000_000_000) },
+            ], \.watchedDeadlinesMax
+        ) { try $0.number(0...1_000_000_000) },
         DaemonOption(
             "--max-subscriber-output", "BYTES",
             [
@@ -207,20 +214,13 @@ extension DaemonOption {
             ],
             live: Live { $0.settings.changeSubscriberLimit($1.configuration.limits) }
         ) { $0.configuration.limits.subscriberBytesMax = try $1.byteCount() },
-        DaemonOption(
-            "--max-reply", "BYTES",
-            [
-                "total size of the values of one MGET (default: 512M)"
-            ],
-            settings: [.own { String($0.limits.replyBytesMax) }]
-        ) { $0.configuration.limits.replyBytesMax = try $1.byteCount() },
-        DaemonOption(
+        .limit(
+            "--max-reply", "BYTES", ["total size of the values of one MGET (default: 512M)"], \.replyBytesMax
+        ) { try $0.byteCount() },
+        .limit(
             "--max-transaction", "BYTES",
-            [
-                "size of the commands between MULTI and EXEC, per connection (default: 64M)"
-            ],
-            settings: [.own { String($0.limits.transactionBytesMax) }]
-        ) { $0.configuration.limits.transactionBytesMax = try $1.byteCount() },
+            ["size of the commands between MULTI and EXEC, per connection (default: 64M)"], \.transactionBytesMax
+        ) { try $0.byteCount() },
         DaemonOption(
             "--script-time-limit", "TIME",
             [
@@ -232,41 +232,23 @@ extension DaemonOption {
                 Setting("lua-time-limit", .currentValueOnly) { String($0.limits.scriptMilliseconds) },
             ]
         ) { $0.configuration.limits.scriptMilliseconds = try $1.time(.milliseconds, 1...3_600_000) },
-        DaemonOption(
-            "--max-script-memory", "BYTES",
-            [
-                "the memory of one script's interpreter (default: 64M)"
-            ],
-            settings: [.own { String($0.limits.scriptMemoryMax) }]
-        ) { $0.configuration.limits.scriptMemoryMax = try $1.byteCount(least: 1 << 20) },
-        DaemonOption(
-            "--max-scripts", "BYTES",
-            [
-                "total size of the scripts cached for EVALSHA (default: 16M)"
-            ],
-            settings: [.own { String($0.limits.scriptsBytesMax) }]
-        ) { $0.configuration.limits.scriptsBytesMax = try $1.byteCount() },
-        DaemonOption(
-            "--max-watched-keys", "N",
-            [
-                "maximum keys that one connection may WATCH (default: 10000)"
-            ],
-            settings: [.own { String($0.limits.watchedKeysMax) }]
-        ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
-        DaemonOption(
+        .limit(
+            "--max-script-memory", "BYTES", ["the memory of one script's interpreter (default: 64M)"], \.scriptMemoryMax
+        ) { try $0.byteCount(least: 1 << 20) },
+        .limit(
+            "--max-scripts", "BYTES", ["total size of the scripts cached for EVALSHA (default: 16M)"], \.scriptsBytesMax
+        ) { try $0.byteCount() },
+        .limit(
+            "--max-watched-keys", "N", ["maximum keys that one connection may WATCH (default: 10000)"], \.watchedKeysMax
+        ) { try $0.number(0...1_000_000) },
+        .limit(
             "--max-leases", "N",
-            [
-                "maximum leases of one connection; 100000 for all connections (default: 10000)"
-            ],
-            settings: [.own { String($0.limits.leasesMax) }]
-        ) { $0.configuration.limits.leasesMax = try $1.number(1...LeaseContext.leasesMax) },
-        DaemonOption(
+            ["maximum leases of one connection; 100000 for all connections (default: 10000)"], \.leasesMax
+        ) { try $0.number(1...LeaseContext.leasesMax) },
+        .limit(
             "--max-subscriptions", "BYTES",
-            [
-                "size of the channel names that one connection subscribes to (default: 16M)"
-            ],
-            settings: [.own { String($0.limits.subscriptionBytesMax) }]
-        ) { $0.configuration.limits.subscriptionBytesMax = try $1.byteCount() },
+            ["size of the channel names that one connection subscribes to (default: 16M)"], \.subscriptionBytesMax
+        ) { try $0.byteCount() },
         DaemonOption(
             "--reply-timeout", "TIME",
             [
@@ -277,9 +259,7 @@ extension DaemonOption {
         ) { $0.configuration.limits.outputStallMilliseconds = try $1.time(.seconds, 1...86_400) * 1000 },
         DaemonOption(
             "--password-file", "PATH",
-            [
-                "the first line of the file is the password for AUTH (default: none)"
-            ],
+            ["the first line of the file is the password for AUTH (default: none)"],
             settings: [
                 .own { $0.settings.passwordPath }, Setting("requirepass", .currentValueOnly) { _ in "" },
             ],
@@ -321,7 +301,7 @@ extension DaemonOption {
             flag: "--purge", ["remove all entries of all databases, then exit; policies are kept"]
         ) { try $0.set(.purge(.all)) },
         DaemonOption(
-            attached: "--purge", "NAME", ["remove all entries of one database, then exit"]
+            "--purge", "NAME", ["remove all entries of one database, then exit"], form: .attached
         ) { try $0.set(.purge(.database(try $1.databaseName()))) },
         DaemonOption(
             flag: "--purge-expired",
@@ -343,7 +323,8 @@ extension DaemonOption {
             ]
         ) { try $0.set(.check(nil)) },
         DaemonOption(
-            attached: "--check", "NAME", ["check one database, or LEDGER, and the files that all databases share"]
+            "--check", "NAME", ["check one database, or LEDGER, and the files that all databases share"],
+            form: .attached
         ) { try $0.set(.check(try $1.databaseName(orLedger: true))) },
         DaemonOption(
             flag: "--repair",
@@ -354,8 +335,10 @@ extension DaemonOption {
         ) { $0.repairs = true },
     ]
 
-    static let telling: [DaemonOption] = [
-        DaemonOption(flag: "--help", ["print this help"]) { try $0.set(.help) },
-        DaemonOption(flag: "--version", ["print the version; also -V"]) { try $0.set(.version) },
-    ]
+    static let telling: [DaemonOption] = Row.telling(
+        help: { line, _ in try line.set(.help) }, version: { line, _ in try line.set(.version) }
+    ).map { DaemonOption($0) }
+
+    /// The table of all options, in the order of ``all``.
+    package static let table: OptionTable<DaemonCommandLine> = OptionTable("larderd", all.map(\.row))
 }

@@ -1,3 +1,5 @@
+import LarderServices
+
 /// Collects the errors of a command line and its configuration file.
 struct Mistakes {
     private var ofCommandLine: [(place: Int, text: String)] = []
@@ -37,31 +39,18 @@ struct Mistakes {
     func leaves(_ option: String) -> Bool { !isFileUnknown && !options.contains(option) }
 
     /// All errors, one per line; nil if there are none.
-    var failure: OptionFailure? {
+    var failure: UsageError? {
         guard !ofCommandLine.isEmpty || !ofFile.isEmpty else { return nil }
         // Sort by position. Errors at the same position stay in the order in which they were found.
         let sorted = ofCommandLine.enumerated().sorted {
             ($0.element.place, $0.offset) < ($1.element.place, $1.offset)
         }
         let lines = Self.cut(sorted.map(\.element.text)) + Self.cut(ofFile)
-        return OptionFailure(lines.joined(separator: "\n"), isOfFile: ofCommandLine.isEmpty)
+        return UsageError(lines.joined(separator: "\n"), isOfFile: ofCommandLine.isEmpty)
     }
 
     private static func cut(_ texts: [String]) -> [String] {
         let more = texts.count - shownMax
         return texts.prefix(shownMax) + (more > 0 ? ["and \(more) more"] : [])
-    }
-}
-
-/// The errors of the command line or the configuration file.
-package struct OptionFailure: Error, CustomStringConvertible {
-    /// All errors, one in each line.
-    package let description: String
-    /// Whether all errors are in the configuration file.
-    package let isOfFile: Bool
-
-    init(_ description: String, isOfFile: Bool = false) {
-        self.description = description
-        self.isOfFile = isOfFile
     }
 }

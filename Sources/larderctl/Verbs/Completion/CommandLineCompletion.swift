@@ -67,7 +67,7 @@ struct CommandLineCompletion {
     // MARK: Options
 
     private static func options(_ specs: [OptionSpec]) -> [(word: String, note: String)] {
-        specs.map { ($0.name, $0.summary) }
+        specs.map { ($0.name, $0.help.joined(separator: " ")) }
     }
 
     /// Returns the completions for the value of an option; nil if the previous word is not an option with a value.

@@ -3,22 +3,24 @@
 import LarderClient
 
 extension OptionSpec {
-    static let lifetime = [
-        OptionSpec("--policy", "POLICY", "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
-        OptionSpec(
-            "--ttl", "SECONDS",
-            "how long the entry stays fresh: seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
-        OptionSpec("--grace", "SECONDS", "how long a stale value may be served"),
-        OptionSpec("--jitter", "PERCENT", "maximum random reduction of its lifetime"),
-    ]
-    static let tag = OptionSpec("--tag", "TAG", "a tag to purge it by; repeatable, at most 16 times")
+    static var lifetime: [OptionSpec] {
+        [
+            OptionSpec("--policy", "POLICY", "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
+            OptionSpec(
+                "--ttl", "SECONDS",
+                "how long the entry stays fresh: seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
+            OptionSpec("--grace", "SECONDS", "how long a stale value may be served"),
+            OptionSpec("--jitter", "PERCENT", "maximum random reduction of its lifetime"),
+        ]
+    }
+    static var tag: OptionSpec { OptionSpec("--tag", "TAG", "a tag to purge it by; repeatable, at most 16 times") }
 }
 
 extension VerbArguments {
     /// The policy given by ``OptionSpec/lifetime``; nil to use the database's.
     func policy() throws(UsageError) -> UpdatePolicy? {
-        let word = try self["--policy"]?.text()
-        let seconds = try self["--ttl"]?.text()
+        let word = try self["--policy"]?.checkedText()
+        let seconds = try self["--ttl"]?.checkedText()
         try refuse("--policy", with: "--ttl")
         if let word { return try Self.policy(word) }
         guard let seconds else { return nil }
@@ -56,7 +58,7 @@ extension VerbArguments {
         _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds
     ) throws(UsageError) -> Int64? {
         guard let option = self[name] else { return nil }
-        let text = (try? option.text()) ?? ""
+        let text = (try? option.checkedText()) ?? ""
         let time = unit == .seconds ? Self.span(text) : TimeSpan.parse(text, unit: .milliseconds)
         guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text) }
         return time
@@ -97,7 +99,7 @@ extension VerbArguments {
     /// The values of `--tag`, checked by `check`. They are bytes, because stored tags need not be UTF-8.
     func byteTags(_ check: ([[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]]) throws(UsageError) -> [[UInt8]] {
         do throws(TagRules.Impossible) {
-            return try check(all("--tag").map { $0.value ?? [] })
+            return try check(all("--tag").map { $0.bytes ?? [] })
         } catch {
             throw UsageError("--tag: \(error.message)")
         }
@@ -105,7 +107,7 @@ extension VerbArguments {
 
     /// The given tags of an entry.
     func tags() throws(UsageError) -> [String] {
-        let given = all("--tag").map { $0.value ?? [] }
+        let given = all("--tag").map { $0.bytes ?? [] }
         let tags = TagRules.texts(given)
         guard tags.count == given.count else { throw UsageError("a tag must be valid UTF-8") }
         _ = try byteTags(TagRules.checked)
@@ -115,7 +117,7 @@ extension VerbArguments {
     /// The number of an option; nil if it is not given.
     func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) throws(UsageError) -> Int64? {
         guard let option = self[name] else { return nil }
-        let text = (try? option.text()) ?? ""
+        let text = (try? option.checkedText()) ?? ""
         guard let number = Int64(text), range.contains(number) else {
             throw UsageError("\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'")
         }

@@ -42,7 +42,7 @@ extension Verb {
         let word = arguments.words.count == 2 ? arguments.words[1] : nil
         if let file = arguments["--file"] {
             guard word == nil else { throw UsageError("the value is given twice: as an argument and with --file") }
-            return try Input.file(try file.text())
+            return try Input.file(try file.checkedText())
         }
         guard let word, word != Array("-".utf8) else { return try Input.standardInput() }
         return word

@@ -1,17 +1,19 @@
 import LarderCommandCatalog
+import LarderServices
 
 /// Generates the manual page larder-protocol(7) from the command table.
 enum ProtocolManual {
     static var text: String {
-        head + groups.map(section).joined() + rest
+        // Each group of commands is a section.
+        ManualPage.page(
+            "larder-protocol", 7, "the commands that larderd answers",
+            [
+                "DESCRIPTION": description + groups.map(section).joined(),
+                "SEE ALSO": ".BR larderctl (1),\n.BR larderd (8)",
+            ])
     }
 
-    private static let head = """
-        .\\" Made from the command table by `make docs`.
-        .TH LARDER\\-PROTOCOL 7 "" "larder" "Miscellaneous Information Manual"
-        .SH NAME
-        larder\\-protocol \\- the commands that larderd answers
-        .SH DESCRIPTION
+    private static let description = """
         .BR larderd (8)
         listens on a Unix\\-domain socket and speaks RESP, the protocol of Redis. A request is a line of words (an inline command),
         or an array of bulk strings, which is what client libraries send. Replies are those of RESP2, and of RESP3 after
@@ -33,13 +35,6 @@ enum ProtocolManual {
 
         """
 
-    private static let rest = """
-        .SH SEE ALSO
-        .BR larderctl (1),
-        .BR larderd (8)
-
-        """
-
     /// The commands by group, in the table's order.
     private static var groups: [(name: String, rows: [CommandMetadata])] {
         var groups: [(name: String, rows: [CommandMetadata])] = []
@@ -58,7 +53,7 @@ enum ProtocolManual {
             + rows.map { row in
                 let call =
                     row.name.uppercased().replacing("|", with: " ") + (row.syntax.isEmpty ? "" : " " + row.syntax)
-                return ManualText.item(call, [row.summary, "Answer: \(row.reply). Cost: \(row.complexity)."])
+                return ManualPage.item(call, [row.summary, "Answer: \(row.reply). Cost: \(row.complexity)."])
             }.joined()
     }
 }

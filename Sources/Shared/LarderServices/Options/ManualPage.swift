@@ -1,5 +1,22 @@
-/// Formats text with the macros of man(7), for the manual pages.
-package enum ManualText {
+/// Formats manual pages with the macros of man(7).
+package enum ManualPage {
+    /// Returns a page.
+    /// - Parameters:
+    ///   - summary: the text after the name in the section NAME.
+    ///   - sections: the titles and contents of the other sections, with macros.
+    package static func page(
+        _ name: String, _ number: Int, _ summary: String, _ sections: KeyValuePairs<String, String>
+    ) -> String {
+        let manuals = [1: "User Commands", 8: "System Manager's Manual"]
+        return """
+            .\\" Generated from tables in the sources by `make docs`.
+            .TH \(escaped(name.uppercased())) \(number) "" "larder" "\(manuals[number] ?? "Miscellaneous Information Manual")"
+            .SH NAME
+            \(escaped(name)) \\- \(escaped(summary))
+
+            """ + sections.map { ".SH \($0)\n" + ($1.hasSuffix("\n") ? $1 : $1 + "\n") }.joined()
+    }
+
     /// Escapes the characters of a text that are special within a line.
     package static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("~", with: "\\(ti")
