@@ -35,14 +35,14 @@ struct EntryBrowser: Sendable {
     }
 
     /// Handles `/api/keys`, with `database`, `prefix`, `cursor` and `count`.
-    func keys(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
-        let database = target.text("database") ?? "0"
-        guard let wanted = Int(target.text("count") ?? "50"), wanted > 0 else {
+    func keys(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
+        let database = request.text("database") ?? "0"
+        guard let wanted = Int(request.text("count") ?? "50"), wanted > 0 else {
             return .problem(400, "count must be a number from 1 to \(Self.countMax)")
         }
         let count = min(wanted, Self.countMax)
-        let pattern = Self.escaped(target.bytes("prefix") ?? []) + Array("*".utf8)
-        var cursor = Array((target.text("cursor") ?? "0").utf8)
+        let pattern = Self.escaped(request.bytes("prefix") ?? []) + Array("*".utf8)
+        var cursor = Array((request.text("cursor") ?? "0").utf8)
         var keys: [[UInt8]] = []
         for _ in 0..<Self.stepsMax {
             let words = [Array("SCAN".utf8), cursor, Array("MATCH".utf8), pattern, Array("COUNT".utf8)]
@@ -95,9 +95,9 @@ struct EntryBrowser: Sendable {
     private static let valueBytesMax = 262_144
 
     /// Handles `/api/entry`, with `database` and `key`.
-    func entry(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
-        guard let key = target.bytes("key") else { return .problem(400, "key is missing") }
-        let database = target.text("database") ?? "0"
+    func entry(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
+        guard let key = request.bytes("key") else { return .problem(400, "key is missing") }
+        let database = request.text("database") ?? "0"
         let report = try link.withClient { client throws(LarderClientError) -> EntryReport? in
             try client.select(database)
             guard let info = try client.info(forKey: key) else { return nil }

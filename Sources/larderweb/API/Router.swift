@@ -46,7 +46,7 @@ struct Router: Sendable {
     // MARK: Reads
 
     private func get(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
-        switch request.target.path {
+        switch request.path {
         case "/healthz": return health()
         case "/metrics":
             let format = MetricsText.Format(accept: request.header("accept"))
@@ -56,18 +56,18 @@ struct Router: Sendable {
                 allowsChanges: changes != nil, asksForToken: access.asksForToken, historyNote: history.note)
             return .json(Overview(collector, settings))
         case "/api/history":
-            guard let range = History.Range(rawValue: request.target.text("range") ?? "") else {
+            guard let range = History.Range(rawValue: request.text("range") ?? "") else {
                 return .problem(400, "range must be recent or day")
             }
-            guard let since = Int64(request.target.text("since") ?? "0") else {
+            guard let since = Int64(request.text("since") ?? "0") else {
                 return .problem(400, "since must be whole seconds since 1970")
             }
             return .json(history.points(range, since: since))
         case "/api/freshness": return .json(FreshnessReport.all(of: try collector.databases()))
         case "/api/slow": return .json(try SlowReport.newest(collector.polling))
         case "/api/clients": return .json(try ClientReport.all(collector.polling))
-        case "/api/keys": return try entries.keys(request.target)
-        case "/api/entry": return try entries.entry(request.target)
+        case "/api/keys": return try entries.keys(request)
+        case "/api/entry": return try entries.entry(request)
         default: return Pages.respond(request) ?? .problem(404, "not found")
         }
     }
@@ -85,10 +85,9 @@ struct Router: Sendable {
     // MARK: Changes
 
     private func post(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
-        switch request.target.path {
+        switch request.path {
         case "/login":
-            let form = RequestTarget.form(request.body[...], hasPlus: true) ?? []
-            guard let cookie = access.login(RequestTarget.value("token", form) ?? []) else {
+            guard let cookie = access.login(request.form("token") ?? []) else {
                 return .redirect(to: "/login?wrong=1")
             }
             return .redirect(to: "/", headers: [("Set-Cookie", cookie)])
@@ -96,21 +95,12 @@ struct Router: Sendable {
         case let path where path.hasPrefix("/api/"):
             // Require JSON, because forms on pages of other sites cannot send this content type.
             let type = request.header("content-type")?.lowercased().split(separator: ";").first ?? ""
-            guard type.trimmingBlanks == "application/json" else {
+            guard type.filter({ $0 != " " && $0 != "\t" }) == "application/json" else {
                 return .problem(415, "the body must be application/json")
             }
             guard let changes else { return .problem(403, "changes are disabled (--allow-changes)") }
             return try changes.respond(path, request.body)
         default: return .problem(404, "this path does not accept POST")
         }
-    }
-}
-
-extension Substring {
-    /// The text without leading and trailing spaces.
-    fileprivate var trimmingBlanks: Substring {
-        var text = drop { $0 == " " || $0 == "\t" }
-        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-        return text
     }
 }

@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderServices
+import Synchronization
 
 /// Checks whether requests are allowed, by host name, by the site that sends them, and by token.
 ///
@@ -10,14 +11,15 @@ final class AccessRules: Sendable {
     /// The token that allows all requests; nil if all clients that can connect are allowed.
     private let token: [UInt8]?
     private let sessions = LoginSessions()
-    private let wrongTokens: WrongTokens
+    private let log: Log
+    private let wrongTokenLines = Mutex(LineRate(milliseconds: 10_000))
 
     static let cookie = "larderweb"
     /// The paths allowed without a token: the login page with its files, and the health check.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
 
     init(hosts: Set<String>, token: [UInt8]?, _ log: Log) {
-        wrongTokens = WrongTokens(log)
+        self.log = log
         self.hosts = hosts.union(["localhost", "127.0.0.1", "[::1]"])
         self.token = token
     }
@@ -34,8 +36,8 @@ final class AccessRules: Sendable {
             return .problem(405, "the method must be GET or POST", headers: [("Allow", "GET, HEAD, POST")])
         }
         if let problem = crossSiteProblem(request, host) { return .problem(403, problem) }
-        guard token != nil, !Self.open.contains(request.target.path), !isKnown(request) else { return nil }
-        if request.method != "POST", ["/", "/entries"].contains(request.target.path) { return .redirect(to: "/login") }
+        guard token != nil, !Self.open.contains(request.path), !isKnown(request) else { return nil }
+        if request.method != "POST", ["/", "/entries"].contains(request.path) { return .redirect(to: "/login") }
         return .problem(401, "a token is required", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
     }
 
@@ -69,7 +71,7 @@ final class AccessRules: Sendable {
             return nil
         }
         // Other sites may link to pages, but not read data.
-        let isPage = ["/", "/entries", "/login"].contains(request.target.path)
+        let isPage = ["/", "/entries", "/login"].contains(request.path)
         guard !isPage, let site, site != "same-origin", site != "none" else { return nil }
         return "not available to pages of other sites"
     }
@@ -88,7 +90,9 @@ final class AccessRules: Sendable {
     private func isToken(_ text: [UInt8]) -> Bool {
         guard let token else { return false }
         if SecretText.isEqual(text, token) { return true }
-        wrongTokens.add()
+        if let skipped = wrongTokenLines.withLock({ $0.line(at: MonotonicClock.milliseconds()) }) {
+            log.warning("a wrong token was sent" + LineRate.rest(skipped, "wrong tokens"))
+        }
         return false
     }
 
@@ -109,38 +113,33 @@ final class AccessRules: Sendable {
 
 /// The sessions of browsers. After a login with the token, a browser sends the random name of its session instead of
 /// the token.
-///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
-final class LoginSessions: @unchecked Sendable {
+final class LoginSessions: Sendable {
     /// The lifetime of a session in seconds: 12 hours.
     static let seconds = 43_200
     private static let countMax = 64
 
-    private let lock = Lock()
-    private var ends: [(name: [UInt8], at: Int64)] = []
+    private let sessions = Mutex<[(name: [UInt8], end: Int64)]>([])
 
     func begin() -> String {
         var random = SystemRandomNumberGenerator()
         let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
-        lock.withLock {
+        sessions.withLock {
             // Drop the oldest sessions if there are too many.
-            ends = ends.suffix(Self.countMax - 1)
-            ends.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
+            $0 = $0.suffix(Self.countMax - 1)
+            $0.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
         }
         return name
     }
 
-    func contains(_ name: String) -> Bool {
-        let (name, now) = (Array(name.utf8), MonotonicClock.milliseconds())
-        return lock.withLock {
-            ends.removeAll { $0.at <= now }
-            return ends.reduce(false) { SecretText.isEqual(name, $1.name) || $0 }
+    func contains(_ name: [UInt8]) -> Bool {
+        sessions.withLock {
+            let now = MonotonicClock.milliseconds()
+            $0.removeAll { $0.end <= now }
+            return $0.reduce(false) { SecretText.isEqual(name, $1.name) || $0 }
         }
     }
 
-    func end(_ name: String) {
-        lock.withLock { ends.removeAll { SecretText.isEqual(Array(name.utf8), $0.name) } }
-    }
+    func end(_ name: [UInt8]) { sessions.withLock { $0.removeAll { SecretText.isEqual(name, $0.name) } } }
 }
 
 /// Compares received text with a secret.
@@ -152,33 +151,5 @@ enum SecretText {
         var difference = text.count ^ secret.count
         for (index, byte) in text.enumerated() { difference |= Int(byte ^ secret[index % secret.count]) }
         return difference == 0
-    }
-}
-
-/// Logs wrong tokens: at most one line in 10 seconds, with the number of wrong tokens since the previous line.
-///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
-final class WrongTokens: @unchecked Sendable {
-    private let log: Log
-    private let lock = Lock()
-    private var count = 0
-    private var quietUntil = Int64.min
-
-    private static let quietMilliseconds: Int64 = 10_000
-
-    init(_ log: Log) { self.log = log }
-
-    func add() {
-        let count = lock.withLock { () -> Int in
-            self.count += 1
-            let now = MonotonicClock.milliseconds()
-            guard now >= quietUntil else { return 0 }
-            quietUntil = now + Self.quietMilliseconds
-            defer { self.count = 0 }
-            return self.count
-        }
-        if count > 0 {
-            log.warning("a wrong token was sent" + (count > 1 ? ", \(count) times since the last line" : ""))
-        }
     }
 }

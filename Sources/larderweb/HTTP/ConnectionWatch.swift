@@ -17,14 +17,11 @@ final class ConnectionWatch: @unchecked Sendable {
     /// The connections by descriptor. `since` is the start of the stage in milliseconds of the monotonic clock.
     private var connections: [Int32: (stage: Stage, since: Int64)] = [:]
     private var isOver = false
-    private var reportedAt = Int64.min / 2
+    private var fullLines = LineRate(milliseconds: 60_000)
     private let most: Int
     private let requestMilliseconds: Int64
     private let answerMilliseconds: Int64
     private let reportFull: @Sendable () -> Void
-
-    /// The minimum interval between reports that there are too many connections.
-    private static let notifyMilliseconds: Int64 = 60_000
 
     /// - Parameters:
     ///   - most: the maximum number of connections.
@@ -52,9 +49,7 @@ final class ConnectionWatch: @unchecked Sendable {
             let slowest = connections.filter { $0.key != descriptor && $0.value.stage == .sendsRequest }
                 .min { $0.value.since < $1.value.since }
             end(slowest?.key ?? descriptor)
-            guard now - reportedAt >= Self.notifyMilliseconds else { return false }
-            reportedAt = now
-            return true
+            return fullLines.line(at: now) != nil
         }
         if tells { reportFull() }
     }

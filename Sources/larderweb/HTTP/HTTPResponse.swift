@@ -1,25 +1,13 @@
 import LarderJSONCoding
 
-/// Memory that is constant for the lifetime of the process.
-///
-/// `@unchecked Sendable`: nothing writes to it.
-struct ConstantBytes: @unchecked Sendable {
-    let memory: UnsafeRawBufferPointer
-}
-
 struct HTTPResponse: Sendable {
-    enum Body: Sendable {
-        case bytes([UInt8])
-        case constant(ConstantBytes)
-    }
-
     var status: UInt32 = 200
     var headers: [(name: String, value: String)]
-    var body: Body
+    var body: [UInt8]
 
     /// - Parameter cache: the value of the header Cache-Control.
     init(
-        status: UInt32 = 200, type: String, _ body: Body, cache: String = "no-store",
+        status: UInt32 = 200, type: String, _ body: [UInt8], cache: String = "no-store",
         headers: [(name: String, value: String)] = []
     ) {
         self.status = status
@@ -41,12 +29,12 @@ struct HTTPResponse: Sendable {
         _ text: String, status: UInt32 = 200, type: String = "text/plain; charset=utf-8",
         headers: [(name: String, value: String)] = []
     ) -> HTTPResponse {
-        HTTPResponse(status: status, type: type, .bytes(Array(text.utf8)), headers: headers)
+        HTTPResponse(status: status, type: type, Array(text.utf8), headers: headers)
     }
 
     static func json(_ value: some Encodable, status: UInt32 = 200) -> HTTPResponse {
         do {
-            return HTTPResponse(status: status, type: "application/json", .bytes(try JSONCoder().encode(value)))
+            return HTTPResponse(status: status, type: "application/json", try JSONCoder().encode(value))
         } catch {
             return .text("the response cannot be encoded: \(error)\n", status: 500)
         }

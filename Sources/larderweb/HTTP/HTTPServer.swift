@@ -82,7 +82,7 @@ final class HTTPServer: @unchecked Sendable {
     private final class Exchange {
         let target: [UInt8]
         let descriptor: Int32
-        var headers: [(name: String, value: String)] = []
+        var headers: [HTTPRequest.Field] = []
         var body: [UInt8] = []
         var hasHead = false
         /// The number of body bytes received beyond the limit.
@@ -141,7 +141,7 @@ final class HTTPServer: @unchecked Sendable {
     ) -> Bool {
         if !exchange.hasHead {
             exchange.hasHead = true
-            exchange.headers = Self.headers(connection)
+            exchange.headers = Self.fields(connection, .HEADER_KIND).map { ($0.name.lowercased(), $0.value) }
             if let refusal = RequestFraming.refusal(exchange.target, exchange.headers, limits) {
                 return send(refusal, connection, exchange.descriptor)
             }
@@ -159,45 +159,38 @@ final class HTTPServer: @unchecked Sendable {
         }
         if exchange.droppedBytes > 0 { return send(RequestFraming.tooLong(limits), connection, exchange.descriptor) }
         watch.work(on: exchange.descriptor)
-        guard let target = RequestTarget(exchange.target) else {
+        let path = exchange.target.prefix { $0 != UInt8(ascii: "?") }
+        guard path.first == UInt8(ascii: "/"), let path = String(validating: path, as: UTF8.self) else {
             return send(.problem(400, "the path is malformed"), connection, exchange.descriptor)
         }
         let request = HTTPRequest(
-            method: method, target: target, headers: exchange.headers, body: exchange.body)
+            method: method, path: path, query: Self.fields(connection, .GET_ARGUMENT_KIND), headers: exchange.headers,
+            cookies: Self.fields(connection, .COOKIE_KIND), body: exchange.body)
         return send(respond(request), connection, exchange.descriptor)
     }
 
-    private static func headers(_ connection: OpaquePointer) -> [(name: String, value: String)] {
-        var headers: [(name: String, value: String)] = []
-        withUnsafeMutablePointer(to: &headers) { pointer in
-            _ = MHD_get_connection_values(
-                connection, .HEADER_KIND,
-                { context, _, name, value in
-                    let list = context?.assumingMemoryBound(to: [(name: String, value: String)].self)
-                    if let name {
-                        let text = value.map { String(cString: $0) } ?? ""
-                        list?.pointee.append((String(cString: name).lowercased(), text))
-                    }
+    /// Returns the headers, the cookies or the parameters of a request.
+    private static func fields(_ connection: OpaquePointer, _ kind: MHD_ValueKind) -> [HTTPRequest.Field] {
+        var fields: [HTTPRequest.Field] = []
+        withUnsafeMutablePointer(to: &fields) { pointer in
+            _ = MHD_get_connection_values_n(
+                connection, kind,
+                { context, _, name, nameCount, value, count in
+                    let list = context?.assumingMemoryBound(to: [HTTPRequest.Field].self)
+                    let name = String(decoding: UnsafeRawBufferPointer(start: name, count: nameCount), as: UTF8.self)
+                    list?.pointee.append((name, Array(UnsafeRawBufferPointer(start: value, count: count))))
                     return MHD_Result.YES
                 }, pointer)
         }
-        return headers
+        return fields
     }
 
     private func send(_ answer: HTTPResponse, _ connection: OpaquePointer, _ descriptor: Int32) -> Bool {
-        let response: OpaquePointer? =
-            switch answer.body {
-            case .constant(let constant):
-                // `mutating` is safe: libmicrohttpd does not write to the memory.
-                MHD_create_response_from_buffer(
-                    constant.memory.count, UnsafeMutableRawPointer(mutating: constant.memory.baseAddress),
-                    .RESPMEM_PERSISTENT)
-            case .bytes(let bytes):
-                bytes.withUnsafeBytes {
-                    MHD_create_response_from_buffer(
-                        $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
-                }
-            }
+        let response = answer.body.withUnsafeBytes {
+            // `mutating` is safe: libmicrohttpd only copies the bytes.
+            MHD_create_response_from_buffer(
+                $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
+        }
         guard let response else { return false }
         defer { MHD_destroy_response(response) }
         for (name, value) in HTTPResponse.common + answer.headers { MHD_add_response_header(response, name, value) }

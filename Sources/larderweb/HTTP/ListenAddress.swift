@@ -19,37 +19,25 @@ enum ListenAddress: Equatable, Sendable {
         }
         var host = String(text[..<colon])
         if host == "localhost" { host = "127.0.0.1" }
-        if host.hasPrefix("["), host.hasSuffix("]") {
-            host = String(host.dropFirst().dropLast())
-            guard Self.isIPv6(host) else { return nil }
-        } else {
-            guard Self.isIPv4(host) else { return nil }
-        }
+        let isIPv6 = host.hasPrefix("[") && host.hasSuffix("]")
+        if isIPv6 { host = String(host.dropFirst().dropLast()) }
+        guard Self.bytes(host, isIPv6 ? AF_INET6 : AF_INET) != nil else { return nil }
         self = .network(host: host, port: port)
     }
 
-    private static func isIPv4(_ text: String) -> Bool {
-        var address = in_addr()
-        return inet_pton(AF_INET, text, &address) == 1
-    }
-
-    private static func isIPv6(_ text: String) -> Bool {
-        var address = in6_addr()
-        return inet_pton(AF_INET6, text, &address) == 1
+    /// Returns the 16 bytes of an IPv6 address, or the four of an IPv4 address and zeros; nil for any other text.
+    private static func bytes(_ host: String, _ family: Int32) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        return inet_pton(family, host, &bytes) == 1 ? bytes : nil
     }
 
     /// Whether only this machine can connect.
     var isLocal: Bool {
         switch self {
         case .unix: true
-        case .network(let host, _): host.hasPrefix("127.") || Self.isLoopback6(host)
+        case .network(let host, _):
+            host.hasPrefix("127.") || Self.bytes(host, AF_INET6) == [UInt8](repeating: 0, count: 15) + [1]
         }
-    }
-
-    private static func isLoopback6(_ host: String) -> Bool {
-        var address = in6_addr()
-        guard inet_pton(AF_INET6, host, &address) == 1 else { return false }
-        return withUnsafeBytes(of: &address) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
     }
 
     /// The host name for a URL with this address; nil for a Unix-domain socket.

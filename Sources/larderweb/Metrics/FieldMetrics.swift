@@ -35,8 +35,7 @@ struct FieldMetric: Sendable {
         gauge("connected_clients", "connected_clients", "Connections now."),
         gauge("clients_limit", "maxclients", "Limit of open connections."),
         gauge("blocked_clients", "blocked_clients", "Connections waiting for another client."),
-        gauge(
-            "tracking_clients", "tracking_clients", "Connections with client-side caching (CLIENT TRACKING)."),
+        gauge("tracking_clients", "tracking_clients", "Connections with client-side caching (CLIENT TRACKING)."),
         bytes("net_input_bytes", "total_net_input_bytes", "Bytes received from clients.", .counter),
         bytes("net_output_bytes", "total_net_output_bytes", "Bytes sent to clients.", .counter),
         counter("dropped_commands", "dropped_commands", "Commands dropped because the client disconnected."),
@@ -46,8 +45,7 @@ struct FieldMetric: Sendable {
         counter("hits", "keyspace_hits", "Reads of a fresh entry."),
         counter("misses", "keyspace_misses", "Reads without a fresh entry."),
         counter("misses_expired", "keyspace_misses_expired", "Misses because the entry had expired."),
-        counter(
-            "misses_purged", "keyspace_misses_purged", "Misses because a tag of the entry was purged."),
+        counter("misses_purged", "keyspace_misses_purged", "Misses because a tag of the entry was purged."),
         counter(
             "misses_evicted", "keyspace_misses_evicted",
             "Misses because the entry was evicted to keep a disk limit (lower bound)."
@@ -55,16 +53,13 @@ struct FieldMetric: Sendable {
         counter("expired_entries", "expired_keys", "Expired entries found."),
         counter("evicted_entries", "evicted_entries", "Entries evicted to keep a disk limit."),
         bytes("evicted_bytes", "evicted_bytes", "Bytes of entries evicted to keep a disk limit.", .counter),
-        seconds(
-            "expiry_lag_p99_seconds", "expiry_lag_p99_ms", "Delay of reclamation after expiry, p99.",
-            scale: 0.001),
+        seconds("expiry_lag_p99_seconds", "expiry_lag_p99_ms", "Delay of reclamation after expiry, p99.", scale: 0.001),
         seconds(
             "expiry_lag_max_seconds", "expiry_lag_max_ms", "Maximum delay of reclamation after expiry.", scale: 0.001),
         counter("purges", "purges", "Purges of databases."),
         gauge("databases", "databases", "Databases in the larder."),
         gauge("open_snapshots", "open_snapshots", "Open snapshots."),
-        gauge(
-            "origins_unusable", "origins_unusable", "Databases without access to their origin."),
+        gauge("origins_unusable", "origins_unusable", "Databases without access to their origin."),
     ]
 
     private static let fetching = [

@@ -97,8 +97,7 @@ enum OriginMetrics {
     /// The metrics. Their full names begin with `larder_origin_`.
     private static let rows: [FieldMetric] = [
         .gauge("servers", "servers", "Servers of the origin."),
-        .gauge(
-            "servers_down", "servers-down", "Servers that are down, or suspended because of a cycle."),
+        .gauge("servers_down", "servers-down", "Servers that are down, or suspended because of a cycle."),
         .seconds("down_seconds", "down-milliseconds", "Longest current downtime of a server.", scale: 0.001),
         .gauge("known_entries", "known", "Entries tracked as current."),
         .counter("asked", "asked", "Keys requested from the origin."),
