@@ -1,5 +1,7 @@
 /// The inputs of the model of a fleet: the load, the tiers of a machine, the origin, and its costs.
 struct FleetInputs: Equatable {
+    var showsHelp = false
+
     // MARK: Load
 
     var machines = [10, 1_000, 100_000]

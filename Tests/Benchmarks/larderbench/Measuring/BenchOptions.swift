@@ -37,18 +37,6 @@ struct BenchOptions {
     }
 
     init(_ words: [String]) throws(BenchError) {
-        var rest = words[...]
-        while let word = rest.popFirst() {
-            let name = word == "-h" ? "--help" : word
-            guard let option = BenchOption.all.first(where: { $0.name == name }) else {
-                throw BenchError("unknown option \(word)")
-            }
-            guard option.value != nil else {
-                try option.take(&self, "")
-                continue
-            }
-            guard let value = rest.popFirst(), !value.isEmpty else { throw BenchError("\(word) needs a value") }
-            try option.take(&self, value)
-        }
+        try BenchOption.table.parse(words, into: &self)
     }
 }

@@ -1,18 +1,36 @@
-/// The layout of options in a help text.
-enum OptionHelp {
-    /// One option with its summary, wrapped.
-    static func line(_ call: String, _ summary: String) -> String {
-        let column = 26
-        var lines = ["  " + call + String(repeating: " ", count: column - 2 - call.count)]
-        var length = column
+import LarderServices
+
+extension OptionRow {
+    /// Creates an option whose help is one text, which is wrapped.
+    init(_ name: String, _ value: String?, _ summary: String, take: @escaping Take) {
+        var lines = [""]
         for word in summary.split(separator: " ") {
-            if length > column, length + 1 + word.count > 118 {
-                lines.append(String(repeating: " ", count: column))
-                length = column
-            }
-            lines[lines.count - 1] += (length > column ? " " : "") + word
-            length += (length > column ? 1 : 0) + word.count
+            if let last = lines.last, !last.isEmpty, last.count + 1 + word.count > 92 { lines.append("") }
+            lines[lines.count - 1] += (lines.last == "" ? "" : " ") + word
         }
-        return lines.joined(separator: "\n")
+        self.init(name, value, lines, take: take)
+    }
+
+    /// The help of some options.
+    static func helpText(_ rows: [OptionRow]) -> String { helpLines(rows, column: 26).joined(separator: "\n") }
+}
+
+extension OptionValue {
+    func real(_ range: ClosedRange<Double>) throws(UsageError) -> Double {
+        try parsed("a number from \(range.lowerBound) to \(range.upperBound)") { text in
+            Double(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+}
+
+extension OptionTable {
+    /// Parses a command line into `target`.
+    func parse(_ words: [String], into target: inout Target) throws(BenchError) {
+        var rest = words.map { Array($0.utf8) }[...]
+        do throws(UsageError) {
+            while let option = try next(&rest) { try option.row.apply(option.value, to: &target) }
+        } catch {
+            throw BenchError(error.message)
+        }
     }
 }

@@ -1,3 +1,5 @@
+import LarderServices
+
 extension BenchOptions {
     /// The suites, in the order in which they run.
     enum SuiteName: String, CaseIterable {
@@ -28,11 +30,11 @@ extension BenchOptions {
         }
 
         /// Parses a comma-separated list of names.
-        static func set(_ list: String) throws(BenchError) -> Set<SuiteName> {
+        static func set(_ list: OptionValue) throws(UsageError) -> Set<SuiteName> {
             var result: Set<SuiteName> = []
-            for part in list.split(separator: ",", omittingEmptySubsequences: false) {
+            for part in list.text.split(separator: ",", omittingEmptySubsequences: false) {
                 guard let suite = SuiteName(rawValue: String(part)) else {
-                    throw BenchError("--only \(list): '\(part)' must be one of \(Self.list())")
+                    throw list.error("'\(part)' must be one of \(Self.list())")
                 }
                 result.insert(suite)
             }
