@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderObserving
+import LarderPlatform
 
 extension CacheSource {
     /// Returns the sequence of changes after a position.
@@ -40,9 +41,25 @@ extension CacheSource {
             }
             if !step.changes.isEmpty || step.reason != nil || step.range != nil { return step }
             position = step.position
-            if step.state == .current { await feedSignals.wait(database, position, options.prefix) }
+            if step.state == .current { await wait(behind: position, options.prefix) }
         }
         return nil
+    }
+
+    /// Waits until there is a change after `position`, the task is cancelled, or this cache is closed.
+    private func wait(behind position: FeedPosition, _ prefix: [UInt8]) async {
+        guard case .behind(let feed?, let place) = position.start else { return }
+        let signal = Promise<Void>()
+        guard changeReaders.add(signal, { signal.set(()) }) else { return }
+        defer { changeReaders.end(signal) }
+        let waiter = FeedWaiter(prefix: prefix) { signal.set(()) }
+        guard database.feed.wait(waiter, feed: feed, behind: place) else { return }
+        await withTaskCancellationHandler {
+            await signal.value()
+        } onCancel: {
+            signal.set(())
+        }
+        database.feed.stopWaiting(waiter)
     }
 
     private static func changes<Value: Sendable>(

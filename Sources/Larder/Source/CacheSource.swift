@@ -21,8 +21,7 @@ public final class CacheSource: @unchecked Sendable {
     let keepsDecoded: Bool
     /// Holds the leases of fetching calls of this cache.
     let leaseHolder = LeaseHolder()
-    let relays = ChangeRelays()
-    let feedSignals = FeedSignals()
+    let changeReaders = ChangeReaders()
     private let lock = Lock()
     private var lease: EngineLease?
     private let closed = Atomic<Bool>(false)
@@ -71,9 +70,8 @@ public final class CacheSource: @unchecked Sendable {
 
     func close() {
         // Close the sequences of changes first: they must end before calls of their consumers fail.
-        relays.close()
+        changeReaders.close()
         closed.store(true, ordering: .releasing)
-        feedSignals.close()
         snapshot?.close()
         leaseHolder.end()
         // Release the lease outside the lock: the last release shuts the larder down, and that takes time.

@@ -58,7 +58,7 @@ import Testing
         let larder = try TestLarder()
         let seen = Guarded<[String]>([])
         let observer = NameObserver(seen)
-        try larder.engine().changes.turn(on: true, for: observer)
+        try larder.engine().changes.subscribe(observer)
         let database = try larder.database()
         try put(database, "a", tag: "x")
         try purge(database, "x")
@@ -342,16 +342,12 @@ extension Database {
 }
 
 /// Records the name of the database of each change.
-private final class NameObserver: ChangeObserver {
+private final class NameObserver: ChangeSubscriber {
     private let names: Guarded<[String]>
 
     init(_ names: Guarded<[String]>) { self.names = names }
 
-    func note(_ database: any DatabaseIdentity) { names.with { $0.append(database.name) } }
-
-    func changed(_ changes: [EntryChange]) { for change in changes { note(change.database) } }
-    func emptied(_ database: any DatabaseIdentity) { note(database) }
-    func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { note(database) }
-    func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) { note(database) }
-    func policyChanged(_ database: any DatabaseIdentity) { note(database) }
+    func take(_ changes: [EntryChange]) {
+        for change in changes { names.with { $0.append(change.database.name) } }
+    }
 }

@@ -11,10 +11,10 @@ import Testing
     private static let most = DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
 
     /// Records all committed changes.
-    private final class Listener: ChangeObserver {
+    private final class Listener: ChangeSubscriber {
         let evicted = Guarded<Set<[UInt8]>>([])
 
-        func changed(_ changes: [EntryChange]) {
+        func take(_ changes: [EntryChange]) {
             for change in changes {
                 if case .evicted = change.kind {
                     evicted.with { _ = $0.insert(change.key) }
@@ -23,10 +23,6 @@ import Testing
                 }
             }
         }
-
-        func emptied(_ database: any DatabaseIdentity) {}
-        func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
-        func policyChanged(_ database: any DatabaseIdentity) {}
     }
 
     private func larder(limit: Int? = limit) throws -> TestLarder {
@@ -221,7 +217,7 @@ import Testing
         let larder = try larder()
         let database = try larder.database(policy: .never)
         let listener = Listener()
-        try larder.engine().changes.turn(on: true, for: listener)
+        try larder.engine().changes.subscribe(listener)
         try fill(database, 0..<5_000)
         let left = try keys(database)
         let evicted = Set(listener.evicted.value.map { String(decoding: $0, as: UTF8.self) })

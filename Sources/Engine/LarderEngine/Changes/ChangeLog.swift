@@ -14,11 +14,11 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties that are marked as guarded by it. While `lock` is
 /// held, the only other lock that may be taken is that of `files`.
-package final class ChangeLog: ChangeObserver, @unchecked Sendable {
+package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
     /// How long a log is kept after it was last read, in milliseconds: a week.
     static let unreadMilliseconds: Int64 = 7 * 86_400_000
 
-    private let feed: ChangeFeed
+    private let stream: ChangeStream
     private let larder: LarderContext
     /// The memory limit of all logs together, in bytes.
     let bytesMax: Int
@@ -37,8 +37,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     /// After a failed write, the time of the next attempt.
     private var triesAgainAt: Int64 = 0
 
-    init(feed: ChangeFeed, larder: LarderContext) {
-        self.feed = feed
+    init(stream: ChangeStream, larder: LarderContext) {
+        self.stream = stream
         self.larder = larder
         bytesMax = larder.options.changeLogBytes
         files = ChangeLogFiles(
@@ -65,9 +65,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         feed: UInt64, end: ChangePlace, isNew: Bool
     ) {
         if let present = end(of: database) { return (present.feed, present.end, false) }
-        // Turn notifications on before the log is created, so that no later change is missed. Followers get earlier
-        // changes by reading all entries.
-        feed.turn(on: true, for: self)
+        // Subscribe before the log is created, so that no later change is missed. Followers get earlier changes by
+        // reading all entries.
+        subscribe()
         return lock.withLock {
             if let found = log(of: database) { return (found.feed, found.last, false) }
             let id = ObjectIdentifier(database)
@@ -78,6 +78,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             return (log.feed, log.last, true)
         }
     }
+
+    /// Followers also need changes that readers do not see yet. For example, an entry that does not expire under the
+    /// current policy is made permanent. Only a later policy shows the difference.
+    private func subscribe() { stream.subscribe(self, wantsUnseen: true) }
 
     /// Returns the ID of a database's feed, and the place of the feed's last change; nil if the database has no log.
     package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
@@ -188,46 +192,73 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     /// Removes and returns the waiters for a change. Called with `lock` held.
-    /// - Parameter concerns: returns whether the change matches a waiter.
-    private func takeWaiters(_ id: ObjectIdentifier, _ concerns: (FeedWaiter) -> Bool) -> [FeedWaiter] {
+    private func takeWaiters(_ change: EntryChange) -> [FeedWaiter] {
+        let id = ObjectIdentifier(change.database)
         guard let all = waiters[id] else { return [] }
-        var woken: [FeedWaiter] = []
-        let rest = all.filter { waiter in
-            let isMeant = concerns(waiter)
-            if isMeant { woken.append(waiter) }
-            return !isMeant
-        }
+        let rest = all.filter { !change.concerns($0.prefix) }
         waiters[id] = rest.isEmpty ? nil : rest
-        return woken
+        return all.filter { change.concerns($0.prefix) }
     }
 
     // MARK: Commits
 
-    /// True: followers also need changes that readers do not see yet. For example, an entry that does not expire under
-    /// the current policy is made permanent. Only a later policy shows the difference.
-    package var wantsUnseen: Bool { true }
-
-    package func changed(_ changes: [EntryChange]) {
+    package func take(_ changes: [EntryChange]) {
+        var records = ChangeRecordWriter()
         let woken = lock.withLock { () -> [FeedWaiter] in
-            var concerned: [ObjectIdentifier: [[UInt8]]] = [:]
+            var woken: [FeedWaiter] = []
             for change in changes {
-                let id = ObjectIdentifier(change.database)
-                guard let log = logs[id] else { continue }
-                switch change.kind {
-                case .stored, .removed: break
-                // Not logged: followers' copies of an expired entry expire too, and followers keep their copies of an
-                // evicted entry.
-                case .swept, .evicted: continue
+                guard let log = logs[ObjectIdentifier(change.database)], add(change, to: log, &records) else {
+                    continue
                 }
-                bytes += log.add(key: change.key, sequence: change.sequence, version(change, log))
-                if waiters[id] != nil { concerned[id, default: []].append(change.key) }
+                woken += takeWaiters(change)
             }
             forgetOldest()
-            return concerned.flatMap { id, keys in
-                takeWaiters(id) { waiter in keys.contains { $0.starts(with: waiter.prefix) } }
-            }
+            return woken
         }
+        write(records)
         for waiter in woken { waiter.wake() }
+    }
+
+    /// Adds a change to a log. Called with `lock` held.
+    /// - Parameter records: gets the record of a change of a whole database. The record of an entry's change is in the
+    ///   files since before the commit. If the files do not contain the log yet, its whole state is written later.
+    /// - Returns: false for a change that is not logged.
+    private func add(_ change: EntryChange, to log: DatabaseChanges, _ records: inout ChangeRecordWriter) -> Bool {
+        let before = log.bytes
+        defer { bytes += log.bytes - before }
+        let record: ChangeRecord
+        switch change.kind {
+        case .stored, .removed:
+            log.add(key: change.key, sequence: change.sequence, version(change, log))
+            return true
+        case .purged:
+            let version = versionOfPurge(log)
+            log.purge(version)
+            record = .purge(log.number, version)
+        case .purgedTags(let tags):
+            let version = versionOfPurge(log)
+            log.purge(tags: tags, version)
+            record = .purgeTags(log.number, tags, version)
+        case .purgedPrefix:
+            let version = versionOfPurge(log)
+            log.purge(prefix: change.key, version)
+            record = .purgePrefix(log.number, change.key, version)
+        case .emptied, .replaced:
+            log.beginAnew()
+            record = .anew(log.number, feed: log.feed)
+        case .deleted:
+            logs[ObjectIdentifier(change.database)] = nil
+            bytes -= log.bytes
+            record = .deleted(log.number)
+        // Followers' copies of an expired entry expire too, and followers keep their copies of an evicted entry.
+        case .swept, .evicted, .expired, .fetchEnded, .outdated, .policyChanged, .allOutdated: return false
+        }
+        if log.isWritten { records.add(record) }
+        return true
+    }
+
+    private func versionOfPurge(_ log: DatabaseChanges) -> ChangeVersion {
+        log.stamp(now(), sequence: log.last.sequence + 1)
     }
 
     /// Returns the version of a change. Keeps a version that comes from another larder or already has a sequence. All
@@ -248,54 +279,6 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    package func purged(_ database: any DatabaseIdentity) {
-        let time = now()
-        change(database) { log in
-            let version = log.stamp(time, sequence: log.last.sequence + 1)
-            log.purge(version)
-            return .purge(log.number, version)
-        }
-    }
-
-    package func emptied(_ database: any DatabaseIdentity) {
-        // If a purge emptied the database, the log has that purge, so the feed continues. Otherwise a new feed begins.
-        change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
-    }
-
-    package func replaced(_ database: any DatabaseIdentity) { change(database, Self.beginAnew) }
-
-    private static func beginAnew(_ log: DatabaseChanges) -> ChangeRecord {
-        log.beginAnew()
-        return .anew(log.number, feed: log.feed)
-    }
-
-    package func deleted(_ database: any DatabaseIdentity) {
-        change(database) { log in
-            logs[ObjectIdentifier(database)] = nil
-            return .deleted(log.number)
-        }
-    }
-
-    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) {
-        let time = now()
-        change(database) { log in
-            let version = log.stamp(time, sequence: log.last.sequence + 1)
-            log.purge(tags: tags, version)
-            return .purgeTags(log.number, tags, version)
-        }
-    }
-
-    /// Records that all entries with a prefix are about to be removed, including entries that only followers still
-    /// have.
-    func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
-        let time = now()
-        change(database, prefix: prefix) { log in
-            let version = log.stamp(time, sequence: log.last.sequence + 1)
-            log.purge(prefix: prefix, version)
-            return .purgePrefix(log.number, prefix, version)
-        }
-    }
-
     /// Records that a purge from another larder is complete: all entries up to this version were removed.
     func finishForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         lock.withLock { log(of: database)?.finishPurge(version) }
@@ -310,32 +293,6 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             if log.isWritten { records.add(.foreignPurge(log.number, version)) }
         }
         write(records)
-    }
-
-    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
-    package func policyChanged(_ database: any DatabaseIdentity) {}
-    package func purgesChanged(_ database: any DatabaseIdentity) {}
-
-    /// Changes the log of a database, appends a record of the change to the files, and wakes waiters.
-    /// - Parameters:
-    ///   - prefix: a prefix of all changed keys; only waiters for keys with this prefix are woken.
-    ///   - body: changes the log, with `lock` held, and returns the record for the files.
-    private func change(
-        _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
-    ) {
-        var records = ChangeRecordWriter()
-        let woken = lock.withLock { () -> [FeedWaiter] in
-            let id = ObjectIdentifier(database)
-            guard let log = logs[id] else { return [] }
-            let before = log.bytes
-            let record = body(log)
-            bytes += (logs[id] == nil ? 0 : log.bytes) - before
-            // If the files do not contain the log yet, its whole state, including this change, is written later.
-            if let record, log.isWritten { records.add(record) }
-            return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
-        }
-        write(records)
-        for waiter in woken { waiter.wake() }
     }
 
     // MARK: Files. Called by the committing thread; write(_:) also by noteForeignPurge(_:in:).
@@ -364,7 +321,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                     nextNumber = max(nextNumber, log.number + 1)
                 }
             }
-            if loaded.logs.isEmpty { files.discard() } else { feed.turn(on: true, for: self) }
+            if loaded.logs.isEmpty { files.discard() } else { subscribe() }
         } catch {
             let reason = (error as? ChangeLogLoader.Unusable)?.reason ?? "\(error)"
             larder.report(
@@ -374,7 +331,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Assigns versions to changes that are about to be committed, and writes the changes to the files.
+    /// Assigns versions to stored and removed entries whose commit follows, and writes the changes to the files.
     func prepare(_ changes: inout [EntryChange]) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -382,16 +339,11 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             beginRecords(&records)
             for index in changes.indices {
                 guard let log = logs[ObjectIdentifier(changes[index].database)] else { continue }
-                switch changes[index].kind {
-                case .stored, .removed: break
-                case .swept, .evicted: continue
-                }
                 let version = version(changes[index], log)
                 changes[index].origin.version = version
                 guard log.isWritten else { continue }
-                records.add(
-                    .key(
-                        log.number, key: changes[index].key, sequence: changes[index].sequence, version))
+                let change = changes[index]
+                records.add(.key(log.number, key: change.key, sequence: change.sequence, version))
             }
         }
         write(records)
@@ -475,7 +427,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     /// Records in the files that a change of a whole database begins.
     func changing() { note(.changing) }
 
-    /// Records in the files that the change of a whole database is complete and that the observers were notified.
+    /// Records in the files that the change of a whole database is complete and was published.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {

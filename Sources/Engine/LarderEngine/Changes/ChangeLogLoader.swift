@@ -118,10 +118,8 @@ struct ChangeLogLoader {
         case .database(let number, let name, let state): begin(number, name, state)
         case .key(let number, let key, let sequence, let version):
             isCut = isCut || sequence > circumstances.journalEnd
-            if !isCut { _ = numbers[number]?.add(key: key, sequence: sequence, version) }
-        case .purge(let number, let version):
-            numbers[number]?.purge(version)
-            _ = numbers[number]?.takePurge()
+            if !isCut { numbers[number]?.add(key: key, sequence: sequence, version) }
+        case .purge(let number, let version): numbers[number]?.purge(version)
         case .purgeTags(let number, let tags, let version): numbers[number]?.purge(tags: tags, version)
         case .purgePrefix(let number, let prefix, let version): numbers[number]?.purge(prefix: prefix, version)
         case .foreignPurge(let number, let version): numbers[number]?.noteForeignPurge(version)

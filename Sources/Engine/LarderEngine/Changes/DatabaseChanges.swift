@@ -34,7 +34,6 @@ final class DatabaseChanges {
     private var purge: ChangeVersion?
     /// The version of the last completed purge of all entries. Every existing entry has a higher version.
     private(set) var finishedPurge: ChangeVersion?
-    private var isPurgeNew = false
     /// The time of the latest known change. Later changes made here get at least this time.
     private var latest: Int64 = 0
 
@@ -130,14 +129,12 @@ final class DatabaseChanges {
 
     // MARK: Adding
 
-    /// Adds the change of a key in place of the key's previous change, and returns by how much ``bytes`` grew.
-    func add(key: [UInt8], sequence: UInt64, _ version: ChangeVersion) -> Int {
-        let before = bytes
+    /// Adds the change of a key in place of the key's previous change.
+    func add(key: [UInt8], sequence: UInt64, _ version: ChangeVersion) {
         advance(sequence)
         void(key)
         places[key] = items.count
         append(.key(key), version)
-        return bytes - before
     }
 
     func purge(_ version: ChangeVersion) {
@@ -146,14 +143,6 @@ final class DatabaseChanges {
         append(.purge, version)
         purge = max(purge ?? version, version)
         finishPurge(version)
-        isPurgeNew = true
-    }
-
-    /// Returns whether ``purge(_:)`` was called since the last call of this function. If so, a purge emptied the
-    /// database, and the feed continues.
-    func takePurge() -> Bool {
-        defer { isPurgeNew = false }
-        return isPurgeNew
     }
 
     func purge(tags: [[UInt8]], _ version: ChangeVersion) {

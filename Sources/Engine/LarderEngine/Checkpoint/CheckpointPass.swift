@@ -109,9 +109,9 @@ final class CheckpointPass: CheckpointWork {
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
-        // Notify the observers now: later, they might be notified of a newer write of the key first.
+        // Publish the eviction now, before later writes of the key.
         if database.context.changes.isOn {
-            database.context.changes.notify([database.evictedChange(Array(entry.key), header)])
+            database.context.changes.publish([EntryChange(database: database, key: Array(entry.key), kind: .evicted)])
         }
         _ = entry.reserve(0)
         run.add(removal: entry)
@@ -123,7 +123,7 @@ final class CheckpointPass: CheckpointWork {
         run.sort()
         var next = 0
         var batch = LarderLevelDB.WriteBatch()
-        database.context.changes.notify(swept)
+        database.context.changes.publish(swept)
         swept = []
         while next < run.count {
             // Release the memory of a batch that contained long records.

@@ -38,17 +38,17 @@ extension CommitObserver {
 
 /// The owner of the entries in memory, to which a pipeline's units are applied before they are committed.
 protocol CommitOwner: AnyObject, Sendable {
-    /// Called before units with these notes (changes for observers) are committed: ``committed(_:)`` or
-    /// ``rollBack(_:)`` follows.
-    func preparing(_ notes: AnyObject)
+    /// Called before units with these changes are committed: ``committed(_:)`` or ``rollBack(_:)`` follows. Adds the
+    /// changes' versions.
+    func preparing(_ changes: inout [EntryChange])
 
     /// Called before a whole database is changed: ``hasChanged()`` or ``rollBack(_:)`` follows.
     func isChanging()
-    /// Called when the change of the whole database is complete and the observers were notified.
+    /// Called when the change of the whole database is complete and was published.
     func hasChanged()
 
-    /// Passes the notes of committed units to the observers. Called on the committing thread; must not block.
-    func committed(_ notes: AnyObject)
+    /// Publishes the changes of committed units. Called on the committing thread; must not block.
+    func committed(_ changes: [EntryChange])
 
     /// Rolls the applied state back to the durable one.
     /// - Parameter failing: called once, while nothing can be applied. Records which units fail, and returns the last
@@ -372,7 +372,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .writes(let batch, _, let level):
                     if !batch.isPrepared {
                         if batch.committed != nil { owner.isChanging() }
-                        if let notes = batch.notes { owner.preparing(notes) }
+                        if !batch.changes.isEmpty { owner.preparing(&batch.changes) }
                     }
                     batch.isPrepared = true
                     guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }
@@ -396,7 +396,7 @@ package final class CommitPipeline: @unchecked Sendable {
         switch item {
         case .writes(let batch, let units, _):
             context.statistics.commitUnits.add(units)
-            if let notes = batch.notes { owner.committed(notes) }
+            if !batch.changes.isEmpty { owner.committed(batch.changes) }
             if let committed = batch.committed {
                 committed(batch.lastSequence)
                 owner.hasChanged()

@@ -73,7 +73,7 @@ extension Database {
                 durable.sequence = 0
                 return was
             }
-            if !isLedger { context.changes.notify(self, was: was, is: state) }
+            if !isLedger { context.changes.publish(self, was: was, is: state) }
             committed()
         }
         applied.sequence = sequence

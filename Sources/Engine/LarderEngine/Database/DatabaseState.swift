@@ -143,26 +143,21 @@ struct DatabaseState {
     }
 }
 
-extension ChangeFeed {
-    /// Notifies observers of the difference between two states of a database.
-    func notify(_ database: any DatabaseIdentity, was: DatabaseState, is new: DatabaseState) {
-        notifyEach { observer in
-            if was.store !== new.store {
-                // The new epoch has taken over the entries if the journal's operations of the previous epoch are still
-                // valid.
-                if new.store != nil, new.counts(was.epoch) {
-                    observer.replaced(database)
-                } else {
-                    if was.store != nil, new.store != nil { observer.purged(database) }
-                    observer.emptied(database)
-                }
+extension ChangeStream {
+    /// Publishes the difference between two states of a database, except for purges of tags.
+    func publish(_ database: any DatabaseIdentity, was: DatabaseState, is new: DatabaseState) {
+        if was.store !== new.store {
+            // The new epoch has taken over the entries if the journal's operations of the previous epoch are still
+            // valid.
+            if new.store != nil, new.counts(was.epoch) {
+                publish(.replaced, of: database)
+            } else {
+                publish(was.store != nil && new.store != nil ? .purged : .emptied, of: database)
             }
-            if case .deleted = new.presence { observer.deleted(database) }
-            if was.rules.settings != new.rules.settings || was.rules.deadBefore != new.rules.deadBefore {
-                observer.policyChanged(database)
-            } else if was.rules != new.rules {
-                observer.purgesChanged(database)
-            }
+        }
+        if case .deleted = new.presence { publish(.deleted, of: database) }
+        if was.rules.settings != new.rules.settings || was.rules.deadBefore != new.rules.deadBefore {
+            publish(.policyChanged, of: database)
         }
     }
 }

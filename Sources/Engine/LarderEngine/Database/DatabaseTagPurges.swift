@@ -71,9 +71,7 @@ struct DatabaseTagPurges {
                 let isCoarse = purges.floors != previous.floors
                 return database.control(
                     committed: { [database = self.database] in
-                        database.context.changes.notifyEach { observer in
-                            isCoarse ? observer.replaced(database) : observer.purged(tags: names, in: database)
-                        }
+                        database.context.changes.publish(isCoarse ? .replaced : .purgedTags(names), of: database)
                     },
                     enqueue: { committed in
                         let changes = TagFacts.changes(from: previous, to: purges, of: tags, in: database.name)

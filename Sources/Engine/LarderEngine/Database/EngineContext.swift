@@ -10,7 +10,7 @@ final class EngineContext: Sendable {
     let time: EngineTime
     let statistics: Statistics
 
-    let changes = ChangeFeed()
+    let changes = ChangeStream()
     let changeLog: ChangeLog
     let memory: MemoryBudget
     let leases: LeaseContext
@@ -24,11 +24,11 @@ final class EngineContext: Sendable {
         self.options = options
         self.time = time
         statistics = larder.statistics
-        changeLog = ChangeLog(feed: changes, larder: larder)
+        changeLog = ChangeLog(stream: changes, larder: larder)
         memory = MemoryBudget(limitBytes: options.memoryBytes, largestPart: options.largestMemoryPart)
         leases = LeaseContext(time: time) { [changes] owner, key in
-            guard let database = owner as? any DatabaseIdentity else { return }
-            changes.notifyEach { $0.fetchAgain(Array(key.bytes), in: database) }
+            guard changes.isOn, let database = owner as? any DatabaseIdentity else { return }
+            changes.publish([EntryChange(database: database, key: Array(key.bytes), kind: .fetchEnded)])
         }
     }
 

@@ -97,15 +97,15 @@ struct EvictionRange {
                 if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
                 outcome.evictedBytes += entry.byteCount
             }
-            // If memory has a newer state, observers have been notified of that write, so do not report a removal.
+            // If memory has a newer state, that write was published, so do not publish a removal.
             guard !isNewer, database.context.changes.isOn else { continue }
             if victim.isGone {
                 if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
             } else {
-                changes.append(database.evictedChange(key, header))
+                changes.append(EntryChange(database: database, key: key, kind: .evicted))
             }
         }
-        database.context.changes.notify(changes)
+        database.context.changes.publish(changes)
     }
 }
 

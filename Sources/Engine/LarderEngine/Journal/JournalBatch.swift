@@ -21,12 +21,11 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation of the batch stores a record.
     private(set) var removesOnly = true
-    /// The writers' notes, such as changes to report, which the batch does not read. When the batch is committed, the commit pipeline passes the notes
-    /// to the pipeline's owner.
-    var notes: AnyObject?
+    /// The changes to publish when the batch is committed. Filled only if there are subscribers.
+    var changes: [EntryChange] = []
     /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?
-    /// Whether the owner of the commit pipeline was notified that the changes in the notes are about to be committed.
+    /// Whether the owner of the commit pipeline was notified that the changes are about to be committed.
     var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0
@@ -152,7 +151,7 @@ final class JournalBatch: @unchecked Sendable {
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
         staged = nil
-        notes = nil
+        if !changes.isEmpty { changes = [] }
         committed = nil
         isPrepared = false
         removesOnly = true

@@ -94,11 +94,10 @@ extension TransactionUpdate {
         guard let first = changes.first?.update.database else { return nil }
         let context = first.context
         let sequence = first.pipeline.enqueue(context.options.durability) { batch, sequence in
-            let list = context.changes.isOn ? batch.changes : nil
-            let noted = list?.count ?? 0
+            let noted = batch.changes.count
             for (update, store) in changes { update.write(update.database, into: batch, store, sequence) }
-            if changes.count > 1 {
-                list?.order(from: noted, by: changes.flatMap(\.update.steps))
+            if changes.count > 1, batch.changes.count > noted {
+                batch.changes.order(from: noted, by: changes.flatMap(\.update.steps))
             }
         }
         for (update, _) in changes { update.note(sequence) }

@@ -65,7 +65,7 @@ struct FullSweep {
                 }
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
-            database.context.changes.notify(changes)
+            database.context.changes.publish(changes)
             return removal
         }
         resume = next

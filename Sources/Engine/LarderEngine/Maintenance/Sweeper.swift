@@ -313,7 +313,7 @@ struct Sweeper {
                 batch.delete(key)
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
-            database.context.changes.notify(changes)
+            database.context.changes.publish(changes)
             return removal
         }
         database.context.statistics.indexSwept.add(due.count)

@@ -1,9 +1,18 @@
 import LarderPlatform
 import Synchronization
 
-/// Notifies observers of commits and expiries.
+/// The entries that an observer observes.
+package enum ObservedKeys: Sendable {
+    case key([UInt8])
+    /// All keys with this prefix; all keys if it is empty.
+    case prefix([UInt8])
+}
+
+/// Passes the changes of some entries to observers: the stream of changes with a filter, and with expiries in place of
+/// sweeps. An observer gets one change per call, the changes of a key in the order of their commits. After that, reads
+/// return the state after the change, or a newer one.
 ///
-/// - Without observers, this object does not receive commits, and costs nothing.
+/// - Without observers, this object does not subscribe to the stream, and costs nothing.
 /// - If the deadline of an entry is known, its expiry is reported by the next round of maintenance after the deadline.
 ///   A deadline is known if the entry was stored while it was observed, or if its key was passed to ``add(_:_:in:)`` or
 ///   ``watch(_:in:)``. At most ``namesMax`` deadlines are known. Other expiries are reported when the sweep removes the
@@ -13,7 +22,7 @@ import Synchronization
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded". Observers are called with the lock
 /// held, so that they receive the changes of a key in order.
-package final class Observation: ChangeObserver, @unchecked Sendable {
+package final class Observation: ChangeSubscriber, @unchecked Sendable {
     /// The maximum number of deadlines that are watched, and of keys that wait to be checked.
     static let namesMax = 65_536
     private static let slice = 256
@@ -49,14 +58,14 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     /// Begins to notify an observer of all changes that are made after the call, and possibly of changes in progress.
     /// Does not block.
     /// - Parameter database: nil for all databases. Nil is only allowed with a prefix.
-    package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
+    package func add(_ observer: any ChangeSubscriber, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
             table.add(observer, keys, in: database)
             if case .key(let key) = keys, let database, waiting.count < Self.namesMax {
                 waiting.append((EntryName(database, key), .asked(since: context.time.unnoticed())))
             }
             hasObservers.store(true, ordering: .relaxed)
-            context.changes.turn(on: true, for: self)
+            context.changes.subscribe(self)
         }
     }
 
@@ -73,11 +82,11 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     }
 
     /// Stops notifying an observer. The observer may still be called until this function returns. Idempotent.
-    package func remove(_ observer: any EntryObserver) {
+    package func remove(_ observer: any ChangeSubscriber) {
         lock.withLock {
             table.remove(observer)
             guard table.isEmpty else { return }
-            context.changes.turn(on: false, for: self)
+            context.changes.unsubscribe(self)
             hasObservers.store(false, ordering: .relaxed)
             deadlines.removeAll()
             (waiting, asked, examined, notified) = (Deque(), [], [], [])
@@ -86,44 +95,56 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    package func changed(_ changes: [EntryChange]) {
+    package func take(_ changes: [EntryChange]) {
         lock.withLock {
             for change in changes {
-                guard let database = change.database as? Database else { continue }
-                let name = EntryName(database, change.key)
-                let observers = table.observers(of: name)
-                if !observers.isEmpty, let notified = take(change, name) {
-                    for observer in observers { observer.noticed(notified, in: database) }
+                guard change.isOfOneEntry else {
+                    take(wide: change)
+                    continue
                 }
+                let name = EntryName(change.database, change.key)
+                let observers = table.observers(of: name)
+                if !observers.isEmpty, let change = take(change, name) { pass(change, to: observers) }
             }
         }
     }
 
+    private func pass(_ change: EntryChange, to observers: [any ChangeSubscriber]) {
+        let changes = [change]
+        for observer in observers { observer.take(changes) }
+    }
+
+    private func expired(_ name: EntryName) -> EntryChange {
+        EntryChange(database: name.database, key: name.key, kind: .expired)
+    }
+
     /// Records a change of an observed entry. Called with `lock` held.
     /// - Returns: the change to report immediately; nil if there is none.
-    private func take(_ change: EntryChange, _ name: EntryName) -> ObservedChange? {
+    private func take(_ change: EntryChange, _ name: EntryName) -> EntryChange? {
         switch change.kind {
         case .stored:
             examined.remove(name)
             notified.remove(name)
             watch(name, change.deadline)
-            return .stored(key: name.key)
+            return change
         case .removed:
             let wasWatched = deadlines.deadline(name) != nil
             let wasNotified = notified.remove(name) != nil
             examined.remove(name)
             deadlines.set(name, nil)
-            if change.previous != .absent { return .removed(key: name.key) }
-            return !wasNotified && (wasWatched || change.removesExpired) ? .expired(key: name.key) : nil
+            if change.previous != .absent { return change }
+            return !wasNotified && (wasWatched || change.removesExpired) ? expired(name) : nil
         case .evicted:
             examined.remove(name)
             notified.remove(name)
             deadlines.set(name, nil)
-            return .evicted(key: name.key)
+            return change
         case .swept(let header, _):
             // Do not report entries whose tags were purged, because the purge itself was reported.
             if notified.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
             return nil
+        case .outdated: return change
+        default: return nil
         }
     }
 
@@ -135,44 +156,28 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func wait(_ name: EntryName, _ reason: Reason) {
         if waiting.count < Self.namesMax { return waiting.append((name, reason)) }
         waiting.removeAll { if case .swept = $0.reason { $0.name.database === name.database } else { false } }
-        notifyAll(.anything, name.database)
+        notifyAll(EntryChange(database: name.database, kind: .replaced))
     }
 
-    private func notifyAll(_ change: ObservedChange, _ database: Database) {
-        for observer in table.observers(of: database) { observer.noticed(change, in: database) }
-    }
+    private func notifyAll(_ change: EntryChange) { pass(change, to: table.observers(of: change.database)) }
 
     // MARK: Changes of a database
 
-    package func emptied(_ database: any DatabaseIdentity) { notify(.purged, database, forgets: true) }
-
-    package func replaced(_ database: any DatabaseIdentity) { notify(.anything, database) }
-
-    package func deleted(_ database: any DatabaseIdentity) { notify(.deleted, database, forgets: true) }
-
-    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { notify(.purgedTags(tags), database) }
-
-    package func purgesChanged(_ database: any DatabaseIdentity) {}
-
-    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
-
-    package func policyChanged(_ database: any DatabaseIdentity) {
-        lock.withLock {
+    /// Called with `lock` held.
+    private func take(wide change: EntryChange) {
+        let database = change.database
+        switch change.kind {
+        case .policyChanged:
             for name in deadlines.keys where name.database === database { waiting.append((name, .due)) }
+            return
+        case .purged, .emptied, .deleted:
+            deadlines.removeAll { $0.database === database }
+            waiting.removeAll { $0.name.database === database }
+            examined = examined.filter { $0.database !== database }
+            notified = notified.filter { $0.database !== database }
+        default: break
         }
-    }
-
-    private func notify(_ change: ObservedChange, _ database: any DatabaseIdentity, forgets: Bool = false) {
-        guard let database = database as? Database else { return }
-        lock.withLock {
-            if forgets {
-                deadlines.removeAll { $0.database === database }
-                waiting.removeAll { $0.name.database === database }
-                examined = examined.filter { $0.database !== database }
-                notified = notified.filter { $0.database !== database }
-            }
-            notifyAll(change, database)
-        }
+        notifyAll(change)
     }
 
     // MARK: Expiry
@@ -208,7 +213,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     }
 
     private func examine(_ name: EntryName, _ reason: Reason) {
-        let life = name.database.life(of: name.key)
+        guard let life = (name.database as? Database)?.life(of: name.key) else { return }
         lock.withLock {
             // If the entry has changed during the check, that change was reported, so the result of the check is
             // outdated.
@@ -234,7 +239,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             if notified.count >= Self.namesMax { notified = [] }
             if !notified.insert(name).inserted { return }
         }
-        for observer in table.observers(of: name) { observer.noticed(.expired(key: name.key), in: name.database) }
+        pass(expired(name), to: table.observers(of: name))
     }
 }
 

@@ -2,18 +2,18 @@
 struct ObserverTable {
     private struct Wide {
         /// The observed database; nil for all databases.
-        let database: Database?
+        let database: (any DatabaseIdentity)?
         let prefix: [UInt8]
-        let observer: any EntryObserver
+        let observer: any ChangeSubscriber
     }
 
-    private var exact: [EntryName: [any EntryObserver]] = [:]
+    private var exact: [EntryName: [any ChangeSubscriber]] = [:]
     private var wide: [Wide] = []
 
     var isEmpty: Bool { exact.isEmpty && wide.isEmpty }
 
     /// - Parameter database: nil for all databases. Nil is only allowed with a prefix.
-    mutating func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
+    mutating func add(_ observer: any ChangeSubscriber, _ keys: ObservedKeys, in database: Database?) {
         switch (keys, database) {
         case (.key(let key), let database?): exact[EntryName(database, key), default: []].append(observer)
         case (.key(let key), nil): wide.append(Wide(database: nil, prefix: key, observer: observer))
@@ -21,7 +21,7 @@ struct ObserverTable {
         }
     }
 
-    mutating func remove(_ observer: any EntryObserver) {
+    mutating func remove(_ observer: any ChangeSubscriber) {
         wide.removeAll { $0.observer === observer }
         for (name, observers) in exact where observers.contains(where: { $0 === observer }) {
             let rest = observers.filter { $0 !== observer }
@@ -30,7 +30,7 @@ struct ObserverTable {
     }
 
     /// Returns the observers of an entry.
-    func observers(of name: EntryName) -> [any EntryObserver] {
+    func observers(of name: EntryName) -> [any ChangeSubscriber] {
         var found = exact[name] ?? []
         for one in wide where one.database == nil || one.database === name.database {
             if name.key.starts(with: one.prefix) { found.append(one.observer) }
@@ -39,28 +39,8 @@ struct ObserverTable {
     }
 
     /// Returns the observers of entries of a database.
-    func observers(of database: Database) -> [any EntryObserver] {
+    func observers(of database: any DatabaseIdentity) -> [any ChangeSubscriber] {
         wide.filter { $0.database == nil || $0.database === database }.map(\.observer)
             + exact.filter { $0.key.database === database }.flatMap(\.value)
-    }
-}
-
-/// The name of an entry in a larder: a database and a key.
-struct EntryName: Hashable, Sendable {
-    let database: Database
-    let key: [UInt8]
-
-    init(_ database: Database, _ key: [UInt8]) {
-        self.database = database
-        self.key = key
-    }
-
-    static func == (left: EntryName, right: EntryName) -> Bool {
-        left.database === right.database && left.key == right.key
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(database))
-        hasher.combine(key)
     }
 }

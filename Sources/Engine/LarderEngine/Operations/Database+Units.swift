@@ -179,7 +179,11 @@ extension Database {
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             batch.put(key: key, header: header, payload: payload, sequence: sequence)
-            if context.changes.isOn { batch.changes.add(stored(Array(key), header, .init(origin: origin)), sequence) }
+            guard context.changes.isOn else { return }
+            batch.changes.append(
+                EntryChange(
+                    database: self, key: Array(key), kind: .stored(header), origin: origin,
+                    deadline: applied.rules.deadline(header), sequence: sequence))
         }
         _ = shard.put(key, hash, header, payload, sequence: sequence)
         return CommitTicket(sequence: max(sequence, applied.sequence))

@@ -14,7 +14,7 @@ extension Database {
     ///   - fillCache: whether blocks that are read from the disk stay in LevelDB's block cache.
     ///   - needsFiles: whether `body` runs only if the database's files are open.
     ///   - version: the version of the change, if `body` applies a change from another larder. Later commits get later
-    ///     versions than this version. If changes have listeners, the command first waits, a limited number of times,
+    ///     versions than this version. If changes have subscribers, the command first waits, a limited number of times,
     ///     until earlier changes of the keys are committed: only then are their versions known.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
@@ -61,7 +61,7 @@ extension Database {
         _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {
         guard !ForkGuard.isForked else { return false }
-        // Listeners are notified of each change.
+        // Each change is published.
         update.prepare(self, now: now, .records, merges: !context.changes.isOn)
         let needed = try? Executor.run(update.alone, .memoryOnly) {
             (sequence, _) throws(LarderError) -> UInt64? in

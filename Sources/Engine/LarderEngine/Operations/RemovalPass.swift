@@ -93,9 +93,9 @@ struct RemovalPass {
     /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
     /// removal, so that followers receive the purge before entries that are stored during the purge.
     private static func notifyFollowers(of database: Database, _ prefix: [UInt8]) {
-        let log = database.context.changeLog
-        guard database.context.changes.isOn, log.isFollowed(database) else { return }
-        _ = database.pipeline.enqueue(perform: {}, committed: { _ in log.purged(prefix: prefix, in: database) })
+        guard database.context.changes.isOn, database.context.changeLog.isFollowed(database) else { return }
+        let change = EntryChange(database: database, key: prefix, kind: .purgedPrefix, isUnseen: true)
+        _ = database.pipeline.enqueue(perform: {}, committed: { _ in database.context.changes.publish([change]) })
         database.pipeline.drain()
     }
 

@@ -1,4 +1,4 @@
-/// Applies the changes of an update to the journal and the entries in memory, and reports them to listeners.
+/// Applies the changes of an update to the journal and the entries in memory.
 extension Update {
     /// Queues the changes for the journal, and applies them to the entries in memory. Called with the shard locks held.
     func apply(
@@ -35,7 +35,7 @@ extension Update {
         }
     }
 
-    /// Adds the changes to the batch for ``ChangeFeed``, which reports them to listeners after the commit.
+    /// Adds the changes to the batch, for ``ChangeStream``.
     private func noteChanges(_ database: Database, in batch: JournalBatch, _ sequence: UInt64) {
         var storedKeys: Set<Key>?
         for index in operations.indices {
@@ -43,7 +43,11 @@ extension Update {
             let (slot, note) = (slots[operation.slot].pointee, operation.note)
             let key = Array(slot.key)
             if !operation.isRemoval {
-                batch.changes.add(database.stored(key, operation.stored.header, note), sequence)
+                batch.changes.append(
+                    EntryChange(
+                        database: database, key: key, kind: .stored(operation.stored.header), previous: note.previous,
+                        origin: note.origin, deadline: database.applied.rules.deadline(operation.stored.header),
+                        isUnseen: note.isUnseen, sequence: sequence))
                 continue
             }
             if note.previous == .unknown, storedKeys == nil {
@@ -54,10 +58,10 @@ extension Update {
             let isKnown = note.previous != .unknown || storedKeys?.contains(Key(slot.key)) ?? false
             let (previous, hasExpired) =
                 isKnown ? (note.previous, note.previousHasExpired) : lookedUp(slot)
-            batch.changes.add(
+            batch.changes.append(
                 EntryChange(
                     database: database, key: key, kind: .removed, previous: previous, origin: note.origin,
-                    isUnseen: note.isUnseen, removesExpired: hasExpired), sequence)
+                    isUnseen: note.isUnseen, removesExpired: hasExpired, sequence: sequence))
         }
     }
 

@@ -180,7 +180,7 @@ extension Update {
     }
 
     /// Makes the fresh entry at `index` permanent, regardless of the database's policy.
-    /// - Returns: whether the entry had a deadline. If not, listeners are not notified.
+    /// - Returns: whether the entry had a deadline. If not, readers see no difference.
     package func persist(_ index: Int) -> Bool {
         guard let header = header(index) else { return false }
         let hadDeadline = rules.deadline(header) != nil

@@ -563,3 +563,18 @@ struct TrivialList<Element> {
         (start, capacity) = (.allocate(capacity: most), most)
     }
 }
+
+/// What the stream of changes, the leases and the counters need to know about an operation.
+struct ChangeNote {
+    var origin = WriteOrigin()
+    var previous = EntryChange.Previous.unknown
+    /// Whether the previous entry exists and has expired.
+    var previousHasExpired = false
+    /// The operation's index in a transaction of several databases.
+    var step = 0
+    /// Whether readers of the entry see no difference. If so, watchers and most subscribers are not notified.
+    var isUnseen = false
+    /// Whether only the entry's lifetime changes.
+    var isRenewal = false
+    var lease = LeaseEffect.outdated
+}

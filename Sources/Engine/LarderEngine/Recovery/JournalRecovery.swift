@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Replays the journal into memory when the larder is opened, and after a failed commit. At the opening it also handles
-/// damage to the journal. As the pipeline's ``CommitOwner`` it notifies observers of commits.
+/// damage to the journal. As the pipeline's ``CommitOwner`` it publishes commits.
 ///
 /// Thread-safe: immutable.
 final class JournalRecovery: CommitOwner {
@@ -15,15 +15,13 @@ final class JournalRecovery: CommitOwner {
         self.context = context
     }
 
-    func preparing(_ notes: AnyObject) { (notes as? ChangeList)?.prepare(context.changeLog) }
+    func preparing(_ changes: inout [EntryChange]) { context.changeLog.prepare(&changes) }
 
     func isChanging() { context.changeLog.changing() }
 
     func hasChanged() { context.changeLog.changed() }
 
-    func committed(_ notes: AnyObject) {
-        if let list = notes as? ChangeList { context.changes.notify(list.changes) }
-    }
+    func committed(_ changes: [EntryChange]) { context.changes.publish(changes) }
 
     func rollBack(_ failing: () -> UInt64) {
         context.changeLog.abandon()

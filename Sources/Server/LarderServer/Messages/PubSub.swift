@@ -90,9 +90,6 @@ final class PubSub: @unchecked Sendable {
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }
 
-    /// Whether there are subscriptions to changes.
-    var hasChangeListeners: Bool { changeLock.withLock { changeTopics > 0 } }
-
     private func countChangeTopic(_ name: [UInt8], _ step: Int) {
         changeLock.withLock {
             changeTopics += step

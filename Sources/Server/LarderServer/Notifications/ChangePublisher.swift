@@ -4,7 +4,7 @@ import LarderEngine
 /// notifications, this needs no setting, and the messages contain the kind of the change instead of a command's name.
 ///
 /// Thread-safe: immutable.
-final class ChangePublisher: EntryObserver {
+final class ChangePublisher: ChangeSubscriber {
     private let engine: Engine
     private let pubsub: PubSub
 
@@ -21,36 +21,26 @@ final class ChangePublisher: EntryObserver {
         engine.observation.watch(key, in: name)
     }
 
-    func noticed(_ change: ObservedChange, in database: Database) {
-        switch change {
-        case .stored(let key): publish("stored", key, database)
-        case .removed(let key): publish("removed", key, database)
-        case .evicted(let key): publish("evicted", key, database)
-        case .expired(let key): publish("expired", key, database)
-        case .purged, .deleted: publish("purged", database)
-        case .purgedTags(let tags): for tag in tags { publish("purged ", tag, of: database) }
-        case .anything: publish("fellbehind", database)
+    func take(_ changes: [EntryChange]) {
+        for change in changes {
+            switch change.kind {
+            case .stored: publish("stored", change.key, change.database)
+            case .removed, .outdated: publish("removed", change.key, change.database)
+            case .evicted: publish("evicted", change.key, change.database)
+            case .expired: publish("expired", change.key, change.database)
+            case .purged, .emptied, .deleted: publish("purged", of: change.database)
+            case .purgedTags(let tags): for tag in tags { publish("purged ", tag, of: change.database) }
+            case .replaced, .allOutdated: publish("fellbehind", of: change.database)
+            case .swept, .fetchEnded, .purgedPrefix, .policyChanged: break
+            }
         }
     }
 
-    /// Publishes changes that the origin has reported, so that subscribers discard their copies.
-    /// - Parameter keys: the changed keys; nil if any key of the database may have changed.
-    func noticedByOrigin(_ keys: [[UInt8]]?, _ database: Database) {
-        guard pubsub.hasChangeListeners else { return }
-        if let keys {
-            for key in keys { noticed(.removed(key: key), in: database) }
-        } else {
-            noticed(.anything, in: database)
-        }
-    }
-
-    private func publish(_ kind: String, _ key: [UInt8], _ database: Database) {
+    private func publish(_ kind: String, _ key: [UInt8], _ database: any DatabaseIdentity) {
         pubsub.publishChange(ChangeChannels(database.name).of(key), Array(kind.utf8))
     }
 
-    private func publish(_ kind: String, _ tag: [UInt8] = [], of database: Database) {
+    private func publish(_ kind: String, _ tag: [UInt8] = [], of database: any DatabaseIdentity) {
         pubsub.publishChange(ChangeChannels(database.name).all, Array(kind.utf8) + tag)
     }
-
-    private func publish(_ kind: String, _ database: Database) { publish(kind, of: database) }
 }

@@ -12,22 +12,7 @@ import Synchronization
 /// - If no events are published, and no client uses CLIENT TRACKING, changes are not recorded at all.
 ///
 /// `@unchecked Sendable`: `lock` guards the properties below "Guarded".
-package final class Notifier: ChangeObserver, @unchecked Sendable {
-    /// A database and the key of one of its entries.
-    private struct EntryName: Hashable {
-        let database: any DatabaseIdentity
-        let key: [UInt8]
-
-        static func == (left: EntryName, right: EntryName) -> Bool {
-            left.database === right.database && left.key == right.key
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(ObjectIdentifier(database))
-            hasher.combine(key)
-        }
-    }
-
+package final class Notifier: ChangeSubscriber, @unchecked Sendable {
     private let engine: Engine
     private let pubsub: PubSub
     private let tracking: Tracking
@@ -90,7 +75,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     private func wishesChanged() {
         let (begins, background) = lock.withLock {
-            engine.changes.turn(on: events.isActive || tracking.hasClients, for: self)
+            if events.isActive || tracking.hasClients {
+                engine.changes.subscribe(self)
+            } else {
+                engine.changes.unsubscribe(self)
+            }
             previousIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
             let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
             defer { isWatching = watches }
@@ -116,7 +105,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                     // Skip an entry whose header cannot be read: its deadline is unknown.
                     guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
                     else { continue }
-                    note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
+                    note(EntryName(database, Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
                 // The database was purged or damaged during the scan. Its old entries no longer exist. The deadlines of
@@ -149,7 +138,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Events
 
-    package func changed(_ changes: [EntryChange]) {
+    package func take(_ changes: [EntryChange]) {
+        if let change = changes.first, !change.isOfOneEntry { return take(wide: change) }
         lock.withLock {
             var isAnnounced = false
             for (index, change) in changes.enumerated() {
@@ -171,9 +161,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
     }
 
-    /// Publishes the events of a change. The caller holds `lock`.
+    /// Publishes the events of an entry's change. The caller holds `lock`.
     /// - Parameter isAnnounced: whether the event for a new entry was already published.
     private func notify(_ change: EntryChange, isAnnounced: Bool) {
+        switch change.kind {
+        case .fetchEnded, .outdated: return
+        default: break
+        }
         let old = isWatching ? watch(change) : nil
         guard events.isActive else { return }
         let tag = WriteTag(rawValue: change.origin.tag) ?? .other
@@ -195,10 +189,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
                 // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.
-                deadlines.set(EntryName(database: change.database, key: change.key), deadline)
+                deadlines.set(EntryName(change.database, change.key), deadline)
             } else {
                 publish(.expired, "expired", change)
             }
+        default: break
         }
     }
 
@@ -209,7 +204,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// Records the deadline of a changed entry. The caller holds `lock`.
     /// - Returns: the entry's previous deadline; nil if none was recorded.
     private func watch(_ change: EntryChange) -> Int64? {
-        let name = EntryName(database: change.database, key: change.key)
+        let name = EntryName(change.database, change.key)
         let old = deadlines.deadline(name)
         if case .stored(let header) = change.kind, case .own(let deadline) = header.rule {
             if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
@@ -220,10 +215,18 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return old
     }
 
-    package func emptied(_ database: any DatabaseIdentity) {
-        let isNotifiedLater = lock.withLock {
-            deadlines.removeAll { $0.database === database }
-            return flushing[ObjectIdentifier(database)] != nil
+    /// Notifies tracking clients of a change of a whole database.
+    private func take(wide change: EntryChange) {
+        let database = change.database
+        var isNotifiedLater = false
+        switch change.kind {
+        case .purged, .emptied, .replaced:
+            isNotifiedLater = lock.withLock {
+                deadlines.removeAll { $0.database === database }
+                return flushing[ObjectIdentifier(database)] != nil
+            }
+        case .purgedTags, .policyChanged, .allOutdated: break
+        default: return
         }
         if !isNotifiedLater { tracking.invalidateAll(in: [database.name]) }
     }
@@ -247,12 +250,6 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
         return try body()
     }
-
-    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {
-        tracking.invalidate([key], in: database.name)
-    }
-
-    package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll(in: [database.name]) }
 
     // MARK: Time
 

@@ -115,19 +115,13 @@ package final class ServerState: Sendable {
             engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
         changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
         stopHandler = onStopRequest
-        let (tracking, publisher, background) = (tracking, changePublisher, inBackground)
+        let background = inBackground
         self.origins = OriginTable(
             larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
             OriginTier.Surroundings(
                 engine: engine, log: log,
-                notify: { database, keys in
-                    if let keys {
-                        tracking.invalidate(keys, in: database.name)
-                    } else {
-                        tracking.invalidateAll(in: [database.name])
-                    }
-                    publisher.noticedByOrigin(keys, database)
-                }, background: { background.run($0) }), make: origins)
+                notify: { [changes = engine.changes] in changes.publishOutdated($1, of: $0) },
+                background: { background.run($0) }), make: origins)
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)
         startedAt = engine.monotonic()
