@@ -5,16 +5,18 @@ import LarderPlatform
 extension ChangeBuffer: ChangeSubscriber {
     package func take(_ changes: [EntryChange]) {
         for change in changes {
-            switch change.kind {
-            case .stored: add(.stored, key: change.key)
-            case .removed, .outdated: add(.removed, key: change.key)
-            case .evicted: add(.evicted, key: change.key)
-            case .expired: add(.expired, key: change.key)
-            case .purged, .emptied: purge()
-            case .purgedTags(let tags): purge(tags: tags)
-            case .replaced, .allOutdated: fallBehind()
-            case .deleted: finish((change.database as? Database)?.deletedError("changes"))
-            case .swept, .fetchEnded, .purgedPrefix, .policyChanged: break
+            if case .deleted = change.kind { finish((change.database as? Database)?.deletedError("changes")) }
+            self.change { pending in
+                switch change.kind {
+                case .stored: pending.add(.stored, key: change.key)
+                case .removed, .outdated: pending.add(.removed, key: change.key)
+                case .evicted: pending.add(.evicted, key: change.key)
+                case .expired: pending.add(.expired, key: change.key)
+                case .purged, .emptied: pending.purge()
+                case .purgedTags(let tags): pending.purge(tags: tags)
+                case .replaced, .allOutdated: pending.fallBehind()
+                case .deleted, .swept, .fetchEnded, .purgedPrefix, .policyChanged: break
+                }
             }
         }
     }
@@ -60,7 +62,7 @@ extension CacheSource {
         }
         return try whileOpen("changes") { (engine) throws(LarderError) in
             if database.isDeleted { throw database.deletedError("changes") }
-            let buffer = ChangeBuffer(max: bufferMax)
+            let buffer = ChangeBuffer(PendingChanges(max: bufferMax))
             let end = { @Sendable [observation = engine.observation] in
                 observation.remove(buffer)
                 buffer.finish()

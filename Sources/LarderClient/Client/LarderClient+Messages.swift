@@ -49,7 +49,7 @@ extension LarderClient {
             throw LarderClientError(
                 .invalidArgument, "bufferMax is \(bufferMax), and must be at least 1", operation: "SUBSCRIBE")
         }
-        let buffer = MessageBuffer(max: bufferMax)
+        let buffer = MessageBuffer(PendingMessages(max: bufferMax))
         let subscription = Subscription(core.hub, buffer, owner: core)
         // If this call throws, `subscription` is released, and its deinitializer removes the buffer from the hub.
         try await core.hub.add(buffer, topics)

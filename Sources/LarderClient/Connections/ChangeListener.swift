@@ -20,7 +20,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
     }
 
     init(_ keys: Keys, of database: DatabaseStore, max: Int, socketPath: String) {
-        buffer = ChangeBuffer(max: max)
+        buffer = ChangeBuffer(PendingChanges(max: max))
         channels = ChangeChannels(database.name)
         near = database.near
         self.socketPath = socketPath
@@ -34,25 +34,26 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
     func take(_ message: TopicMessage) {
         guard let key = channels.key(in: message.channel) else { return takeForAll(message.payload) }
         near?.invalidate([key])
-        switch message.payload {
-        case Array("stored".utf8): buffer.add(.stored, key: key)
-        case Array("removed".utf8): buffer.add(.removed, key: key)
-        case Array("evicted".utf8): buffer.add(.evicted, key: key)
-        case Array("expired".utf8): buffer.add(.expired, key: key)
-        // A newer daemon may report other kinds of changes. Treat them as lost changes.
-        default: buffer.fallBehind()
+        buffer.change { pending in
+            switch CacheChange.Kind(rawValue: String(decoding: message.payload, as: UTF8.self)) {
+            case .some(let kind) where kind != .purged && kind != .fellBehind: pending.add(kind, key: key)
+            // A newer daemon may report other kinds of changes. Treat them as lost changes.
+            default: pending.fallBehind()
+            }
         }
     }
 
     private func takeForAll(_ payload: [UInt8]) {
         near?.invalidate(nil)
         let purgedTag = Array("purged ".utf8)
-        if payload == Array("purged".utf8) {
-            buffer.purge()
-        } else if payload.starts(with: purgedTag) {
-            buffer.purge(tags: [Array(payload.dropFirst(purgedTag.count))])
-        } else {
-            buffer.fallBehind()
+        buffer.change { pending in
+            if payload == Array("purged".utf8) {
+                pending.purge()
+            } else if payload.starts(with: purgedTag) {
+                pending.purge(tags: [Array(payload.dropFirst(purgedTag.count))])
+            } else {
+                pending.fallBehind()
+            }
         }
     }
 
@@ -62,18 +63,17 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
             return !isLost
         }
         guard isNews else { return }
-        buffer.lose(
-            LarderClientError(
-                .closed,
-                "the connection was lost; after the reconnection the sequence continues with fellBehind",
-                operation: "changes", socketPath: socketPath))
+        let error = LarderClientError(
+            .closed, "the connection was lost; after the reconnection the sequence continues with fellBehind",
+            operation: "changes", socketPath: socketPath)
+        buffer.change { $0.lose(error) }
     }
 
     func isRestored() {
         lock.withLock { isLost = false }
         // Values that were read while the connection was lost may be older than the changes reported from now on.
         near?.invalidate(nil)
-        buffer.fallBehind()
+        buffer.change { $0.fallBehind() }
     }
 
     func finish(_ error: LarderClientError?) { buffer.finish(error) }

@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test func cancelledWaitsForMessagesUseNoMemory() async throws {
-        let buffer = MessageBuffer(max: 3)
+        let buffer = MessageBuffer(PendingMessages(max: 3))
         for _ in 0..<100 {
             let waiting = Task { try await buffer.next() }
             while buffer.takerCount == 0 { await Task.yield() }
@@ -150,9 +150,9 @@ import Testing
     }
 
     @Test func aFullBufferDropsTheOldestMessagesAndReportsAGap() async throws {
-        let buffer = MessageBuffer(max: 3)
+        let buffer = MessageBuffer(PendingMessages(max: 3))
         for number in 0..<5 {
-            buffer.add(ChannelMessage(channel: "c", pattern: nil, payload: [UInt8(number)]))
+            buffer.change { $0.add(ChannelMessage(channel: "c", pattern: nil, payload: [UInt8(number)])) }
         }
         let first = try await buffer.next()
         #expect(first?.payload == [2])
@@ -160,8 +160,8 @@ import Testing
         let second = try await buffer.next()
         #expect(second?.payload == [3])
         #expect(second?.followsGap == false)
-        buffer.noteGap()
-        buffer.add(ChannelMessage(channel: "c", pattern: nil, payload: [5]))
+        buffer.connectionWasLost()
+        buffer.change { $0.add(ChannelMessage(channel: "c", pattern: nil, payload: [5])) }
         buffer.finish(nil)
         #expect(try await buffer.next()?.followsGap == false)
         #expect(try await buffer.next()?.followsGap == true)

@@ -4,12 +4,12 @@ import Testing
 
 /// Tests of the buffer of changes that an observer has not read yet: at most one per key, and a limited number.
 @Suite(.timeLimit(.minutes(10))) struct ChangeBufferTests {
-    let buffer = ChangeBuffer(max: 4)
+    let buffer = ChangeBuffer(PendingChanges(max: 4))
 
     private struct Lost: Error {}
 
     private func add(_ keys: String..., kind: CacheChange.Kind = .stored) {
-        for key in keys { buffer.add(kind, key: Array(key.utf8)) }
+        for key in keys { buffer.change { $0.add(kind, key: Array(key.utf8)) } }
     }
 
     /// Returns all pending changes. To find their end, adds the change `~end`, and reads the changes before it.
@@ -25,7 +25,7 @@ import Testing
         add("a", kind: .removed)
         add("a", "b", "a")
         add("b", kind: .expired)
-        #expect(buffer.count == 2)
+        #expect(buffer.contentNow.count == 2)
         #expect(try await rest() == ["stored a", "expired b"])
         add("a")
         #expect(try await rest() == ["stored a"])
@@ -33,61 +33,61 @@ import Testing
 
     @Test func aFullBufferReportsThatItFellBehindAndContinues() async throws {
         add("a", "b", "c", "d", "a", "d")
-        #expect(buffer.count == 4)
+        #expect(buffer.contentNow.count == 4)
         add("e")
-        #expect(buffer.count == 0)
+        #expect(buffer.contentNow.count == 0)
         add("f", "g")
         #expect(try await rest() == ["fellBehind", "stored f", "stored g"])
     }
 
     @Test func repeatedPurgesDoNotGrowTheBuffer() async throws {
-        let buffer = ChangeBuffer(max: 10_000)
+        let buffer = ChangeBuffer(PendingChanges(max: 10_000))
         for round in 0..<100_000 {
-            buffer.add(.stored, key: [UInt8(round % 3)])
-            buffer.purge(tags: [[1]])
+            buffer.change { $0.add(.stored, key: [UInt8(round % 3)]) }
+            buffer.change { $0.purge(tags: [[1]]) }
             _ = try await buffer.next()
         }
-        #expect(buffer.count <= 10_000)
+        #expect(buffer.contentNow.count <= 10_000)
     }
 
     @Test func aPurgeReplacesPendingChanges() async throws {
         add("a", "b")
-        buffer.purge()
+        buffer.change { $0.purge() }
         add("b")
-        buffer.purge()
+        buffer.change { $0.purge() }
         add("c")
         #expect(try await rest() == ["purged", "stored c"])
     }
 
     @Test func aChangeAfterATagPurgeIsReportedAfterIt() async throws {
         add("a", "b")
-        buffer.purge(tags: [Array("x".utf8), Array("y".utf8)])
+        buffer.change { $0.purge(tags: [Array("x".utf8), Array("y".utf8)]) }
         add("a")
-        #expect(buffer.count == 4)
+        #expect(buffer.contentNow.count == 4)
         #expect(try await buffer.next()?.description == "stored b")
         #expect(try await rest() == ["purged x y", "stored a"])
     }
 
     @Test func purgedTagsCountTowardsTheLimitOfTheBuffer() async throws {
-        buffer.purge(tags: [[0x78], [0x79], [0x7A], [0x78]])
-        #expect(buffer.count == 4)
-        buffer.purge(tags: [[0x78]])
+        buffer.change { $0.purge(tags: [[0x78], [0x79], [0x7A], [0x78]]) }
+        #expect(buffer.contentNow.count == 4)
+        buffer.change { $0.purge(tags: [[0x78]]) }
         #expect(try await rest() == ["fellBehind"])
     }
 
     @Test func aBufferThrowsItsErrorOnceAfterEarlierChanges() async throws {
         add("a")
-        buffer.lose(Lost())
+        buffer.change { $0.lose(Lost()) }
         #expect(try await buffer.next()?.description == "stored a")
         await #expect(throws: Lost.self) { try await self.buffer.next() }
-        buffer.fallBehind()
+        buffer.change { $0.fallBehind() }
         #expect(try await rest() == ["fellBehind"])
     }
 
     @Test func aBufferThrowsItsErrorBeforeLaterChanges() async throws {
         add("a")
-        buffer.lose(Lost())
-        buffer.fallBehind()
+        buffer.change { $0.lose(Lost()) }
+        buffer.change { $0.fallBehind() }
         add("b")
         await #expect(throws: Lost.self) { try await self.buffer.next() }
         #expect(try await rest() == ["fellBehind", "stored b"])
