@@ -20,7 +20,16 @@ extension CacheSource {
         let chosen = options
         return PositionedChanges(since: position) { [self] position in
             guard let step = try await nextStep(position, chosen) else { return nil }
-            return (Self.changes(step, since: position, read), ChangePosition(step.position.description))
+            let end = ChangePosition(step.position.description)
+            let elements = PositionedChange<Value>.elements(
+                for: step.changes.map(\.change), since: position, upTo: end, beginsPass: step.reason != nil,
+                endsPass: step.range.map { $0.through == nil } ?? false
+            ) { entry, position in
+                PositionedChange(
+                    .stored, keyBytes: entry.key, tags: entry.record.tags?.all ?? [], storedAt: entry.header.storedAt,
+                    deadline: entry.deadline, position: position, Result { try read(entry.record, entry.key) })
+            }
+            return (elements, end)
         }
     }
 
@@ -60,35 +69,5 @@ extension CacheSource {
             signal.set(())
         }
         database.feed.stopWaiting(waiter)
-    }
-
-    private static func changes<Value: Sendable>(
-        _ step: FeedStep, since previous: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
-    ) -> [PositionedChange<Value>] {
-        var changes: [PositionedChange<Value>] = []
-        let end = ChangePosition(step.position.description)
-        let endsPass = step.range.map { $0.through == nil } ?? false
-        if step.reason != nil { changes.append(PositionedChange(.passBegan, position: previous)) }
-        for (index, change) in step.changes.enumerated() {
-            let isLast = index + 1 == step.changes.count && !endsPass
-            changes.append(Self.change(change, isLast ? end : previous, read))
-        }
-        if endsPass { changes.append(PositionedChange(.passEnded, position: end)) }
-        return changes
-    }
-
-    private static func change<Value: Sendable>(
-        _ change: FeedChange, _ position: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
-    ) -> PositionedChange<Value> {
-        switch change.kind {
-        case .stored(let key, let record, let header, let deadline):
-            PositionedChange(
-                .stored, keyBytes: key, tags: record.tags?.all ?? [], storedAt: header.storedAt, deadline: deadline,
-                position: position, Result { try read(record, key) })
-        case .removed(let key): PositionedChange(.removed, keyBytes: key, position: position)
-        case .purged: PositionedChange(.purged, position: position)
-        case .purgedPrefix(let prefix): PositionedChange(.purged, prefixBytes: prefix, position: position)
-        case .purgedTags(let tags): PositionedChange(.purged, tags: tags, position: position)
-        }
     }
 }

@@ -34,7 +34,17 @@ extension RemoteCache {
     ) -> PositionedChanges<Read> {
         PositionedChanges(since: position) { [self] position in
             guard let reply = try await nextReply(position, prefix) else { return nil }
-            return (Self.changes(reply, since: position, read), ChangePosition(reply.position))
+            let end = ChangePosition(reply.position)
+            let elements = PositionedChange<Read>.elements(
+                for: reply.items.map(\.change), since: position, upTo: end, beginsPass: reply.reason != nil,
+                endsPass: reply.range.map { $0.through == nil } ?? false
+            ) { entry, position in
+                PositionedChange(
+                    .stored, keyBytes: entry.key, tags: entry.tags, storedAt: entry.storedAt,
+                    deadline: entry.deadline < 0 ? nil : entry.deadline, position: position,
+                    Result { try read(entry) })
+            }
+            return (elements, end)
         }
     }
 
@@ -65,32 +75,5 @@ extension RemoteCache {
             }
         }
         return nil
-    }
-
-    private static func changes<Read: Sendable>(
-        _ reply: FeedReply, since previous: ChangePosition, _ read: (StoredEntry) throws -> Read
-    ) -> [PositionedChange<Read>] {
-        var changes: [PositionedChange<Read>] = []
-        let end = ChangePosition(reply.position)
-        let endsPass = reply.range.map { $0.through == nil } ?? false
-        if reply.reason != nil { changes.append(PositionedChange(.passBegan, position: previous)) }
-        for (index, item) in reply.items.enumerated() {
-            let position = index + 1 == reply.items.count && !endsPass ? end : previous
-            switch item.change {
-            case .stored(let entry):
-                changes.append(
-                    PositionedChange(
-                        .stored, keyBytes: entry.key, tags: entry.tags, storedAt: entry.storedAt,
-                        deadline: entry.deadline < 0 ? nil : entry.deadline, position: position,
-                        Result { try read(entry) }))
-            case .removed(let key): changes.append(PositionedChange(.removed, keyBytes: key, position: position))
-            case .purged: changes.append(PositionedChange(.purged, position: position))
-            case .purgedPrefix(let prefix):
-                changes.append(PositionedChange(.purged, prefixBytes: prefix, position: position))
-            case .purgedTags(let tags): changes.append(PositionedChange(.purged, tags: tags, position: position))
-            }
-        }
-        if endsPass { changes.append(PositionedChange(.passEnded, position: end)) }
-        return changes
     }
 }

@@ -3,16 +3,8 @@ import LarderVocabulary
 
 /// A parsed reply to CHANGES.
 struct FeedReply {
-    enum Change {
-        case stored(StoredEntry)
-        case removed(key: [UInt8])
-        case purged
-        case purgedPrefix([UInt8])
-        case purgedTags([[UInt8]])
-    }
-
     struct Item {
-        let change: Change
+        let change: FeedChange<StoredEntry>
         let sequence: Int64
         let version: String
 
@@ -61,7 +53,7 @@ struct FeedReply {
         guard let fields = reply.elements, fields.count >= 3, let kind = fields[0].string,
             let sequence = fields[1].int, let version = fields[2].string
         else { return nil }
-        let change: Change
+        let change: FeedChange<StoredEntry>
         switch kind {
         case "stored":
             guard let entry = StoredEntry(Array(fields[3...])) else { return nil }

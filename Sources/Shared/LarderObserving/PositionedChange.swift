@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 /// A change, and the position from which to continue after the change: see ``PositionedChanges``. Thread-safe: a value.
 public struct PositionedChange<Value: Sendable>: Sendable {
     /// The kind of a change.
@@ -55,6 +57,34 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     /// - Throws: if the value cannot be decoded as this type. The sequence continues nevertheless.
     public var value: Value? {
         get throws { try result.get() }
+    }
+}
+
+extension PositionedChange {
+    /// Returns the elements for one step of a feed.
+    /// - Parameters:
+    ///   - previous: the position before the step, from which a reader continues that did not process the whole step.
+    ///   - end: the position after the step.
+    ///   - stored: returns the element for an entry.
+    package static func elements<Entry>(
+        for changes: [FeedChange<Entry>], since previous: ChangePosition, upTo end: ChangePosition, beginsPass: Bool,
+        endsPass: Bool, stored: (Entry, ChangePosition) -> PositionedChange
+    ) -> [PositionedChange] {
+        var elements: [PositionedChange] = []
+        if beginsPass { elements.append(PositionedChange(.passBegan, position: previous)) }
+        for (index, change) in changes.enumerated() {
+            let position = index + 1 == changes.count && !endsPass ? end : previous
+            switch change {
+            case .stored(let entry): elements.append(stored(entry, position))
+            case .removed(let key): elements.append(PositionedChange(.removed, keyBytes: key, position: position))
+            case .purged: elements.append(PositionedChange(.purged, position: position))
+            case .purgedPrefix(let prefix):
+                elements.append(PositionedChange(.purged, prefixBytes: prefix, position: position))
+            case .purgedTags(let tags): elements.append(PositionedChange(.purged, tags: tags, position: position))
+            }
+        }
+        if endsPass { elements.append(PositionedChange(.passEnded, position: end)) }
+        return elements
     }
 }
 

@@ -34,3 +34,19 @@ package struct ChangeChannels: Sendable {
         return (String(decoding: name.dropLast(end.count), as: UTF8.self), Array(channel[(colon + 1)...]))
     }
 }
+
+/// A change that followers of a database apply to their copies.
+/// - `Entry`: an entry with its key and metadata.
+package enum FeedChange<Entry> {
+    case stored(Entry)
+    case removed(key: [UInt8])
+    /// All entries of the database were purged.
+    case purged
+    /// The entries with this key prefix were purged. A follower must also remove entries that the larder had evicted
+    /// before.
+    case purgedPrefix([UInt8])
+    /// The entries with at least one of these tags were removed or have become stale.
+    case purgedTags([[UInt8]])
+}
+
+extension FeedChange: Sendable where Entry: Sendable {}

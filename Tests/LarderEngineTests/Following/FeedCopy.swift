@@ -30,13 +30,13 @@ struct FeedCopy {
         #expect(position == step.position, "\(text)")
         if step.reason != nil { passes += 1 }
         var named: Set<[UInt8]> = []
-        for change in step.changes {
-            switch change.kind {
-            case .stored(let key, let record, _, let deadline):
-                #expect(key.starts(with: prefix))
-                named.insert(key)
-                let tags = (record.tags?.all ?? []).map { String(decoding: $0, as: UTF8.self) }
-                entries[key] = Entry(value: record.text, deadline: deadline, tags: Set(tags))
+        for item in step.changes {
+            switch item.change {
+            case .stored(let entry):
+                #expect(entry.key.starts(with: prefix))
+                named.insert(entry.key)
+                let tags = (entry.record.tags?.all ?? []).map { String(decoding: $0, as: UTF8.self) }
+                entries[entry.key] = Entry(value: entry.record.text, deadline: entry.deadline, tags: Set(tags))
             case .removed(let key): entries[key] = nil
             case .purged: entries = [:]
             case .purgedPrefix(let purged):

@@ -69,11 +69,11 @@ import Testing
         let hadDeadline = try database.commit([Key("k")], loading: .records) { $0.persist(0) }
         #expect(!hadDeadline)
         let changes = try database.feed.step(since: position, FeedOptions()).changes
-        guard case .stored(_, let record, _, _) = changes.first?.kind else {
+        guard case .stored(let entry) = changes.first?.change else {
             Issue.record("\(changes)")
             return
         }
-        #expect(record.header.rule == .ownNever)
+        #expect(entry.record.header.rule == .ownNever)
     }
 
     @Test func changesAreNotRecordedWithoutFollowers() throws {

@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 /// The feed of a database, from which followers read its changes. The ``ChangeLog`` has the latest changes. To
 /// followers that need earlier changes, the feed returns all entries.
 ///
@@ -95,21 +97,21 @@ private struct FeedReader {
         var bytes = 0
         var ticket = CommitTicket.none
         for (index, change) in changes.enumerated() {
-            let kind: FeedChange.Kind
+            let fed: FeedChange<FeedEntry>
             switch change.kind {
-            case .purge: kind = .purged
-            case .purgePrefix(let prefix): kind = .purgedPrefix(prefix)
-            case .purgeTags(let tags): kind = .purgedTags(tags)
+            case .purge: fed = .purged
+            case .purgePrefix(let prefix): fed = .purgedPrefix(prefix)
+            case .purgeTags(let tags): fed = .purgedTags(tags)
             case .key(let key):
                 bytes += key.count
                 if let record = try present(key, &ticket) {
                     bytes += record.payloadCount
-                    kind = stored(key, record)
+                    fed = stored(key, record)
                 } else {
-                    kind = .removed(key: key)
+                    fed = .removed(key: key)
                 }
             }
-            step.changes.append(FeedChange(kind: kind, sequence: change.place.sequence, version: change.version))
+            step.changes.append(FeedItem(change: fed, sequence: change.place.sequence, version: change.version))
             if bytes >= options.bytes, index + 1 < changes.count, case .behind(let feed?, _) = step.position.start {
                 step.position = FeedPosition(feed: feed, change.place, step.position.pass)
                 step.state = .changes
@@ -119,10 +121,12 @@ private struct FeedReader {
         try database.pipeline.wait(for: ticket)
     }
 
-    private func stored(_ key: [UInt8], _ record: Record) -> FeedChange.Kind {
+    private func stored(_ key: [UInt8], _ record: Record) -> FeedChange<FeedEntry> {
         let rules = database.rules
         return .stored(
-            key: key, record, header: rules.leaving(record.header), deadline: rules.deadline(record.header))
+            FeedEntry(
+                key: key, record: record, header: rules.leaving(record.header),
+                deadline: rules.deadline(record.header)))
     }
 
     /// Returns the entry of a key if it is fresh or stale, otherwise nil.
@@ -200,7 +204,7 @@ private struct FeedReader {
                 // The entry was stored after the purge, so its version must be later than that of the purge.
                 version = max(version, purge.next)
             }
-            step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))
+            step.changes.append(FeedItem(change: stored(key, record), sequence: sequence, version: version))
             count += 1
             bytes += key.count + record.payloadCount
             if count == options.count || bytes >= options.bytes { return key }

@@ -1,22 +1,18 @@
-/// A change as the feed reports it to readers.
-package struct FeedChange: Sendable {
-    package enum Kind: Sendable {
-        /// The current entry of the key.
-        /// - Parameters:
-        ///   - header: the header of the entry as reported to another larder.
-        ///   - deadline: when the entry expires, in milliseconds since 1970; nil for never.
-        case stored(key: [UInt8], Record, header: RecordHeader, deadline: Int64?)
-        case removed(key: [UInt8])
-        /// All entries of the database were purged.
-        case purged
-        /// The entries with this key prefix were purged. A reader must also remove entries that this larder had evicted
-        /// before.
-        case purgedPrefix([UInt8])
-        /// The entries with at least one of these tags were removed or have become stale.
-        case purgedTags([[UInt8]])
-    }
+import LarderVocabulary
 
-    package let kind: Kind
+/// The current entry of a key in a feed.
+package struct FeedEntry: Sendable {
+    package let key: [UInt8]
+    package let record: Record
+    /// The header of the entry as reported to another larder.
+    package let header: RecordHeader
+    /// When the entry expires, in milliseconds since 1970; nil for never.
+    package let deadline: Int64?
+}
+
+/// A change as the feed reports it to readers.
+package struct FeedItem: Sendable {
+    package let change: FeedChange<FeedEntry>
     /// The number of the commit unit of the change. For an entry of a full pass: the commit unit of the reader's
     /// position.
     package let sequence: UInt64
@@ -61,7 +57,7 @@ package struct FeedStep: Sendable {
     package var range: Range?
     /// The larder's time when the step began, in milliseconds since 1970.
     package var time: Int64
-    package var changes: [FeedChange] = []
+    package var changes: [FeedItem] = []
 }
 
 /// The limits of a step.

@@ -58,20 +58,21 @@ enum ChangesCommands {
         reply.integer(max(0, step.time - ahead))
         reply.bulk("changes")
         reply.array(count: step.changes.count)
-        for change in step.changes { write(change, ahead, to: &reply) }
+        for item in step.changes { write(item, ahead, to: &reply) }
     }
 
-    private static func write(_ change: FeedChange, _ ahead: Int64, to reply: inout ReplyBuffer) {
+    private static func write(_ item: FeedItem, _ ahead: Int64, to reply: inout ReplyBuffer) {
         func begin(_ kind: String, _ count: Int) {
             reply.array(count: 3 + count)
             reply.bulk(kind)
-            reply.integer(Int64(clamping: change.sequence))
-            reply.bulk(change.version.description)
+            reply.integer(Int64(clamping: item.sequence))
+            reply.bulk(item.version.description)
         }
-        switch change.kind {
-        case .stored(let key, let record, let header, let deadline):
+        switch item.change {
+        case .stored(let entry):
             begin("stored", EntryCommands.fieldCount)
-            EntryCommands.writeFields(key, record, header, deadline, ahead, hasValue: true, to: &reply)
+            EntryCommands.writeFields(
+                entry.key, entry.record, entry.header, entry.deadline, ahead, hasValue: true, to: &reply)
         case .removed(let key):
             begin("removed", 1)
             reply.bulk(key)
