@@ -5,7 +5,6 @@ import LarderVocabulary
 struct FeedReply {
     struct Item {
         let change: FeedChange<StoredEntry>
-        let sequence: Int64
         let version: String
 
         /// The time of the change, in milliseconds since 1970.
@@ -51,7 +50,7 @@ struct FeedReply {
 
     private static func item(_ reply: RESPValue) -> Item? {
         guard let fields = reply.elements, fields.count >= 3, let kind = fields[0].string,
-            let sequence = fields[1].int, let version = fields[2].string
+            fields[1].int != nil, let version = fields[2].string
         else { return nil }
         let change: FeedChange<StoredEntry>
         switch kind {
@@ -70,7 +69,7 @@ struct FeedReply {
             change = .purgedTags(tags.compactMap(\.bytes))
         default: return nil
         }
-        return Item(change: change, sequence: sequence, version: version)
+        return Item(change: change, version: version)
     }
 
     /// Returns the command that requests changes.

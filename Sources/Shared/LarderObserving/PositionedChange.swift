@@ -70,21 +70,20 @@ extension PositionedChange {
         for changes: [FeedChange<Entry>], since previous: ChangePosition, upTo end: ChangePosition, beginsPass: Bool,
         endsPass: Bool, stored: (Entry, ChangePosition) -> PositionedChange
     ) -> [PositionedChange] {
-        var elements: [PositionedChange] = []
-        if beginsPass { elements.append(PositionedChange(.passBegan, position: previous)) }
+        var elements = beginsPass ? [PositionedChange(.passBegan, position: previous)] : []
         for (index, change) in changes.enumerated() {
             let position = index + 1 == changes.count && !endsPass ? end : previous
-            switch change {
-            case .stored(let entry): elements.append(stored(entry, position))
-            case .removed(let key): elements.append(PositionedChange(.removed, keyBytes: key, position: position))
-            case .purged: elements.append(PositionedChange(.purged, position: position))
-            case .purgedPrefix(let prefix):
-                elements.append(PositionedChange(.purged, prefixBytes: prefix, position: position))
-            case .purgedTags(let tags): elements.append(PositionedChange(.purged, tags: tags, position: position))
-            }
+            let element =
+                switch change {
+                case .stored(let entry): stored(entry, position)
+                case .removed(let key): PositionedChange(.removed, keyBytes: key, position: position)
+                case .purged: PositionedChange(.purged, position: position)
+                case .purgedPrefix(let prefix): PositionedChange(.purged, prefixBytes: prefix, position: position)
+                case .purgedTags(let tags): PositionedChange(.purged, tags: tags, position: position)
+                }
+            elements.append(element)
         }
-        if endsPass { elements.append(PositionedChange(.passEnded, position: end)) }
-        return elements
+        return endsPass ? elements + [PositionedChange(.passEnded, position: end)] : elements
     }
 }
 

@@ -237,11 +237,11 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
             record = .purge(log.number, version)
         case .purgedTags(let tags):
             let version = versionOfPurge(log)
-            log.purge(tags: tags, version)
+            log.purge(.purgedTags(tags), version)
             record = .purgeTags(log.number, tags, version)
         case .purgedPrefix:
             let version = versionOfPurge(log)
-            log.purge(prefix: change.key, version)
+            log.purge(.purgedPrefix(change.key), version)
             record = .purgePrefix(log.number, change.key, version)
         case .emptied, .replaced:
             log.beginAnew()

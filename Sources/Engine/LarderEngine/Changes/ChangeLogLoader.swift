@@ -120,8 +120,8 @@ struct ChangeLogLoader {
             isCut = isCut || sequence > circumstances.journalEnd
             if !isCut { numbers[number]?.add(key: key, sequence: sequence, version) }
         case .purge(let number, let version): numbers[number]?.purge(version)
-        case .purgeTags(let number, let tags, let version): numbers[number]?.purge(tags: tags, version)
-        case .purgePrefix(let number, let prefix, let version): numbers[number]?.purge(prefix: prefix, version)
+        case .purgeTags(let number, let tags, let version): numbers[number]?.purge(.purgedTags(tags), version)
+        case .purgePrefix(let number, let prefix, let version): numbers[number]?.purge(.purgedPrefix(prefix), version)
         case .foreignPurge(let number, let version): numbers[number]?.noteForeignPurge(version)
         case .anew(let number, let feed): numbers[number]?.beginAnew(feed)
         case .read(let number, let time): numbers[number]?.readAt = time

@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 /// The log of one database's latest changes, for followers. Guarded by the lock of its ``ChangeLog``.
 final class DatabaseChanges {
     /// The approximate memory of a change in addition to its key, in bytes.
@@ -134,25 +136,21 @@ final class DatabaseChanges {
         advance(sequence)
         void(key)
         places[key] = items.count
-        append(.key(key), version)
+        append(.removed(key: key), version)
     }
 
     func purge(_ version: ChangeVersion) {
         advance(last.sequence)
         forgetKeys()
-        append(.purge, version)
+        append(.purged, version)
         purge = max(purge ?? version, version)
         finishPurge(version)
     }
 
-    func purge(tags: [[UInt8]], _ version: ChangeVersion) {
+    /// Adds a purge of a prefix or of tags.
+    func purge(_ kind: FeedChange<Never>, _ version: ChangeVersion) {
         advance(last.sequence)
-        append(.purgeTags(tags), version)
-    }
-
-    func purge(prefix: [UInt8], _ version: ChangeVersion) {
-        advance(last.sequence)
-        append(.purgePrefix(prefix), version)
+        append(kind, version)
     }
 
     /// Starts a new feed, because the contents of the database have become unknown: all followers read all entries
@@ -169,7 +167,7 @@ final class DatabaseChanges {
 
     /// Drops the changes of single keys. Keeps all purges, so that they are still reported to followers.
     private func forgetKeys() {
-        let kept = items[first...].compactMap(\.self).filter { if case .key = $0.kind { false } else { true } }
+        let kept = items[first...].compactMap(\.self).filter { if case .removed = $0.kind { false } else { true } }
         places = [:]
         (items, first, voidCount) = (kept, 0, 0)
         bytes = kept.reduce(0) { $0 + Self.cost($1) }
@@ -179,7 +177,7 @@ final class DatabaseChanges {
         last = sequence > last.sequence ? ChangePlace(sequence) : ChangePlace(last.sequence, last.step + 1)
     }
 
-    private func append(_ kind: LoggedChange.Kind, _ version: ChangeVersion) {
+    private func append(_ kind: FeedChange<Never>, _ version: ChangeVersion) {
         latest = max(latest, version.time)
         let item = LoggedChange(place: last, kind: kind, version: version)
         items.append(item)
@@ -189,10 +187,10 @@ final class DatabaseChanges {
     /// Returns the approximate memory of a change in bytes.
     private static func cost(_ item: LoggedChange) -> Int {
         switch item.kind {
-        case .key(let key): overhead + 2 * key.count
-        case .purge: overhead
-        case .purgePrefix(let prefix): overhead + prefix.count
-        case .purgeTags(let tags): tags.reduce(overhead) { $0 + overhead + $1.count }
+        case .removed(let key): overhead + 2 * key.count
+        case .purged: overhead
+        case .purgedPrefix(let prefix): overhead + prefix.count
+        case .purgedTags(let tags): tags.reduce(overhead) { $0 + overhead + $1.count }
         }
     }
 
@@ -208,7 +206,7 @@ final class DatabaseChanges {
         items = items[first...].compactMap(\.self)
         (first, voidCount) = (0, 0)
         places = [:]
-        for (index, item) in items.enumerated() { if case .key(let key)? = item?.kind { places[key] = index } }
+        for (index, item) in items.enumerated() { if case .removed(let key)? = item?.kind { places[key] = index } }
     }
 
     // MARK: Forgetting
@@ -225,7 +223,7 @@ final class DatabaseChanges {
             }
             forgotten = item.place
             bytes -= Self.cost(item)
-            if case .key(let key) = item.kind { places[key] = nil }
+            if case .removed(let key) = item.kind { places[key] = nil }
             items[first] = nil
         }
         if first > 1024, first > items.count / 2 { compact() }
@@ -246,9 +244,9 @@ final class DatabaseChanges {
             looked += 1
             upTo = item.place
             switch item.kind {
-            case .key(let key) where !key.starts(with: prefix): continue
-            case .purgePrefix(let purged) where !purged.starts(with: prefix) && !prefix.starts(with: purged): continue
-            case .key, .purge, .purgePrefix, .purgeTags: found.append(item)
+            case .removed(let key) where !key.starts(with: prefix): continue
+            case .purgedPrefix(let purged) where !purged.starts(with: prefix) && !prefix.starts(with: purged): continue
+            case .removed, .purged, .purgedPrefix, .purgedTags: found.append(item)
             }
         }
         return .changes(found, feed: feed, upTo: last, hasMore: false)

@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 /// The place of a change among all changes of a database: the number of its commit unit, and its index among the
 /// changes with that number.
 package struct ChangePlace: Hashable, Comparable, Sendable {
@@ -16,19 +18,9 @@ package struct ChangePlace: Hashable, Comparable, Sendable {
 
 /// A change in a ``ChangeLog``.
 package struct LoggedChange: Sendable {
-    package enum Kind: Sendable {
-        /// The key's entry was changed or removed.
-        case key([UInt8])
-        /// The database was emptied.
-        case purge
-        /// The entries with this key prefix were removed.
-        case purgePrefix([UInt8])
-        /// The entries with at least one of these tags were removed or became stale.
-        case purgeTags([[UInt8]])
-    }
-
     package let place: ChangePlace
-    package let kind: Kind
+    /// What was changed. The log has no entries, so `removed` also stands for a stored entry.
+    package let kind: FeedChange<Never>
     package let version: ChangeVersion
 }
 

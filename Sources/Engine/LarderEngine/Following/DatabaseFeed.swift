@@ -99,10 +99,10 @@ private struct FeedReader {
         for (index, change) in changes.enumerated() {
             let fed: FeedChange<FeedEntry>
             switch change.kind {
-            case .purge: fed = .purged
-            case .purgePrefix(let prefix): fed = .purgedPrefix(prefix)
-            case .purgeTags(let tags): fed = .purgedTags(tags)
-            case .key(let key):
+            case .purged: fed = .purged
+            case .purgedPrefix(let prefix): fed = .purgedPrefix(prefix)
+            case .purgedTags(let tags): fed = .purgedTags(tags)
+            case .removed(let key):
                 bytes += key.count
                 if let record = try present(key, &ticket) {
                     bytes += record.payloadCount
