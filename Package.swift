@@ -184,13 +184,17 @@ let package = Package(
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "LarderRESP", path: "Sources/Shared/LarderRESP", swiftSettings: settings),
+        // Connections of the client and of origins: the loop's thread, sockets, handshakes, requests and replies.
+        .target(
+            name: "LarderWire", dependencies: ["LarderPlatform", "LarderRESP"], path: "Sources/Shared/LarderWire",
+            swiftSettings: settings),
         // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
         .target(
             name: "LarderOriginClients",
-            dependencies: ["CLarderOpenSSL", "CLarderUV", "LarderVocabulary", "LarderPlatform", "LarderRESP"],
+            dependencies: ["CLarderOpenSSL", "LarderVocabulary", "LarderPlatform", "LarderRESP", "LarderWire"],
             path: "Sources/Shared/LarderOriginClients",
             swiftSettings: settings),
-        // Redis and the like as origins of the library's caches: apart, because the library needs neither libuv nor OpenSSL.
+        // Redis and the like as origins of the library's caches: apart, because the library does not need OpenSSL.
         .target(
             name: "LarderOrigins", dependencies: ["Larder", "LarderOriginClients", "LarderPlatform"],
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
@@ -213,7 +217,7 @@ let package = Package(
             name: "LarderClient",
             dependencies: [
                 "LarderCommandCatalog", "LarderFetching", "LarderModelCoding", "LarderObserving", "LarderRESP",
-                "LarderVocabulary", "LarderPlatform",
+                "LarderVocabulary", "LarderPlatform", "LarderWire",
             ],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
@@ -227,7 +231,7 @@ let package = Package(
             dependencies: [
                 "LarderBackup", "CLarderCRC32C", "CLarderEditLine", "LarderCommandCatalog", "LarderJSONCoding",
                 "LarderClient", "LarderVocabulary",
-                "LarderPlatform", "LarderRESP", "LarderServices",
+                "LarderPlatform", "LarderRESP", "LarderServices", "LarderWire",
             ],
             swiftSettings: settings),
         .systemLibrary(
@@ -310,7 +314,7 @@ let package = Package(
             name: "LarderClientTests",
             dependencies: [
                 "LarderFetching", "Larder", "LarderClient", "LarderObserving", "LarderRESP", "LarderTestSupport",
-                "LarderPlatform",
+                "LarderPlatform", "LarderWire",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -7,6 +7,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// A connected stream socket. Not thread-safe: belongs to one thread at a time.
 package final class BlockingConnection {

@@ -1,3 +1,5 @@
+import LarderWire
+
 @_exported import enum LarderRESP.RESPValue
 
 /// A client of a running `larderd` whose calls block, for command-line tools and your own threads. Asynchronous code

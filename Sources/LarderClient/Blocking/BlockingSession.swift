@@ -4,6 +4,7 @@
 import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// A connection that reconnects by itself. Performs one request or pipeline at a time.
 ///

@@ -2,6 +2,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
 import Synchronization
 
 /// The state of a client: the databases in use and the subscriptions. Closes everything when its last reference is

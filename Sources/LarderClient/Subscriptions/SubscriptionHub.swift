@@ -2,6 +2,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// A message as received from the daemon. A value type.
 struct TopicMessage {

@@ -2,6 +2,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// Finished exchanges, collected while the lock is held. Their callers are resumed after the lock was released.
 struct Resolved {
@@ -40,7 +41,7 @@ extension Link {
     private static let usefulMilliseconds: Int64 = 1_000
 
     /// Does all work that is due, and returns the events to wait for. Called each time before the loop waits.
-    func prepare(now: Int64) -> Interest {
+    func prepare(now: Int64) -> LoopInterest {
         var resolved = Resolved()
         var wasLost = false
         var isNewlyReady = false
@@ -79,8 +80,8 @@ extension Link {
         return interest
     }
 
-    private func interest(_ now: Int64, _ resolved: inout Resolved, _ wasLost: inout Bool) -> Interest {
-        var interest = Interest(socket: socket, wantsToSend: isFull && !outgoing.isEmpty, due: nextCheck)
+    private func interest(_ now: Int64, _ resolved: inout Resolved, _ wasLost: inout Bool) -> LoopInterest {
+        var interest = LoopInterest(socket: socket, wantsToSend: isFull && !outgoing.isEmpty, due: nextCheck)
         switch state {
         case .idle, .ready: break
         case .greeting: interest.due = min(interest.due, greetingEnd)
@@ -93,7 +94,7 @@ extension Link {
                 resolved.add(exchange, .failure(closedError(exchange.operation)))
             }
             forgetConnection()
-            interest = Interest(isFinished: true)
+            interest = LoopInterest(isFinished: true)
         }
         return interest
     }
@@ -140,7 +141,7 @@ extension Link {
                     handOverWaiting(&resolved)
                 }
                 isFull = false
-                if send() { WireLoop.shared.wake() }
+                if send() { SocketLoop.client.wake() }
             }
         }
         lock.unlock()

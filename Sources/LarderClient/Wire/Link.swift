@@ -12,6 +12,13 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
+
+extension SocketLoop {
+    /// The one thread that reads from all connections of the process's asynchronous clients. It starts with the first
+    /// client, and runs until the process exits.
+    static let client = SocketLoop(name: "larder-client")
+}
 
 /// Receives the events of a link. Called on the loop's thread, in the order of arrival: a message pushed before a reply
 /// is delivered before the caller gets that reply. Must not block.
@@ -48,7 +55,7 @@ struct LinkSettings: Sendable {
 ///
 /// Thread-safe. `@unchecked Sendable`: `parser` is used only on the loop's thread; every other mutable property is
 /// guarded by `lock`.
-final class Link: GatedConnection, @unchecked Sendable {
+final class Link: GatedConnection, LoopMember, @unchecked Sendable {
     enum State {
         /// Not connected, and no caller needs a connection.
         case idle
@@ -61,15 +68,6 @@ final class Link: GatedConnection, @unchecked Sendable {
         /// Backing off until the given time, in monotonic milliseconds.
         case resting(until: Int64)
         case closed
-    }
-
-    /// The events for which the loop waits.
-    struct Interest {
-        var socket: StreamSocket?
-        var wantsToSend = false
-        /// When the loop must call ``Link/prepare(now:)`` again at the latest, in monotonic milliseconds.
-        var due = Int64.max
-        var isFinished = false
     }
 
     let settings: LinkSettings
@@ -176,13 +174,13 @@ final class Link: GatedConnection, @unchecked Sendable {
             state = .closed
             return self.isServed
         }
-        if isServed { WireLoop.shared.wake() }
+        if isServed { SocketLoop.client.wake() }
     }
 
     /// Connects now if there is no connection, without waiting for it.
     func open() {
         serveIfNeeded()
-        WireLoop.shared.wake()
+        SocketLoop.client.wake()
     }
 
     /// Ends the back-off before the next attempt to connect.
@@ -202,7 +200,7 @@ final class Link: GatedConnection, @unchecked Sendable {
             state = next
             return true
         }
-        if isChanged { WireLoop.shared.wake() }
+        if isChanged { SocketLoop.client.wake() }
     }
 
     private func serveIfNeeded() {
@@ -210,7 +208,7 @@ final class Link: GatedConnection, @unchecked Sendable {
             defer { isServed = true }
             return !isServed
         }
-        if isNew { WireLoop.shared.add(self) }
+        if isNew { SocketLoop.client.add(self) }
     }
 
     /// Sends the exchange's requests after all earlier requests. The outcome is ignored unless it is awaited with
@@ -274,9 +272,9 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isNew { isServed = true }
         lock.unlock()
         if isNew {
-            WireLoop.shared.add(self)
+            SocketLoop.client.add(self)
         } else if wakes {
-            WireLoop.shared.wake()
+            SocketLoop.client.wake()
         }
         if let outcome { continuation?.resume(returning: outcome) }
     }

@@ -1,6 +1,7 @@
 import LarderClient
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 extension Failure {
     /// Returns the failure if the Redis cannot be reached, or has returned an error.

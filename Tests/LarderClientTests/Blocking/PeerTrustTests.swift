@@ -3,6 +3,7 @@ import LarderTestSupport
 import Testing
 
 @testable import LarderClient
+@testable import LarderWire
 
 /// Tests of the rules for trusting the peer at a socket's path. Regression test: a process of another user that was the
 /// first to listen at the default path in /tmp got the password.

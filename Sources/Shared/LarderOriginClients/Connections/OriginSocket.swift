@@ -1,5 +1,5 @@
-import CLarderUV
 import LarderPlatform
+import LarderWire
 
 /// Receives the events of a socket. Called on the loop's thread.
 protocol OriginSocketUser: AnyObject {
@@ -11,13 +11,14 @@ protocol OriginSocketUser: AnyObject {
     func socketEnded(_ reason: String)
 }
 
-/// A non-blocking stream socket, with or without TLS. Used on the loop's thread only. Close it before you release it.
-final class OriginSocket {
-    private let loop: OriginLoop
+/// A non-blocking stream socket, with or without TLS. The loop retains it until it is closed.
+///
+/// `@unchecked Sendable`: used on the loop's thread only, apart from references to it.
+final class OriginSocket: LoopMember, @unchecked Sendable {
+    private let loop: SocketLoop
     private let endpoint: OriginEndpoint
     private weak var user: (any OriginSocketUser)?
-    private var descriptor: Int32 = -1
-    private var poll: UnsafeMutablePointer<uv_poll_t>?
+    private var socket: StreamSocket?
     private var isConnected = false
     private var isClosed = false
     private let tls: TLSSession?
@@ -32,26 +33,26 @@ final class OriginSocket {
     private var sent = 0
     private var output: [UInt8] = []
     private var isFlushListed = false
-    private var watched: UInt32 = 0
+    /// Whether the system did not accept all bytes.
+    private var isFull = false
 
     /// The maximum number of reads before the loop serves other sockets.
     private static let receivesPerTurn = 16
     private static let chunkBytes = 65_536
 
     /// - Parameter tls: the TLS session; nil for a connection without TLS.
-    init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
+    init(_ loop: SocketLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
         self.loop = loop
         self.endpoint = endpoint
         self.tls = tls
         self.user = user
     }
 
-    deinit { close() }
-
     // MARK: Connecting
 
     /// Starts to connect. Call it once.
     func open() {
+        loop.add(self)
         switch endpoint {
         case .unix(let path): began(StreamConnecting.start(path: path))
         case .tcp(let host, let port):
@@ -59,16 +60,18 @@ final class OriginSocket {
                 addresses = numeric
                 return tryNext()
             }
-            let status = HostQuery.ask(loop, host: host, port: port) { [weak self] result in
-                guard let self, !self.isClosed else { return }
-                switch result {
-                case .success(let found):
-                    self.addresses = found
-                    self.tryNext()
-                case .failure(let failure): self.failToConnect(failure.description)
+            WorkThread(name: "larder-lookup") { [self, loop] in
+                let result = StreamConnecting.resolve(host: host, port: port)
+                loop.send { [self] in
+                    guard !isClosed else { return }
+                    switch result {
+                    case .success(let found):
+                        addresses = found
+                        tryNext()
+                    case .failure(let failure): failToConnect(failure.description)
+                    }
                 }
-            }
-            if let status { failToConnect(status) }
+            }.detach()
         }
     }
 
@@ -85,13 +88,9 @@ final class OriginSocket {
             // expect that before the call returns.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
-            descriptor = started.descriptor
-            guard startPolling() else { return fail("the event loop cannot poll another socket") }
-            if started.isConnected {
-                loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.connected() } }
-            } else {
-                watch(UV_WRITABLE.rawValue)
-            }
+            socket = StreamSocket(adopting: started.descriptor)
+            guard started.isConnected else { return }
+            loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.connected() } }
         }
     }
 
@@ -103,7 +102,6 @@ final class OriginSocket {
 
     private func connected() {
         isConnected = true
-        watch(UV_READABLE.rawValue)
         if tls == nil { user?.socketIsConnected() } else { shakeHands() }
     }
 
@@ -116,44 +114,27 @@ final class OriginSocket {
         if tls.isEstablished, !isClosed { user?.socketIsConnected() }
     }
 
-    private func connectingEnded() {
-        let number = StreamConnecting.failure(of: descriptor)
+    private func connectingEnded(_ socket: StreamSocket) {
+        let number = StreamConnecting.failure(of: socket.descriptor)
         guard number != 0 else { return connected() }
         lastFailure = SystemCallFailure(number: number).description
-        release()
+        self.socket = nil
         tryNext()
     }
 
     // MARK: Events
 
-    private func startPolling() -> Bool {
-        let handle = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
-        guard uv_poll_init(loop.uv, handle, descriptor) == 0 else {
-            handle.deallocate()
-            return false
-        }
-        handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
-        poll = handle
-        watched = 0
-        return true
+    func prepare(now: Int64) -> LoopInterest {
+        if isClosed { return LoopInterest(isFinished: true) }
+        return LoopInterest(socket: socket, wantsToSend: isFull || !isConnected)
     }
 
-    private func watch(_ events: UInt32) {
-        guard let poll, watched != events else { return }
-        watched = events
-        uv_poll_start(poll, Int32(events)) { handle, status, events in
-            guard let data = handle?.pointee.data else { return }
-            let socket = Unmanaged<OriginSocket>.fromOpaque(data).takeUnretainedValue()
-            withExtendedLifetime(socket) { socket.ready(status, UInt32(bitPattern: events)) }
-        }
-    }
-
-    private func ready(_ status: Int32, _ events: UInt32) {
-        guard isConnected else { return connectingEnded() }
-        // Ignore `status`: if it is an error, reading from the socket reports the error too.
+    func act(on socket: StreamSocket, mayRead: Bool) {
+        guard socket === self.socket else { return }
+        guard isConnected else { return connectingEnded(socket) }
         receivedInTurn = 0
-        if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
-        if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }
+        if mayRead { readable() }
+        if isFull { flush() }
     }
 
     private func readable() {
@@ -172,21 +153,10 @@ final class OriginSocket {
         user?.socketEnded(reason)
     }
 
-    private func release() {
-        if let poll {
-            self.poll = nil
-            uv_close(asHandle(poll)) { handle in
-                UnsafeMutableRawPointer(handle)?.assumingMemoryBound(to: uv_poll_t.self).deallocate()
-            }
-        }
-        if descriptor >= 0 { systemClose(descriptor) }
-        descriptor = -1
-    }
-
     /// Closes the socket. The user is not called any more. May be called repeatedly.
     func close() {
         isClosed = true
-        release()
+        socket = nil
         output = []
         sending = []
         sent = 0
@@ -220,9 +190,9 @@ final class OriginSocket {
     }
 
     private func receiveFromSystem(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        guard !isClosed, receivedInTurn < Self.receivesPerTurn else { return 0 }
+        guard let socket, receivedInTurn < Self.receivesPerTurn else { return 0 }
         receivedInTurn += 1
-        switch StreamConnecting.receive(descriptor, room) {
+        switch StreamConnecting.receive(socket.descriptor, room) {
         case .bytes(let count): return count
         case .nothingNow: return 0
         case .end: fail("the server closed the connection")
@@ -267,7 +237,8 @@ final class OriginSocket {
     }
 
     private func flush() {
-        guard !isClosed, isConnected else { return }
+        guard let socket, isConnected else { return }
+        isFull = false
         while true {
             if sent == sending.count {
                 sent = 0
@@ -275,14 +246,13 @@ final class OriginSocket {
                 guard takeOutput() else { break }
             }
             let result = sending.withUnsafeBytes {
-                StreamConnecting.send(descriptor, UnsafeRawBufferPointer(rebasing: $0[sent...]))
+                StreamConnecting.send(socket.descriptor, UnsafeRawBufferPointer(rebasing: $0[sent...]))
             }
             switch result {
             case .failure(let failure): return fail(failure.description)
-            case .success(0): return watch(UV_READABLE.rawValue | UV_WRITABLE.rawValue)
+            case .success(0): return isFull = true
             case .success(let count): sent += count
             }
         }
-        if !isClosed { watch(UV_READABLE.rawValue) }
     }
 }

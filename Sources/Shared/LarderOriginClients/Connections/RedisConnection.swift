@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// Commands that are sent together, and the code that receives their replies. Used on the loop's thread only.
 protocol RedisExchange: AnyObject {
@@ -44,7 +45,7 @@ final class RedisConnection: OriginSocketUser {
     private static let readBytes = 65_536
 
     init(
-        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, valueBytes: Int,
+        _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, valueBytes: Int,
         tls: TLSSession?, user: any RedisConnectionUser
     ) {
         self.endpoint = endpoint

@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// What the client knows about the cluster. Used on the loop's thread only.
 final class ClusterState {
@@ -57,7 +58,7 @@ extension RedisClient {
     func stopCluster() {
         cluster?.replicas?.close()
         cluster?.replicas = nil
-        cluster?.timer?.close()
+        cluster?.timer?.stop()
         cluster?.timer = nil
         cluster?.unrouted = []
         cluster?.owners = []

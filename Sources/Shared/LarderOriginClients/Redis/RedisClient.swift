@@ -1,13 +1,14 @@
 import LarderPlatform
 import LarderRESP
 import LarderVocabulary
+import LarderWire
 
 /// The part of a ``RedisOrigin`` that runs on the loop's thread. Manages the servers and the calls, and sends each
 /// key's requests to the right server.
 ///
 /// `@unchecked Sendable`: `report` has a lock; everything else is used on the loop's thread only.
 final class RedisClient: @unchecked Sendable {
-    let loop: OriginLoop
+    let loop: SocketLoop
     let address: OriginAddress
     private(set) var settings: RedisSettings
     let parts: OriginParts
@@ -36,7 +37,7 @@ final class RedisClient: @unchecked Sendable {
     private static let backoffStep = 10
 
     init(
-        _ loop: OriginLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
+        _ loop: SocketLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
         _ listener: (any OriginListener)?
     ) {
         self.loop = loop
@@ -83,8 +84,8 @@ final class RedisClient: @unchecked Sendable {
         for call in calls.takeAll() { call.fail(.closed) }
         resting = []
         stopCluster()
-        callTimer?.close()
-        restTimer?.close()
+        callTimer?.stop()
+        restTimer?.stop()
         (callTimer, restTimer) = (nil, nil)
         for server in servers.values { server.close() }
         publish()

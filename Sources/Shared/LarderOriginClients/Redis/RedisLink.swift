@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// Receives the events of a ``RedisLink``. Called on the loop's thread.
 protocol RedisLinkUser: AnyObject {
@@ -21,7 +22,7 @@ final class RedisLink: RedisConnectionUser {
         case closed
     }
 
-    private let loop: OriginLoop
+    private let loop: SocketLoop
     private let endpoint: OriginEndpoint
     private let setup: RedisSetup
     private let limits: OriginLimits
@@ -43,7 +44,7 @@ final class RedisLink: RedisConnectionUser {
     private static let longestRefusedRest: Int64 = 5_000
 
     init(
-        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
+        _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
         user: any RedisLinkUser
     ) {
         self.tls = tls
@@ -103,7 +104,7 @@ final class RedisLink: RedisConnectionUser {
     func close() {
         state = .closed
         user = nil
-        timer?.close()
+        timer?.stop()
         timer = nil
         let connection = connection
         self.connection = nil

@@ -1,5 +1,6 @@
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// An origin that is a Redis or Valkey server, or a cluster of them.
 ///
@@ -19,7 +20,7 @@ public final class RedisOrigin: Origin {
 
     public let name: String
     private let parts = OriginParts()
-    private let loop: OriginLoop
+    private let loop: SocketLoop
     private let client: RedisClient
 
     /// Starts to connect, without waiting.
@@ -48,7 +49,7 @@ public final class RedisOrigin: Origin {
             case .broadcast(let prefixes): .broadcast(prefixes)
             case .none: .none
             }
-        loop = OriginLoop()
+        loop = SocketLoop(name: "larder-origin")
         client = RedisClient(
             loop, address, RedisSettings(limits: limits, setup: setup, secondReadAfter: secondReadAfter), parts,
             listener)

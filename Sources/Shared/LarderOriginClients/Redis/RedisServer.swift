@@ -1,6 +1,7 @@
 import LarderPlatform
 import LarderRESP
 import LarderVocabulary
+import LarderWire
 
 /// Receives the events of a server. Called on the loop's thread.
 protocol RedisServerOwner: AnyObject {
@@ -41,7 +42,7 @@ struct RedisSettings {
 final class RedisServer: RedisLinkUser, RedisTaskOwner {
     let endpoint: OriginEndpoint
     let part: UInt32
-    private let loop: OriginLoop
+    private let loop: SocketLoop
     private let settings: RedisSettings
     private let parts: OriginParts
     private weak var owner: (any RedisServerOwner)?
@@ -90,7 +91,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private static let unsentBytesMax = 256 << 20
 
     init(
-        _ loop: OriginLoop, _ endpoint: OriginEndpoint, part: UInt32, _ settings: RedisSettings, _ parts: OriginParts,
+        _ loop: SocketLoop, _ endpoint: OriginEndpoint, part: UInt32, _ settings: RedisSettings, _ parts: OriginParts,
         owner: any RedisServerOwner
     ) {
         self.loop = loop
@@ -115,8 +116,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     func close() {
         isTrusted = false
         parts.endEpoch(part)
-        beatTimer?.close()
-        limitTimer?.close()
+        beatTimer?.stop()
+        limitTimer?.stop()
         (beatTimer, limitTimer, beat) = (nil, nil, nil)
         reading?.close()
         commands?.close()

@@ -1,9 +1,10 @@
 import LarderPlatform
+import LarderWire
 
 /// Sends reads to the replicas of a cluster if the primary does not reply in time. Used on the loop's thread only.
 /// Close it before you release it.
 final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
-    private let loop: OriginLoop
+    private let loop: SocketLoop
     private let limits: OriginLimits
     private let setup: RedisSetup
     private let tls: TLSContext?
@@ -20,7 +21,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     private var timer: LoopTimer?
     private var tasksUnderWay = 0
 
-    init(_ loop: OriginLoop, _ settings: RedisSettings, owner: any RedisServerOwner) {
+    init(_ loop: SocketLoop, _ settings: RedisSettings, owner: any RedisServerOwner) {
         self.loop = loop
         self.owner = owner
         limits = settings.limits
@@ -35,7 +36,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
 
     /// Closes all connections. May be called repeatedly.
     func close() {
-        timer?.close()
+        timer?.stop()
         timer = nil
         owner = nil
         reads.takeAll()

@@ -1,4 +1,5 @@
 import LarderRESP
+import LarderWire
 
 /// A PING that waits for pending invalidations: its reply arrives after all invalidations that the server has sent
 /// before it. Used on the loop's thread only.
@@ -9,7 +10,7 @@ final class RoundTrip: RedisExchange {
     /// - Parameters:
     ///   - limit: the timeout in milliseconds.
     ///   - finished: called once: after the reply, the timeout or the loss of the connection.
-    init(_ loop: OriginLoop, limit: Int, _ finished: @escaping () -> Void) {
+    init(_ loop: SocketLoop, limit: Int, _ finished: @escaping () -> Void) {
         self.finished = finished
         timer = LoopTimer(loop) { [weak self] in self?.end() }
         timer?.start(milliseconds: limit)
@@ -26,7 +27,7 @@ final class RoundTrip: RedisExchange {
     func fail(_ error: OriginError) { end() }
 
     private func end() {
-        timer?.close()
+        timer?.stop()
         timer = nil
         let finished = finished
         self.finished = nil

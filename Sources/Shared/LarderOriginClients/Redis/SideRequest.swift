@@ -1,4 +1,5 @@
 import LarderRESP
+import LarderWire
 
 /// A request about the server itself, on a separate connection, so that it is not queued after other requests.
 ///
@@ -6,7 +7,7 @@ import LarderRESP
 final class SideRequest: RedisConnectionUser, RedisExchange {
     typealias Completion = (SideRequest, Result<RESPValue, OriginError>) -> Void
 
-    private let loop: OriginLoop
+    private let loop: SocketLoop
     private let endpoint: OriginEndpoint
     private let settings: RedisSettings
     private let words: [[UInt8]]
@@ -16,7 +17,7 @@ final class SideRequest: RedisConnectionUser, RedisExchange {
 
     /// - Parameter finished: called once, at the latest after ``OriginLimits/call``.
     init(
-        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ settings: RedisSettings, _ words: [[UInt8]],
+        _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ settings: RedisSettings, _ words: [[UInt8]],
         _ finished: @escaping Completion
     ) {
         self.loop = loop
@@ -47,7 +48,7 @@ final class SideRequest: RedisConnectionUser, RedisExchange {
     private func end(_ result: Result<RESPValue, OriginError>) {
         guard let finished else { return }
         self.finished = nil
-        timer?.close()
+        timer?.stop()
         timer = nil
         let connection = connection
         self.connection = nil

@@ -10,22 +10,29 @@ package enum StreamConnecting {
 
     /// Returns the address of a host that is given as an IP address; nil for a name. Never makes a DNS lookup.
     package static func numericAddresses(host: String, port: UInt16) -> [SocketAddress]? {
-        var hints = addrinfo()
-        hints.ai_family = AF_UNSPEC
-        hints.ai_socktype = streamSocket
-        hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, String(port), &hints, &list) == 0 else { return nil }
-        defer { freeaddrinfo(list) }
-        return SocketAddress.all(of: list)
+        try? addresses(host: host, port: port, flags: AI_NUMERICHOST).get()
     }
 
-    /// Returns the hints for a DNS lookup with getaddrinfo(3): stream sockets, IPv4 and IPv6.
-    package static func hints() -> addrinfo {
+    /// Returns the addresses of a host. Blocks the thread during the DNS lookup.
+    package static func resolve(host: String, port: UInt16) -> Result<[SocketAddress], TCPSocket.Failure> {
+        addresses(host: host, port: port, flags: 0)
+    }
+
+    private static func addresses(host: String, port: UInt16, flags: Int32)
+        -> Result<[SocketAddress], TCPSocket.Failure>
+    {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = streamSocket
-        return hints
+        hints.ai_flags = flags | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, String(port), &hints, &list)
+        guard status == 0 else {
+            let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
+            return .failure(TCPSocket.Failure(description: "its name cannot be resolved: \(reason)"))
+        }
+        defer { freeaddrinfo(list) }
+        return .success(SocketAddress.all(of: list))
     }
 
     /// Starts to connect to an IP address. Does not wait until the connection is complete.

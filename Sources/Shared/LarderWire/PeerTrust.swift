@@ -12,9 +12,11 @@ import LarderPlatform
 ///   process's own user, and be writable only by their owners. Then only root or this process's own user can have given
 ///   that location to the daemon's user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
 ///   Nothing in `/tmp` qualifies, because any user can create a directory there.
-struct PeerTrust: Sendable {
+package struct PeerTrust: Sendable {
     /// User IDs that are trusted at any socket path.
-    var trustedUsers: Set<UInt32> = []
+    package var trustedUsers: Set<UInt32>
+
+    package init(trustedUsers: Set<UInt32> = []) { self.trustedUsers = trustedUsers }
 
     /// Metadata of a file.
     struct Entry {
@@ -81,7 +83,7 @@ struct PeerTrust: Sendable {
     // MARK: System calls
 
     /// Checks the user of the process at the other end of a connected socket.
-    func check(_ descriptor: CInt, _ path: String) throws(WireFailure) {
+    package func check(_ descriptor: CInt, _ path: String) throws(WireFailure) {
         guard let peer = UnixSocket.peerUser(descriptor) else { throw WireFailure(.system("SO_PEERCRED", errno)) }
         let absolute = path.hasPrefix("/") ? path : Self.workingDirectory() + "/" + path
         if let objection = objection(to: peer, own: geteuid(), path: absolute, look: Self.look) {

@@ -27,48 +27,12 @@ package struct WireFailure: Error {
     /// The text that the server sent without a request before it closed the connection, if any.
     package var finalError: String?
     /// The meaning of that text, if it can be explained further.
-    var explanation: String?
+    package var explanation: String?
 
-    init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
+    package init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
         self.kind = kind
         self.finalError = finalError
         self.explanation = explanation
-    }
-
-    /// Returns the error for callers.
-    /// - Parameter limit: the time limit, in milliseconds, for the message.
-    func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
-        if let finalError {
-            return LarderClientError(.server, explanation ?? finalError, operation: operation, serverText: finalError)
-        }
-        let (code, message): (LarderClientError.Code, String)
-        switch kind {
-        case .noDaemon:
-            code = .noDaemon
-            message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
-        case .notASocket:
-            code = .noDaemon
-            message = "\(socketPath) is not a socket: no daemon can answer there"
-        case .untrusted(let text): (code, message) = (.untrusted, text)
-        case .timeout:
-            code = .timeout
-            message = "the daemon at \(socketPath) did not answer within \(limit) ms"
-        case .closedBeforeRequest:
-            code = .closed
-            message = "the daemon at \(socketPath) had closed the connection; the request was not sent"
-        case .closed:
-            code = .closed
-            message =
-                "the daemon at \(socketPath) closed the connection before it answered; "
-                + "it is unknown whether the request was executed"
-        case .protocolViolation(let text):
-            code = .protocolViolation
-            message = "the server at \(socketPath) does not use larderd's protocol: \(text)"
-        case .system(let call, let number):
-            code = .io
-            message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"
-        }
-        return LarderClientError(code, message, operation: operation, socketPath: socketPath)
     }
 }
 
@@ -76,21 +40,21 @@ package struct WireFailure: Error {
 ///
 /// Thread-safe like the system's calls: one thread may send while another receives. A closed descriptor is never used,
 /// because each thread that uses the descriptor keeps a reference to this object.
-final class StreamSocket: Sendable {
-    enum Received {
+package final class StreamSocket: Sendable {
+    package enum Received {
         case bytes(Int)
         /// Nothing to read now; on a blocking socket, nothing arrived within its time limit.
         case nothing
         case interrupted
     }
 
-    let descriptor: CInt
+    package let descriptor: CInt
 
     /// Connects, and waits until the daemon has accepted the connection.
     /// - Parameter timeoutMilliseconds: the limit of that wait, and of every later wait in ``receive(into:)``; 0 for no
     ///   limit.
     /// - Throws: `untrusted` for a peer that `trust` rejects.
-    init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
+    package init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         // The limit for sending also applies to connect() while the daemon's backlog is full.
         guard UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds) else {
@@ -113,7 +77,7 @@ final class StreamSocket: Sendable {
 
     /// Connects without waiting.
     /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer that `trust` rejects.
-    init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
+    package init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0 else {
@@ -131,15 +95,15 @@ final class StreamSocket: Sendable {
     }
 
     /// Takes over a connected blocking socket of any family.
-    init(adopting descriptor: CInt) { self.descriptor = descriptor }
+    package init(adopting descriptor: CInt) { self.descriptor = descriptor }
 
     deinit { systemClose(descriptor) }
 
     /// Shuts down the connection in both directions, without closing the descriptor that another thread may be using.
-    func shutDown() { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
+    package func shutDown() { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
 
     /// Sends as much of `bytes` from `start` as the socket accepts, without waiting. Returns the number of bytes sent.
-    func sendSome(_ bytes: [UInt8], from start: Int) throws(WireFailure) -> Int {
+    package func sendSome(_ bytes: [UInt8], from start: Int) throws(WireFailure) -> Int {
         while true {
             let (count, code) = bytes.withUnsafeBytes { bytes in
                 let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
@@ -157,7 +121,7 @@ final class StreamSocket: Sendable {
     }
 
     /// Receives available bytes, up to the given space.
-    func receive(into space: UnsafeMutableRawBufferPointer) throws(WireFailure) -> Received {
+    package func receive(into space: UnsafeMutableRawBufferPointer) throws(WireFailure) -> Received {
         let count = recv(descriptor, space.baseAddress, space.count, 0)
         if count > 0 { return .bytes(count) }
         if count == 0 { throw WireFailure(.closed) }
@@ -188,29 +152,5 @@ final class StreamSocket: Sendable {
     private static func isSocket(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK
-    }
-}
-
-/// The path of a daemon's socket.
-enum SocketPath {
-    /// Returns the given path, or the default path for nil, if the path and the time limit are valid.
-    static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
-        let path = socketPath ?? DefaultSocket.clientPath
-        func refuse(_ message: String) -> LarderClientError {
-            LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
-        }
-        guard !path.isEmpty else { throw refuse("a socket's path cannot be empty") }
-        guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot contain a zero byte") }
-        guard path.utf8.count <= UnixSocket.pathBytesMax else {
-            throw refuse(
-                "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are allowed: "
-                    + path)
-        }
-        guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {
-            throw refuse(
-                "the time limit is \(timeoutMilliseconds) ms, and must be 0 for none, or 1 to "
-                    + "\(ClientOptions.timeoutMillisecondsMax)")
-        }
-        return path
     }
 }
