@@ -188,7 +188,7 @@ final class BlockingSession: @unchecked Sendable {
 
     /// Connects, requests RESP3 and selects the database.
     private func connect() throws(LarderClientError) -> BlockingConnection {
-        let handshake = Handshake(password: password, database: database)
+        let handshake = Handshake(HandshakeSetup(password: password, database: database))
         let connection: BlockingConnection
         let replies: [RESPValue]
         do throws(WireFailure) {

@@ -1,5 +1,6 @@
 import LarderObserving
 import LarderRESP
+import LarderWire
 
 // Reading the change feed of a database.
 

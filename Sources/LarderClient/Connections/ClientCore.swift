@@ -81,7 +81,7 @@ final class ClientCore: @unchecked Sendable {
 /// One database of the daemon: its connections and its near cache.
 ///
 /// Thread-safe: all its mutable state is thread-safe.
-final class DatabaseStore: LinkEvents {
+final class DatabaseStore: LinkEvents, Sendable {
     /// The name of the server's default database.
     static let standardName = "0"
 
@@ -112,19 +112,15 @@ final class DatabaseStore: LinkEvents {
         self.database = database
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
-        var settings = LinkSettings(
-            socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
-            database: database,
-            timeoutMilliseconds: options.timeoutMilliseconds,
-            patienceMilliseconds: options.reconnectPatienceMilliseconds, gate: gate)
+        var settings = LinkSettings(socketPath, options, database: database, gate: gate)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
         waitingLinks = WaitingLinks(settings)
         var forFetches = settings
-        forFetches.pushesFetchResults = true
+        forFetches.setup.tracking = .optIn
         fetchLink = Link(forFetches)
         links = (0..<options.connections).map { index in
-            settings.tracks = options.nearCache != nil && index == 0
-            settings.staysConnected = settings.tracks
+            settings.staysConnected = options.nearCache != nil && index == 0
+            settings.setup.tracking = settings.staysConnected ? .read : .none
             return Link(settings)
         }
         if near != nil { links[0].attach(self) }

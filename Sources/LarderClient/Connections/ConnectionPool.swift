@@ -2,6 +2,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderWire
 import Synchronization
 
 /// Lends connections, a limited number at a time; further callers wait in order.
@@ -37,7 +38,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func take() async throws(LarderClientError) -> (link: Link, number: Int) {
         try await takePermit()
         if let kept = lock.withLock({ idle.popLast() }) {
-            let number = kept.lock.withLock { kept.connectionNumber }
+            let number = kept.currentNumber
             if kept.isConnected(number) {
                 note(kept)
                 return (kept, number)

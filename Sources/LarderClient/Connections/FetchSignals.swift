@@ -1,6 +1,7 @@
 import LarderFetching
 import LarderPlatform
 import LarderRESP
+import LarderWire
 
 /// Wakes callers that wait for other processes' fetches, when the daemon reports that a key was stored or released.
 ///

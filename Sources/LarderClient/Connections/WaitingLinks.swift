@@ -1,4 +1,5 @@
 import LarderPlatform
+import LarderWire
 
 /// Connections on which the daemon blocks a request, one for each caller.
 ///

@@ -1,6 +1,7 @@
 import LarderFetching
 import LarderPlatform
 import LarderRESP
+import LarderWire
 import Synchronization
 
 /// Waits for a lock and takes it. A caller waits first for earlier tasks of this process, then for its turn in the

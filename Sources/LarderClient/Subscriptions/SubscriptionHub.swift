@@ -70,11 +70,9 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     init(_ socketPath: String, _ options: ClientOptions, _ gate: ConnectionGate) {
         self.gate = gate
-        settings = LinkSettings(
-            socketPath: socketPath, trust: PeerTrust(trustedUsers: options.trustedUsers), password: options.password,
-            database: nil,
-            timeoutMilliseconds: options.timeoutMilliseconds,
-            patienceMilliseconds: options.reconnectPatienceMilliseconds, staysConnected: true)
+        var settings = LinkSettings(socketPath, options, database: nil)
+        settings.staysConnected = true
+        self.settings = settings
     }
 
     // MARK: For callers
@@ -91,7 +89,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             // Subscribe also to topics that already have listeners, because the call must wait for the daemon's reply
             // in any case.
             let exchange = request("SUBSCRIBE", topics)
-            link.post(exchange)
+            link.submit(exchange)
             return (link, exchange)
         }
         guard let begun else { throw closedError }
@@ -143,7 +141,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
                 wasLost = false
                 return link
             }
-            link.post(request("UNSUBSCRIBE", left))
+            link.submit(request("UNSUBSCRIBE", left))
             return nil
         }
         guard let unused else { return }
@@ -201,7 +199,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             guard wasLost, self.link === link, !listeners.isEmpty else { return nil }
             wasLost = false
             let exchange = request("SUBSCRIBE", Array(listeners.keys))
-            link.post(exchange)
+            link.submit(exchange)
             return (exchange, everyListener)
         }
         guard let (exchange, buffers) = begun else { return }

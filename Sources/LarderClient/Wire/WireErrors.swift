@@ -1,6 +1,7 @@
 // The client's errors for connections, and the check of a socket's path.
 
 import LarderPlatform
+import LarderRESP
 import LarderWire
 
 extension WireFailure {
@@ -8,7 +9,7 @@ extension WireFailure {
     /// - Parameter limit: the time limit, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
         if let finalError {
-            return LarderClientError(.server, explanation ?? finalError, operation: operation, serverText: finalError)
+            return .server(finalError, operation: operation)
         }
         let (code, message): (LarderClientError.Code, String)
         switch kind {
@@ -22,6 +23,17 @@ extension WireFailure {
         case .timeout:
             code = .timeout
             message = "the daemon at \(socketPath) did not answer within \(limit) ms"
+        case .closedByClient: (code, message) = (.closed, "the client was closed")
+        case .cancelled(let mayHaveReachedServer):
+            return LarderClientError(
+                .cancelled,
+                mayHaveReachedServer
+                    ? "the task was cancelled; it is unknown whether the request was executed"
+                    : "the task was cancelled before the request was sent; it was not executed",
+                operation: operation)
+        case .refused(let refusal): return refusal.error(database: nil, operation: operation)
+        // Links to a daemon have no host names and no TLS.
+        case .unresolved(let text), .dropped(let text): (code, message) = (.io, text)
         case .closedBeforeRequest:
             code = .closed
             message = "the daemon at \(socketPath) had closed the connection; the request was not sent"
@@ -38,6 +50,50 @@ extension WireFailure {
             message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"
         }
         return LarderClientError(code, message, operation: operation, socketPath: socketPath)
+    }
+}
+
+typealias ServerKind = LarderWire.ServerKind
+
+extension HandshakeSetup {
+    init(password: String?, database: String?) {
+        self.init()
+        self.password = { password.map { Array($0.utf8) } }
+        self.database = database
+    }
+}
+
+extension Handshake {
+    /// Checks the replies, ``replyCount`` of them.
+    /// - Throws: the error with which the server refuses the client. A server without `HELLO` is used with RESP2.
+    func check(_ replies: [RESPValue]) throws(LarderClientError) {
+        var handshake = self
+        for reply in replies {
+            do throws(Refusal) { _ = try handshake.take(reply) } catch { throw error.error(database: setup.database) }
+        }
+    }
+
+    /// Returns the error for a database that the server refuses to select.
+    static func notSelected(
+        _ database: String, _ refusal: String, operation: String = "SELECT"
+    ) -> LarderClientError {
+        var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
+        // Redis's text does not mention the valid range.
+        if refusal.contains("DB index") || refusal.contains("not an integer") {
+            message +=
+                "; valid names are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "
+                + "and '-'"
+        }
+        return LarderClientError(.server, message, operation: operation, serverText: refusal)
+    }
+}
+
+extension Handshake.Refusal {
+    func error(database: String?, operation: String? = nil) -> LarderClientError {
+        if step == .database, let database {
+            return Handshake.notSelected(database, text, operation: operation ?? step.rawValue)
+        }
+        return .server(text, operation: operation ?? (step == .tracking ? step.rawValue : "connect"))
     }
 }
 

@@ -3,40 +3,25 @@
 import LarderPlatform
 import Synchronization
 
-/// A connection that a ``SocketLoop`` serves. Called on the loop's thread.
-package protocol LoopMember: AnyObject {
-    /// Does all work that is due, and returns the events to wait for. Called each time before the loop waits.
-    func prepare(now: Int64) -> LoopInterest
-    /// Handles a socket that is readable or writable.
-    func act(on socket: StreamSocket, mayRead: Bool)
-}
-
 /// The events for which a loop waits.
-package struct LoopInterest {
-    package var socket: StreamSocket?
-    package var wantsToSend = false
-    /// When the loop must call ``LoopMember/prepare(now:)`` again at the latest, in monotonic milliseconds.
-    package var due = Int64.max
-    /// Whether the loop forgets the member.
-    package var isFinished = false
-
-    package init(socket: StreamSocket? = nil, wantsToSend: Bool = false, due: Int64 = .max, isFinished: Bool = false) {
-        self.socket = socket
-        self.wantsToSend = wantsToSend
-        self.due = due
-        self.isFinished = isFinished
-    }
+struct LoopInterest {
+    var socket: StreamSocket?
+    var wantsToSend = false
+    /// When the loop must call ``Link/prepare(now:)`` again at the latest, in monotonic milliseconds.
+    var due = Int64.max
+    /// Whether the loop forgets the link.
+    var isFinished = false
 }
 
-/// A thread that waits for events of its members' sockets, and lets the members handle them. It blocks only while it
-/// waits for events.
+/// A thread that waits for events of its links' sockets, and lets the links handle them. It blocks only while it waits
+/// for events.
 ///
-/// Thread-safe, except for the methods for the loop's thread. `@unchecked Sendable`: `members`, `mail` and `isOver` are
+/// Thread-safe, except for the methods for the loop's thread. `@unchecked Sendable`: `links`, `mail` and `isOver` are
 /// guarded by `lock`. `readEnd` is used before the thread starts, then only by the thread, like `timers` and the
 /// closures in hand. The rest is constant or atomic.
 package final class SocketLoop: @unchecked Sendable {
     private let lock = Lock()
-    private var members: [any LoopMember] = []
+    private var links: [Link] = []
     private var mail = Deque<@Sendable () -> Void>()
     private var isOver = false
     /// The read end of the pipe that wakes the thread; -1 while the process has no free descriptors for a pipe. Without
@@ -50,7 +35,9 @@ package final class SocketLoop: @unchecked Sendable {
     /// The closures taken from `mail` that did not run yet.
     private var taken = Deque<@Sendable () -> Void>()
     private var timers: [LoopTimer] = []
-    private var atEndOfTurn: [() -> Void] = []
+    private var mustRepeatTurn = false
+    /// The thread for DNS lookups, which block; nil before the first one.
+    private var lookups: SocketLoop?
 
     /// The longest sleep without a pipe, in milliseconds.
     private static let pollMilliseconds: CInt = 10
@@ -79,14 +66,14 @@ package final class SocketLoop: @unchecked Sendable {
         writeEnd.store(ends[1], ordering: .releasing)
     }
 
-    /// Serves a member until it is finished.
-    package func add(_ member: any LoopMember) {
-        lock.withLock { members.append(member) }
+    /// Serves a link until it is closed.
+    func add(_ link: Link) {
+        lock.withLock { links.append(link) }
         wake()
     }
 
-    /// Makes the thread check its members.
-    package func wake() {
+    /// Makes the thread check its links.
+    func wake() {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
         // Ignore errors: a full pipe wakes the thread as well.
@@ -109,8 +96,21 @@ package final class SocketLoop: @unchecked Sendable {
     /// Lets the thread terminate at the end of this turn. Call it on the loop's thread.
     package func end() { lock.withLock { isOver = true } }
 
-    /// Runs `work` before the loop next waits for events. Call it on the loop's thread.
-    package func beforeWaiting(_ work: @escaping () -> Void) { atEndOfTurn.append(work) }
+    /// Makes the loop check its links before it waits. Call it on the loop's thread.
+    func repeatTurn() { mustRepeatTurn = true }
+
+    /// Looks up the addresses of a host. Call it on the loop's thread, on which `answer` is called later.
+    func resolve(
+        host: String, port: UInt16,
+        _ answer: @escaping @Sendable (Result<[SocketAddress], TCPSocket.Failure>) -> Void
+    ) {
+        let lookups = lookups ?? SocketLoop(name: "larder-lookup")
+        self.lookups = lookups
+        lookups.send { [self] in
+            let result = StreamConnecting.resolve(host: host, port: port)
+            send { answer(result) }
+        }
+    }
 
     fileprivate func arm(_ timer: LoopTimer) { timers.append(timer) }
     fileprivate func disarm(_ timer: LoopTimer) { timers.removeAll { $0 === timer } }
@@ -122,37 +122,39 @@ package final class SocketLoop: @unchecked Sendable {
         while true {
             makePipe()
             runClosures()
-            let (members, isOver) = lock.withLock { (self.members, self.isOver) }
+            let (links, isOver) = lock.withLock { (self.links, self.isOver) }
             let now = MonotonicClock.milliseconds()
             var due = Int64.max
-            var waiting: [(member: any LoopMember, socket: StreamSocket)] = []
+            var waiting: [(link: Link, socket: StreamSocket)] = []
             entries.removeAll(keepingCapacity: true)
             entries.append(pollfd(fd: readEnd, events: Int16(truncatingIfNeeded: POLLIN), revents: 0))
-            for member in members {
-                let interest = member.prepare(now: now)
+            mustRepeatTurn = false
+            for link in links {
+                let interest = link.prepare(now: now)
                 if interest.isFinished {
-                    lock.withLock { self.members.removeAll { $0 === member } }
+                    lock.withLock { self.links.removeAll { $0 === link } }
                     continue
                 }
                 due = min(due, interest.due)
                 guard let socket = interest.socket else { continue }
                 let events = interest.wantsToSend ? POLLIN | POLLOUT : POLLIN
                 entries.append(pollfd(fd: socket.descriptor, events: Int16(truncatingIfNeeded: events), revents: 0))
-                waiting.append((member, socket))
+                waiting.append((link, socket))
             }
             if isOver { break }
             for timer in timers { due = min(due, timer.due) }
-            if !atEndOfTurn.isEmpty || !taken.isEmpty { due = 0 }
+            if mustRepeatTurn || !taken.isEmpty { due = 0 }
             wait(&entries, due: due)
             for (entry, place) in zip(entries.dropFirst(), waiting) where entry.revents != 0 {
-                place.member.act(on: place.socket, mayRead: entry.revents & ~Int16(truncatingIfNeeded: POLLOUT) != 0)
+                place.link.act(on: place.socket, mayRead: entry.revents & ~Int16(truncatingIfNeeded: POLLOUT) != 0)
             }
         }
         timers = []
-        lock.withLock { self.members = [] }
+        lock.withLock { self.links = [] }
+        lookups?.send { [lookups] in lookups?.end() }
     }
 
-    /// Runs due timers, the closures of other threads, and then those for the end of the turn.
+    /// Runs due timers and the closures of other threads.
     private func runClosures() {
         let now = MonotonicClock.milliseconds()
         for timer in timers where timer.due <= now { timer.fire() }
@@ -161,11 +163,6 @@ package final class SocketLoop: @unchecked Sendable {
         for _ in 0..<Self.mailPerTurn {
             guard let work = taken.popFirst() else { break }
             work()
-        }
-        while !atEndOfTurn.isEmpty {
-            let works = atEndOfTurn
-            atEndOfTurn = []
-            for work in works { work() }
         }
     }
 

@@ -15,6 +15,16 @@ package struct WireFailure: Error {
         case timeout
         /// The other side ended the connection.
         case closed
+        /// This program has closed the connection.
+        case closedByClient
+        /// This program has dropped the connection, or TLS has failed, for the given reason.
+        case dropped(String)
+        /// The host has no address, for the given reason.
+        case unresolved(String)
+        /// The server has refused the handshake, or cannot be used.
+        case refused(Handshake.Refusal)
+        /// The caller was cancelled.
+        case cancelled(mayHaveReachedServer: Bool)
         /// The other side ended the connection before it had received a byte of this request.
         case closedBeforeRequest
         /// The bytes violate the protocol.
@@ -26,14 +36,14 @@ package struct WireFailure: Error {
     package let kind: Kind
     /// The text that the server sent without a request before it closed the connection, if any.
     package var finalError: String?
-    /// The meaning of that text, if it can be explained further.
-    package var explanation: String?
 
-    package init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
+    package init(_ kind: Kind, finalError: String? = nil) {
         self.kind = kind
         self.finalError = finalError
-        self.explanation = explanation
     }
+
+    /// Whether the server has refused the connection.
+    var isRefusal: Bool { if case .refused = kind { true } else { finalError != nil } }
 }
 
 /// A connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
@@ -76,8 +86,9 @@ package final class StreamSocket: Sendable {
     }
 
     /// Connects without waiting.
+    /// - Parameter trust: nil to trust any peer, and to throw all failures of connect(2) as `system`.
     /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer that `trust` rejects.
-    package init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
+    package init(nonblocking path: String, trust: PeerTrust?) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0 else {
@@ -86,10 +97,10 @@ package final class StreamSocket: Sendable {
         while true {
             switch UnixSocket.connect(descriptor, to: path) {
             case 0, EISCONN:
-                try trust.check(descriptor, path)
+                try trust?.check(descriptor, path)
                 return
             case EINTR: continue
-            case let code: throw Self.connectFailure(code, path)
+            case let code: throw trust == nil ? WireFailure(.system("connect", code)) : Self.connectFailure(code, path)
             }
         }
     }

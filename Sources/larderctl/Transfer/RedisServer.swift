@@ -95,7 +95,7 @@ final class RedisServer {
 struct RedisURL {
     enum Place {
         case unix(String)
-        case tcp(host: String, port: String)
+        case tcp(host: String, port: UInt16)
     }
 
     let place: Place
@@ -149,10 +149,10 @@ struct RedisURL {
         } else if let colon = text.lastIndex(of: ":") {
             (host, port) = (text[..<colon], text[text.index(after: colon)...])
         }
-        guard !host.isEmpty, UInt16(port) != nil else {
+        guard !host.isEmpty, let port = UInt16(port) else {
             throw UsageError("the URL of a Redis must be \(rule): invalid or missing host or port")
         }
-        return .tcp(host: String(host), port: String(port))
+        return .tcp(host: String(host), port: port)
     }
 
     private static func number(_ text: Substring) throws(UsageError) -> Int {

@@ -1,5 +1,6 @@
 import LarderRESP
 import LarderTestSupport
+import LarderWire
 import Testing
 
 @testable import LarderClient

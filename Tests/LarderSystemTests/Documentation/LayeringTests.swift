@@ -52,7 +52,7 @@ import Testing
         Plan(
             module: "larderctl",
             rooms: ["Program", "Verbs", "Shell", "Watching", "Transfer", "Options", "Text", "System"]),
-        Plan(module: "LarderOriginClients", rooms: ["Redis", "Cluster", "Connections", "Types"]),
+        Plan(module: "LarderOriginClients", rooms: ["Redis", "Cluster", "Types"]),
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
     ]
 

@@ -31,7 +31,7 @@ package final class SocketClient {
     package init(port: Int) throws {
         do {
             descriptor = try TCPSocket.connected(
-                host: "127.0.0.1", port: "\(port)", milliseconds: Self.patienceSeconds * 1000)
+                host: "127.0.0.1", port: UInt16(port), milliseconds: Self.patienceSeconds * 1000)
         } catch {
             throw Failure(description: "connect to 127.0.0.1:\(port): \(error)")
         }

@@ -10,8 +10,8 @@ final class ClusterState {
     var isKnown = false
     /// The tasks that wait for the first slot map.
     var unrouted: [RedisTask] = []
-    /// The pending request for a slot map; nil if there is none.
-    var query: MapQuery?
+    /// Whether a request for a slot map is pending.
+    var isAsking = false
     /// Whether a request for a slot map is scheduled to be sent soon.
     var isWanted = false
     var askedAt: Int64 = 0
@@ -20,21 +20,6 @@ final class ClusterState {
     var timer: LoopTimer?
     /// Nil if reads are not sent to replicas.
     var replicas: ReplicaReads?
-}
-
-/// The request for a slot map: CLUSTER SLOTS. Used on the loop's thread only.
-final class MapQuery: RedisExchange {
-    private let finished: (MapQuery, Result<RESPValue, OriginError>) -> Void
-
-    init(_ finished: @escaping (MapQuery, Result<RESPValue, OriginError>) -> Void) { self.finished = finished }
-
-    func encode(into output: inout [UInt8]) -> Int {
-        RequestEncoder.encode(["CLUSTER", "SLOTS"], into: &output)
-        return 1
-    }
-
-    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) { finished(self, .success(reply)) }
-    func fail(_ error: OriginError) { finished(self, .failure(error)) }
 }
 
 extension RedisClient {
@@ -62,7 +47,6 @@ extension RedisClient {
         cluster?.timer = nil
         cluster?.unrouted = []
         cluster?.owners = []
-        cluster?.query = nil
     }
 
     // MARK: Servers
@@ -102,20 +86,19 @@ extension RedisClient {
         guard let cluster, !isClosed else { return }
         cluster.isWanted = false
         cluster.timer?.start(milliseconds: isInTrouble ? Self.mapIntervalInTrouble : Self.mapInterval)
-        guard cluster.query == nil else { return }
+        guard !cluster.isAsking else { return }
         cluster.askedAt = MonotonicClock.nanoseconds()
         guard let server = serverToAsk() else {
             // No server is connected. Connect to the configured addresses, whose servers may be available again.
             for endpoint in address.endpoints { _ = self.server(at: endpoint) }
             return
         }
-        let query = MapQuery { [weak self] query, result in
-            guard let self, let cluster = self.cluster, cluster.query === query else { return }
-            cluster.query = nil
-            self.receivedMap(result, from: server)
+        cluster.isAsking = true
+        server.send([["CLUSTER", "SLOTS"].map { Array($0.utf8) }]) { [weak self, cluster] result in
+            cluster.isAsking = false
+            guard let self, !self.isClosed else { return }
+            self.receivedMap(result.map { $0[0] }, from: server)
         }
-        cluster.query = query
-        server.send(query)
     }
 
     private var isInTrouble: Bool {

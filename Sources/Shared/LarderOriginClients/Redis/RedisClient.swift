@@ -252,7 +252,9 @@ final class RedisClient: @unchecked Sendable {
             }
         // If the server is not trusted to report invalidations, there is nothing to wait for.
         guard let server, server.isTrusted, settings.setup.tracking != .none else { return completion() }
-        server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
+        // The reply to PING arrives after all invalidations that the server has sent before it. A lost connection is no
+        // error here, because the loss ends the epoch anyway.
+        server.send([[Words.ping]], timeout: settings.limits.heartbeatLimit) { _ in completion() }
     }
 
     func sendSideRequest(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {

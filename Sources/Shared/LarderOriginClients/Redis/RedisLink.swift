@@ -5,137 +5,121 @@ import LarderWire
 /// Receives the events of a ``RedisLink``. Called on the loop's thread.
 protocol RedisLinkUser: AnyObject {
     func linkIsUp(_ link: RedisLink)
+    /// The server has reported that keys have changed; nil means that any key may have changed.
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?)
     /// The connection was lost or could not be made. The link tries again by itself.
     func linkIsDown(_ link: RedisLink, _ error: OriginError)
 }
 
-/// A connection to a server. After a loss, the connection is opened again, with an increasing back-off.
+/// A connection to a server of an origin. After a loss, the connection is opened again, with an increasing back-off.
 ///
 /// Used on the loop's thread only. Close it before you release it.
-final class RedisLink: RedisConnectionUser {
-    private enum State {
-        case connecting
-        case up
-        /// The back-off: tasks fail immediately with this error until the next attempt to connect.
-        case resting(OriginError)
-        case closed
-    }
-
-    private let loop: SocketLoop
+final class RedisLink: LinkEvents {
     private let endpoint: OriginEndpoint
-    private let setup: RedisSetup
     private let limits: OriginLimits
-    private let tls: TLSContext?
+    private let usesTLS: Bool
+    private let link: Link
     private weak var user: (any RedisLinkUser)?
-    private var state = State.connecting
-    private var connection: RedisConnection?
+    private(set) var isUp = false
+    private var isClosed = false
+    private var lastError: OriginError?
+    /// The number of the connection that is up.
+    private var number = 0
+    /// The tasks that wait for the connection.
     private var waiting = Deque<RedisTask>()
-    private var timer: LoopTimer?
-    private var failures = 0
-    private var refusals = 0
 
-    /// The shortest and the longest back-off, in milliseconds, after a failed connection.
-    private static let firstRest: Int64 = 50
-    private static let longestRest: Int64 = 1_000
-    /// The shortest and the longest back-off after the server has rejected the greeting. They are longer, because some
-    /// servers block clients that retry too often.
-    private static let firstRefusedRest: Int64 = 1_000
-    private static let longestRefusedRest: Int64 = 5_000
-
+    /// - Parameter isKept: whether to open the connection again after a loss.
     init(
-        _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
-        user: any RedisLinkUser
+        _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ setup: HandshakeSetup, _ limits: OriginLimits,
+        tls: TLSContext?, user: (any RedisLinkUser)?, isKept: Bool = true
     ) {
-        self.tls = tls
-        self.loop = loop
         self.endpoint = endpoint
-        self.setup = setup
         self.limits = limits
         self.user = user
-        timer = LoopTimer(loop) { [weak self] in self?.timeIsOver() }
+        usesTLS = tls != nil
+        var settings = LinkSettings(endpoint.linkEndpoint)
+        if let tls { settings.layer = { tls.session(to: endpoint) } }
+        settings.setup = setup
+        settings.connectMilliseconds = limits.connect
+        settings.staysConnected = isKept
+        settings.limits = RESPLimits(
+            bulkBytesMax: limits.valueBytes, requestBytesMax: max(limits.valueBytes * 2, 64 << 20),
+            elementsMax: 4 << 20)
+        settings.skipsLongStrings = true
+        settings.submitsOnLoop = true
+        settings.backOff = { failures, failure in
+            // After a refusal, retry less often: some servers block clients that retry too often, and the configuration
+            // must be corrected first.
+            if case .unsuitable? = failure.refusal {
+                return RetryBackoff.rest(after: failures, from: 1_000, to: 5_000)
+            }
+            return RetryBackoff.rest(after: failures, from: 50, to: 1_000)
+        }
+        link = Link(settings, on: loop)
+        link.attach(self)
     }
-
-    var isUp: Bool { if case .up = state { true } else { false } }
 
     /// Why nothing can be sent now; nil if tasks can be sent or wait for the connection.
-    var error: OriginError? {
-        switch state {
-        case .connecting, .up: nil
-        case .resting(let error): error
-        case .closed: .closed
-        }
-    }
+    var error: OriginError? { isClosed ? .closed : link.failure == nil ? nil : lastError }
 
-    var bytesReceived: Int { connection?.bytesReceived ?? 0 }
-    var unsentBytes: Int { connection?.unsentBytes ?? 0 }
+    var bytesReceived: Int { link.receivedBytes }
+    var unsentBytes: Int { link.unsentBytes }
 
-    // MARK: Connecting
+    func open() { link.open() }
 
-    /// Opens the connection. Call it once.
-    func open() {
-        state = .connecting
-        let session = tls?.session(to: endpoint)
-        // Without a TLS session, fail instead of making an unencrypted connection.
-        guard tls == nil || session != nil else { return rest(.noTLS(endpoint)) }
-        let connection = RedisConnection(
-            loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
-        self.connection = connection
-        timer?.start(milliseconds: limits.connect)
-        connection.open()
-    }
-
-    private func timeIsOver() {
-        switch state {
-        case .connecting:
-            end(
-                .unreachable(
-                    "\(endpoint): no answer to the greeting within \(limits.connect) ms"
-                        + (tls == nil ? "" : "; if the server does not use TLS, use redis:// instead of rediss://")))
-        case .resting: open()
-        case .up, .closed: break
-        }
-    }
-
-    /// Closes the connection. The link opens it again after a back-off.
-    func end(_ error: OriginError) { connection?.end(error) }
+    /// Ends the connection. The link opens it again after a back-off.
+    func drop(_ reason: String) { link.drop(reason) }
 
     /// Closes the link permanently. Pending tasks fail. May be called repeatedly.
     func close() {
-        state = .closed
+        isClosed = true
+        isUp = false
         user = nil
-        timer?.stop()
-        timer = nil
-        let connection = connection
-        self.connection = nil
-        connection?.close(.closed)
+        link.close()
         for task in waiting.takeAll() { task.fail(.closed) }
     }
 
-    // MARK: Tasks
+    // MARK: Requests
 
-    /// Sends a task, immediately or when the connection is established.
+    /// Sends a task, immediately or when the connection is established. During the back-off, the task fails.
     func send(_ task: RedisTask) {
-        switch state {
-        case .up: connection?.send(task)
-        case .connecting: waiting.append(task)
-        case .resting(let error): task.fail(error)
-        case .closed: task.fail(.closed)
-        }
+        if let error { return task.fail(error) }
+        guard isUp else { return waiting.append(task) }
+        var bytes: [UInt8] = []
+        let count = task.encode(into: &bytes)
+        let exchange = Exchange(bytes: bytes, replyCount: count, name: [], connectionNumber: number)
+        exchange.arrived = { task.note($0, skippedBytes: $1) }
+        link.submit(
+            exchange,
+            .closure { [self] outcome in
+                switch outcome {
+                case .success(let replies): task.end(replies)
+                case .failure(let failure): task.fail(error(failure))
+                }
+            })
     }
 
-    /// Sends an exchange that is not a task. It fails if the connection is not established.
-    func send(_ exchange: any RedisExchange) {
-        if case .up = state, let connection { connection.send(exchange) } else { exchange.fail(error ?? .closed) }
+    /// Sends commands that are not a task, like ``send(_:)-(RedisTask)``.
+    /// - Parameter timeout: the time limit in milliseconds, including the wait for the connection; 0 for no limit.
+    func send(
+        _ commands: [[[UInt8]]], timeout: Int = 0,
+        _ completion: @escaping (Result<[RESPValue], OriginError>) -> Void
+    ) {
+        var bytes: [UInt8] = []
+        for words in commands { RequestEncoder.encode(words, into: &bytes) }
+        let exchange = Exchange(
+            bytes: bytes, replyCount: commands.count, name: [], connectionNumber: isUp ? number : nil,
+            timeoutMilliseconds: timeout)
+        link.submit(exchange, .closure { [self] outcome in completion(outcome.mapError { error($0, limit: timeout) }) })
     }
 
-    // MARK: The connection
+    // MARK: Events
 
-    func connectionIsUp(_ connection: RedisConnection) {
-        guard connection === self.connection else { return }
-        timer?.stop()
-        (failures, refusals) = (0, 0)
-        state = .up
+    func linkIsReady(_ link: Link) {
+        guard !isClosed else { return }
+        isUp = true
+        lastError = nil
+        number = link.currentNumber
         user?.linkIsUp(self)
         for task in waiting.takeAll() {
             // Do not send a task whose call has ended.
@@ -143,30 +127,88 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    func connection(_ connection: RedisConnection, invalidated keys: [[UInt8]]?) {
-        user?.link(self, invalidated: keys)
-    }
-
-    func connectionEnded(_ connection: RedisConnection, _ error: OriginError) {
-        guard connection === self.connection else { return }
-        self.connection = nil
-        rest(error)
-    }
-
-    private func rest(_ error: OriginError) {
-        state = .resting(error)
-        timer?.start(milliseconds: nextRest(after: error))
+    func link(_ link: Link, failed failure: WireFailure) {
+        guard !isClosed else { return }
+        let error = describe(failure)
+        isUp = false
+        lastError = error
         user?.linkIsDown(self, error)
         for task in waiting.takeAll() { task.fail(error) }
     }
 
-    private func nextRest(after error: OriginError) -> Int {
-        failures += 1
-        guard case .unsuitable = error else {
-            return Int(RetryBackoff.rest(after: failures - 1, from: Self.firstRest, to: Self.longestRest))
+    func link(_ link: Link, pushed words: [RESPValue]) {
+        guard words.count == 2, words[0].bytes == Array("invalidate".utf8) else { return }
+        if words[1] == .null {
+            user?.link(self, invalidated: nil)
+        } else if let keys = words[1].elements {
+            user?.link(self, invalidated: keys.compactMap(\.bytes))
         }
-        // Retry less often: the configuration must be corrected first.
-        refusals += 1
-        return Int(RetryBackoff.rest(after: refusals - 1, from: Self.firstRefusedRest, to: Self.longestRefusedRest))
+    }
+
+    // MARK: Errors
+
+    /// Returns the error of an exchange.
+    private func error(_ failure: WireFailure, limit: Int = 0) -> OriginError {
+        if case .closedByClient = failure.kind { return .closed }
+        return lastError ?? (limit > 0 ? .timedOut(milliseconds: limit) : describe(failure))
+    }
+
+    /// Returns the error of a connection.
+    private func describe(_ failure: WireFailure) -> OriginError {
+        var reason: String
+        switch failure.kind {
+        case .refused: return failure.refusal ?? .closed
+        case .protocolViolation(let text):
+            return isUp
+                ? .malformed("\(endpoint): \(text)") : .unsuitable("\(endpoint): \(text): is it a Redis server?")
+        case .timeout:
+            reason =
+                "no answer to the greeting within \(limits.connect) ms"
+                + (usesTLS ? "; if the server does not use TLS, use redis:// instead of rediss://" : "")
+        case .unresolved(let text), .dropped(let text): reason = text
+        case .system(_, let number): reason = SystemErrorText.of(number)
+        default: reason = failure.finalError ?? "the server closed the connection"
+        }
+        if isUp { return .interrupted("\(endpoint): \(reason)") }
+        if case .tcp = endpoint {
+            switch failure.kind {
+            case .closed where !usesTLS: reason += "; if the server requires TLS, use rediss:// instead of redis://"
+            case .unresolved, .system:
+                guard TCPSocket.isForbidden else { break }
+                reason += ": larderd's service allows only Unix-domain sockets, see docs/Operating.md#origins-over-tcp"
+            default: break
+            }
+        }
+        return .unreachable("\(endpoint): \(reason)")
+    }
+}
+
+extension OriginEndpoint {
+    fileprivate var linkEndpoint: LinkEndpoint {
+        switch self {
+        case .tcp(let host, let port): .tcp(host: host, port: port)
+        case .unix(let path): .unix(path: path)
+        }
+    }
+}
+
+extension WireFailure {
+    /// The error if the server has refused the handshake; nil for other failures.
+    fileprivate var refusal: OriginError? {
+        guard case .refused(let refusal) = kind else { return nil }
+        let (step, message) = (refusal.step, refusal.text)
+        if let explanation = refusal.explanation { return .unsuitable(explanation) }
+        return switch message.prefix(while: { $0 != " " }) {
+        case "NOAUTH": .unsuitable("the server requires a password: \(message)")
+        case "WRONGPASS": .unsuitable("user or password is wrong: \(message)")
+        case "NOPROTO": .unsuitable("the server does not support RESP3 (Redis 6 or later is required): \(message)")
+        case "DENIED": .unsuitable("the server refuses clients from other machines: \(message)")
+        case "LOADING": .unavailable("the server is loading its data: \(message)")
+        case "NOPERM":
+            .unsuitable("the user needs the right to run \(step.rawValue) to receive invalidations: \(message)")
+        case "ERR" where step == .hello && message.contains("unknown command"):
+            .unsuitable("the server supports only RESP2; Redis 6 or later is required: \(message)")
+        default: .unsuitable("\(step.rawValue): \(message)")
+        }
     }
 }

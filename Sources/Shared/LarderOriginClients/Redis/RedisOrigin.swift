@@ -36,12 +36,15 @@ public final class RedisOrigin: Origin {
         secondReadAfter: Int? = nil, listener: (any OriginListener)? = nil
     ) {
         name = address.description
-        var setup = RedisSetup()
+        var setup = HandshakeSetup()
         setup.user = address.user
-        setup.password = address.password
-        setup.passwordPath = address.passwordPath
+        // If the file cannot be read, use the password that it had before.
+        setup.password = {
+            address.passwordPath.flatMap { try? OriginAddress.secret(in: $0) } ?? address.password
+        }
         setup.usesTLS = address.usesTLS
-        setup.database = address.database
+        setup.requiresRESP3 = true
+        setup.database = address.database == "0" ? nil : address.database
         setup.isCluster = address.isCluster
         setup.tracking =
             switch tracking {

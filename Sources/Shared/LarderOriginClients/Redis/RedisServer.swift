@@ -27,7 +27,7 @@ protocol RedisServerOwner: AnyObject {
 /// The settings shared by the servers of an origin.
 struct RedisSettings {
     var limits: OriginLimits
-    var setup: RedisSetup
+    var setup: HandshakeSetup
     /// The certificates for TLS; nil for connections without TLS.
     var tls: TLSContext?
     /// The time, in milliseconds, after which a read without a reply is also sent to a replica; nil for never.
@@ -71,7 +71,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var held: OriginError?
     /// How many times the server became trusted.
     private(set) var recoveries = 0
-    private var questions: [ObjectIdentifier: SideRequest] = [:]
+    /// The connections of side requests.
+    private var questions: [ObjectIdentifier: RedisLink] = [:]
     /// When the server stopped being trusted, in nanoseconds of the monotonic clock; nil while it is trusted.
     private(set) var downSince: Int64?
     /// Whether a connection has failed since the server was last trusted.
@@ -166,28 +167,40 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     private func commandLink() -> RedisLink {
         if let commands { return commands }
-        var setup = settings.setup
-        setup.tracking = .none
-        let link = RedisLink(loop, endpoint, setup, settings.limits, tls: settings.tls, user: self)
+        let link = makeLink(user: self)
         commands = link
         link.open()
         return link
     }
 
-    /// Sends an exchange that is not a task, on the connection for entries.
-    func send(_ exchange: any RedisExchange) {
-        if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
+    /// Makes a link without tracking.
+    private func makeLink(user: (any RedisLinkUser)?, isKept: Bool = true) -> RedisLink {
+        var setup = settings.setup
+        setup.tracking = .none
+        return RedisLink(loop, endpoint, setup, settings.limits, tls: settings.tls, user: user, isKept: isKept)
+    }
+
+    /// Sends commands that are not a task, on the connection for entries.
+    func send(
+        _ commands: [[[UInt8]]], timeout: Int = 0,
+        _ completion: @escaping (Result<[RESPValue], OriginError>) -> Void
+    ) {
+        if let reading { reading.send(commands, timeout: timeout, completion) } else { completion(.failure(.closed)) }
     }
 
     /// Sends a request about the server itself on a separate connection, so that it does not wait for other requests.
     func sendSideRequest(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
         if let error = reading?.error { return completion(.failure(error)) }
-        let question = SideRequest(loop, endpoint, settings, words) { [weak self] question, result in
-            self?.questions[ObjectIdentifier(question)] = nil
-            completion(result)
-        }
+        let question = makeLink(user: nil, isKept: false)
         questions[ObjectIdentifier(question)] = question
-        question.open()
+        question.send([words], timeout: settings.limits.call) { [weak self] result in
+            self?.questions[ObjectIdentifier(question)] = nil
+            question.close()
+            completion(
+                result.flatMap { replies in
+                    replies[0].errorMessage.map { .failure(.refused($0)) } ?? .success(replies[0])
+                })
+        }
     }
 
     /// Suspends the server: it is no longer trusted, and all its tasks fail with this reason. Nil resumes the server.
@@ -221,7 +234,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if !isAskedAlways { sendBeat() }
         // Close the connection for other commands: no heartbeat would detect that this connection is dead.
         guard task.isForeign else { return }
-        commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
+        commands?.drop("no answer within \(settings.limits.call) ms")
     }
 
     /// Returns a stamp if the server will report changes of the entry that the task has read or written; nil otherwise.
@@ -319,14 +332,14 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let asksForReport = heartbeatKey != nil && beatsUntilReport <= 0
         if asksForReport { beatsUntilReport = (report?.servers ?? 0) / Self.smallCluster + 1 }
         beatsUntilReport -= 1
-        let beat = Heartbeat(key: heartbeatKey, asksForReport: asksForReport) { [weak self] beat, answer in
-            self?.heard(beat, answer)
-        }
+        let beat = Heartbeat(key: heartbeatKey, asksForReport: asksForReport)
         self.beat = beat
         bytesAtBeat = reading?.bytesReceived ?? 0
         isLastCall = false
         limitTimer?.start(milliseconds: settings.limits.heartbeatLimit)
-        reading?.send(beat)
+        reading?.send(beat.commands) { [weak self] result in
+            if case .success(let replies) = result { self?.heard(beat, beat.answer(replies)) }
+        }
     }
 
     private func heard(_ beat: Heartbeat, _ answer: Heartbeat.Answer) {
@@ -384,12 +397,13 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
             return
         }
         isLastCall = false
-        let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
+        let reason = "no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
+        let text = "\(endpoint): \(reason)"
         lastError = .interrupted(text)
         lose(text)
         // If no bytes have arrived meanwhile, the connection may be dead. Otherwise the reply may follow other replies.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
-            reading?.end(.interrupted(text))
+            reading?.drop(reason)
             return
         }
         bytesAtBeat = reading.bytesReceived
@@ -397,11 +411,11 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 }
 
-extension RedisSetup.Tracking {
+extension HandshakeSetup.Tracking {
     /// Whether the server reports changes of the key.
     func covers(_ key: [UInt8]) -> Bool {
         switch self {
-        case .none: false
+        case .none, .optIn: false
         case .read: true
         case .broadcast(let prefixes): prefixes.isEmpty || prefixes.contains { key.starts(with: $0) }
         }

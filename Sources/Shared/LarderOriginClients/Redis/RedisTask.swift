@@ -12,7 +12,7 @@ protocol RedisTaskOwner: AnyObject {
 }
 
 /// A call's commands for one server. A task can be sent again, also to another server. Used on the loop's thread only.
-final class RedisTask: RedisExchange {
+final class RedisTask {
     enum Work {
         case read(RedisReadCall, index: Int)
         case write(RedisWriteCall, OriginWrite)
@@ -117,6 +117,8 @@ final class RedisTask: RedisExchange {
 
     // MARK: Commands
 
+    /// Appends the encoded commands.
+    /// - Returns: the number of replies to expect, at least one.
     func encode(into output: inout [UInt8]) -> Int {
         isSent = true
         sentAt = MonotonicClock.nanoseconds()
@@ -161,13 +163,17 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+    /// Notes that a reply has arrived.
+    /// - Returns: whether to keep it: not if it replies to a read whose call has ended.
+    func note(_ index: Int, skippedBytes: Int) -> Bool {
         self.skippedBytes = max(self.skippedBytes, skippedBytes)
-        // Do not keep replies to a read whose call has ended.
-        let isKept = !call.isDone || !isRead
-        replies.append(isKept ? reply : .null)
-        if replies.count == valueReply + 1 { heard = owner?.invalidationSequence ?? 0 }
-        guard isLast, let owner else { return }
+        if index == valueReply { heard = owner?.invalidationSequence ?? 0 }
+        return !call.isDone || !isRead
+    }
+
+    func end(_ replies: [RESPValue]) {
+        self.replies = replies
+        guard let owner else { return }
         self.owner = nil
         owner.taskAnswered(self)
     }

@@ -6,7 +6,7 @@ import LarderWire
 final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     private let loop: SocketLoop
     private let limits: OriginLimits
-    private let setup: RedisSetup
+    private let setup: HandshakeSetup
     private let tls: TLSContext?
     /// The time after which a read is sent to a replica.
     private let milliseconds: Int

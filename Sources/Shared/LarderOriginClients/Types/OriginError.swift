@@ -38,10 +38,6 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    static func noTLS(_ endpoint: OriginEndpoint) -> OriginError {
-        .unsuitable("\(endpoint): TLS to this server failed")
-    }
-
     /// Whether the origin may have executed the request.
     public var isUncertain: Bool {
         switch self {

@@ -1,13 +1,5 @@
-/// Connects and transfers bytes without blocking, for a thread that serves many connections.
+/// Looks up hosts, and connects without blocking, for a thread that serves many connections.
 package enum StreamConnecting {
-    /// A socket that is connected or connecting. The caller must close it.
-    package struct Started {
-        package let descriptor: Int32
-        /// Whether the socket is connected already. If not, wait until it is writable, and then check with
-        /// ``failure(of:)`` whether connecting has succeeded.
-        package let isConnected: Bool
-    }
-
     /// Returns the address of a host that is given as an IP address; nil for a name. Never makes a DNS lookup.
     package static func numericAddresses(host: String, port: UInt16) -> [SocketAddress]? {
         try? addresses(host: host, port: port, flags: AI_NUMERICHOST).get()
@@ -35,39 +27,18 @@ package enum StreamConnecting {
         return .success(SocketAddress.all(of: list))
     }
 
-    /// Starts to connect to an IP address. Does not wait until the connection is complete.
-    /// - Returns: the socket, or the system's error.
-    package static func start(_ address: SocketAddress) -> Result<Started, SystemCallFailure> {
+    /// Starts to connect to an IP address. Does not wait until the connection is complete: wait until the socket is
+    /// writable, and then check with ``failure(of:)`` whether connecting has succeeded.
+    /// - Returns: the socket, which the caller must close, or the system's error.
+    package static func start(_ address: SocketAddress) -> Result<Int32, SystemCallFailure> {
         let descriptor = socket(address.family, streamSocket, 0)
         guard descriptor >= 0 else { return .failure(SystemCallFailure(number: errno)) }
-        prepare(descriptor)
-        var on: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-        setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
-        return finish(descriptor, address.withPointer { systemConnect(descriptor, $0, $1) } == 0 ? 0 : errno)
-    }
-
-    /// Starts to connect to a Unix-domain socket.
-    package static func start(path: String) -> Result<Started, SystemCallFailure> {
-        let descriptor = UnixSocket.make()
-        guard descriptor >= 0 else { return .failure(SystemCallFailure(number: errno)) }
-        prepare(descriptor)
-        return finish(descriptor, UnixSocket.connect(descriptor, to: path))
-    }
-
-    private static func prepare(_ descriptor: Int32) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        #if canImport(Darwin)
-            var on: Int32 = 1
-            setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
-        #endif
-    }
-
-    private static func finish(_ descriptor: Int32, _ number: Int32) -> Result<Started, SystemCallFailure> {
-        if number == 0 { return .success(Started(descriptor: descriptor, isConnected: true)) }
-        if number == EINPROGRESS || number == EINTR {
-            return .success(Started(descriptor: descriptor, isConnected: false))
+        TCPSocket.prepare(descriptor)
+        let number = address.withPointer { systemConnect(descriptor, $0, $1) } == 0 ? 0 : errno
+        if number == 0 || number == EINPROGRESS || number == EINTR {
+            return .success(descriptor)
         }
         close(descriptor)
         return .failure(SystemCallFailure(number: number))
@@ -78,37 +49,6 @@ package enum StreamConnecting {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) == 0 ? value : errno
-    }
-
-    /// The result of ``receive(_:_:)``.
-    package enum Received {
-        /// The number of received bytes, at least one.
-        case bytes(Int)
-        /// The peer has closed the connection.
-        case end
-        /// No byte can be received without waiting.
-        case nothingNow
-        case failed(SystemCallFailure)
-    }
-
-    package static func receive(_ descriptor: Int32, _ room: UnsafeMutableRawBufferPointer) -> Received {
-        let count = recv(descriptor, room.baseAddress, room.count, 0)
-        if count > 0 { return .bytes(count) }
-        if count == 0 { return .end }
-        let number = errno
-        return isMomentary(number) ? .nothingNow : .failed(SystemCallFailure(number: number))
-    }
-
-    /// - Returns: the number of bytes sent; 0 if the socket cannot accept any without waiting.
-    package static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemCallFailure> {
-        let count = systemSend(descriptor, bytes.baseAddress, bytes.count, noSignal)
-        if count >= 0 { return .success(count) }
-        let number = errno
-        return isMomentary(number) ? .success(0) : .failure(SystemCallFailure(number: number))
-    }
-
-    private static func isMomentary(_ number: Int32) -> Bool {
-        number == EAGAIN || number == EWOULDBLOCK || number == EINTR
     }
 }
 

@@ -8,30 +8,18 @@ package enum TCPSocket {
     /// Returns a connected blocking socket, which the caller must close. Tries all addresses of the host in turn.
     /// - Parameters:
     ///   - host: a name, or an IP address without brackets.
-    ///   - port: the number or the name of the port.
     ///   - milliseconds: the timeout for each address; 0 for the system's default.
-    package static func connected(host: String, port: String, milliseconds: Int) throws(Failure) -> Int32 {
-        var hints = addrinfo()
-        hints.ai_family = AF_UNSPEC
-        hints.ai_socktype = streamSocket
-        var list: UnsafeMutablePointer<addrinfo>?
-        let status = getaddrinfo(host, port, &hints, &list)
-        guard status == 0 else {
-            throw Failure(description: gai_strerror(status).map { String(cString: $0) } ?? "error \(status)")
-        }
-        defer { freeaddrinfo(list) }
+    package static func connected(host: String, port: UInt16, milliseconds: Int) throws(Failure) -> Int32 {
         var number = ENOENT
-        var next = list
-        while let address = next?.pointee {
-            next = address.ai_next
-            let descriptor = socket(address.ai_family, address.ai_socktype, address.ai_protocol)
+        for address in try StreamConnecting.resolve(host: host, port: port).get() {
+            let descriptor = socket(address.family, streamSocket, 0)
             guard descriptor >= 0 else {
                 number = errno
                 continue
             }
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             UnixSocket.limit(descriptor, milliseconds: milliseconds)
-            if systemConnect(descriptor, address.ai_addr, address.ai_addrlen) == 0 {
+            if address.withPointer({ systemConnect(descriptor, $0, $1) }) == 0 {
                 prepare(descriptor)
                 return descriptor
             }
@@ -52,7 +40,7 @@ package enum TCPSocket {
     }
 
     /// Sets options to send without delay (TCP_NODELAY) and to detect peers that vanish (SO_KEEPALIVE).
-    private static func prepare(_ descriptor: Int32) {
+    static func prepare(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))

@@ -1,24 +1,39 @@
 import LarderRESP
 
-/// Requests that are sent together, without other requests in between, and the caller that waits for their replies.
+/// Requests that are sent together, without other requests in between, and the receiver of their replies.
 ///
 /// `@unchecked Sendable`: the mutable properties are guarded by the lock of the exchange's ``Link``, and an exchange is
 /// given to one link only.
-final class Exchange: @unchecked Sendable {
-    typealias Outcome = Result<[RESPValue], LarderClientError>
+package final class Exchange: @unchecked Sendable {
+    package typealias Outcome = Result<[RESPValue], WireFailure>
+
+    /// The receiver of the outcome: a suspended task, or a closure that runs on the loop's thread.
+    package enum Waiter {
+        case continuation(UnsafeContinuation<Outcome, Never>)
+        case closure((Outcome) -> Void)
+
+        func resume(_ outcome: Outcome) {
+            switch self {
+            case .continuation(let continuation): continuation.resume(returning: outcome)
+            case .closure(let body): body(outcome)
+            }
+        }
+    }
 
     /// The requests in wire format.
     let bytes: [UInt8]
     /// The number of replies; nil if it is unknown and the last reply is `fence`.
     let replyCount: Int?
     /// The reply to `ECHO`, which ends the exchange if `replyCount` is nil.
-    let fence: [UInt8]
+    private let fence: [UInt8]
     /// The command's name, for messages.
-    private let name: [UInt8]
+    package let name: [UInt8]
     /// Whether the exchange may be sent again on another connection if its replies are lost.
     let isRead: Bool
     /// The number of the connection to which the exchange is bound; nil for any.
     let connectionNumber: Int?
+    /// The time limit in milliseconds, 0 for no limit; nil for that of the link.
+    let timeoutMilliseconds: Int?
 
     /// When the exchange times out, in monotonic milliseconds.
     var deadline = Int64.max
@@ -27,20 +42,23 @@ final class Exchange: @unchecked Sendable {
     /// The offset of the first byte of `bytes` among all bytes sent on the connection.
     var start = 0
     /// Whether the requests were, or will be, sent to a server.
-    var mayHaveReachedServer = false
+    package internal(set) var mayHaveReachedServer = false
     /// Whether the exchange was already sent on a connection that was lost.
     var wasRepeated = false
     var replies: [RESPValue] = []
-    /// Resumes the caller; nil unless a caller waits for the outcome.
-    var continuation: UnsafeContinuation<Outcome, Never>?
+    /// Called for each reply as it arrives, with its index and the length of the strings that were dropped from it.
+    /// Returns whether to keep the reply. Must not use the link.
+    package var arrived: ((_ index: Int, _ skippedBytes: Int) -> Bool)?
+    /// Receives the outcome; nil unless a caller waits for it.
+    package var waiter: Waiter?
     /// The outcome, if the exchange ended before a caller waited for it.
-    var outcome: Outcome?
+    package var outcome: Outcome?
     /// Whether the exchange has ended, or its caller has stopped waiting. Later replies are dropped.
-    var isResolved = false
+    package var isResolved = false
 
-    init(
+    package init(
         bytes: [UInt8], replyCount: Int?, fence: [UInt8] = [], name: [UInt8], isRead: Bool = false,
-        connectionNumber: Int? = nil
+        connectionNumber: Int? = nil, timeoutMilliseconds: Int? = nil
     ) {
         self.bytes = bytes
         self.replyCount = replyCount
@@ -48,19 +66,18 @@ final class Exchange: @unchecked Sendable {
         self.name = name
         self.isRead = isRead
         self.connectionNumber = connectionNumber
+        self.timeoutMilliseconds = timeoutMilliseconds
     }
 
-    var operation: String { printableKey(name) }
-
     /// Adds a reply. Returns true if it was the last reply.
-    func take(_ reply: RESPValue) -> Bool {
+    func take(_ reply: RESPValue, skippedBytes: Int) -> Bool {
         guard let replyCount else {
             if case .bulk(fence) = reply { return true }
             replies.append(reply)
             return false
         }
-        replies.append(reply)
+        let isKept = arrived?(replies.count, skippedBytes) ?? true
+        replies.append(isKept ? reply : .null)
         return replies.count >= replyCount
     }
-
 }

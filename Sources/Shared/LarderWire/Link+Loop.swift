@@ -1,29 +1,35 @@
-// The part of a link that runs on the loop's thread: connecting, receiving, timing out, reconnecting.
+// The part of a link that runs on the loop's thread: receiving, timing out, reconnecting.
 
 import LarderPlatform
 import LarderRESP
-import LarderWire
 
-/// Finished exchanges, collected while the lock is held. Their callers are resumed after the lock was released.
-struct Resolved {
-    private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
+/// What has ended while the lock was held. It is reported after the lock was released.
+struct Ended {
+    /// The failure of the connection; nil if it was not lost.
+    var failure: WireFailure?
+    /// Whether the lost connection was ready.
+    var wasReady = false
+    private var outcomes: [(Exchange.Waiter, Exchange.Outcome)] = []
 
     /// Records the outcome of an exchange, unless it already has an outcome. Called with `lock` held.
     mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
         guard !exchange.isResolved else { return }
         exchange.isResolved = true
         let outcome = outcome()
-        guard let continuation = exchange.continuation else {
+        guard let waiter = exchange.waiter else {
             exchange.outcome = outcome
             return
         }
-        exchange.continuation = nil
-        list.append((continuation, outcome))
+        exchange.waiter = nil
+        outcomes.append((waiter, outcome))
     }
 
-    /// Resumes the callers. Called without the lock.
-    func resume() {
-        for (continuation, outcome) in list { continuation.resume(returning: outcome) }
+    /// Resumes the waiters. Called without the lock.
+    mutating func resume() {
+        guard !outcomes.isEmpty else { return }
+        let outcomes = outcomes
+        self.outcomes = []
+        for (waiter, outcome) in outcomes { waiter.resume(outcome) }
     }
 }
 
@@ -34,7 +40,7 @@ extension Link {
     /// The parser's buffer is released after it has received more bytes than this.
     private static let keptBytesMax = 1 << 20
     /// The longest back-off between two attempts to connect, in milliseconds.
-    static let backOffMillisecondsMax: Int64 = 2_000
+    package static let backOffMillisecondsMax: Int64 = 2_000
     /// The longest back-off while a caller waits for the connection, in milliseconds.
     private static let backOffWhileWaitedFor: Int64 = 100
     /// After a connection that lasted at least this long, in milliseconds, the next attempt begins without a back-off.
@@ -42,10 +48,10 @@ extension Link {
 
     /// Does all work that is due, and returns the events to wait for. Called each time before the loop waits.
     func prepare(now: Int64) -> LoopInterest {
-        var resolved = Resolved()
-        var wasLost = false
+        var ended = Ended()
         var isNewlyReady = false
         lock.lock()
+        if settings.submitsOnLoop, !outgoing.isEmpty { _ = send() }
         if let failure = sendFailure {
             // A server that refuses a client sends the reason before it closes the connection, so read the received
             // bytes first.
@@ -54,34 +60,36 @@ extension Link {
                 sendFailure = nil
                 isFull = true
             } else {
-                wasLost = lose(failure, now, &resolved) || wasLost
+                lose(failure, now, &ended)
             }
         }
-        if case .greeting = state, now >= greetingEnd {
-            lose(WireFailure(.timeout), now, &resolved)
-        }
+        if case .greeting = state, now >= greetingEnd { lose(WireFailure(.timeout), now, &ended) }
         if case .resting(let until) = state, now >= until { state = .idle }
         if case .held(let until) = state, now >= until {
             isNewlyReady = true
-            handOverWaiting(&resolved)
+            handOverWaiting(&ended)
             _ = send()
         }
         // Connect before checking for expired waits, so that one attempt is made even for an exchange that must not
         // wait.
-        if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
-        if now >= nextCheck, expire(now, &resolved) {
-            wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
-        }
-        let interest = interest(now, &resolved, &wasLost)
+        if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &ended) }
+        if now >= nextCheck, expire(now, &ended) { lose(WireFailure(.timeout), now, &ended) }
+        let interest = interest(now, &ended)
         lock.unlock()
-        if isNewlyReady, !wasLost { reportReady() }
-        if wasLost { reportLost() }
-        resolved.resume()
+        if isNewlyReady, ended.failure == nil { reportReady() }
+        finish(&ended)
         return interest
     }
 
-    private func interest(_ now: Int64, _ resolved: inout Resolved, _ wasLost: inout Bool) -> LoopInterest {
-        var interest = LoopInterest(socket: socket, wantsToSend: isFull && !outgoing.isEmpty, due: nextCheck)
+    /// Reports a lost connection, and resumes the callers. Called without the lock.
+    func finish(_ ended: inout Ended) {
+        if let failure = ended.failure { report(failure, wasReady: ended.wasReady) }
+        ended.resume()
+    }
+
+    private func interest(_ now: Int64, _ ended: inout Ended) -> LoopInterest {
+        let hasOutput = !isConnected || isFull && (!outgoing.isEmpty || layer != nil)
+        var interest = LoopInterest(socket: socket, wantsToSend: hasOutput, due: nextCheck)
         switch state {
         case .idle, .ready: break
         case .greeting: interest.due = min(interest.due, greetingEnd)
@@ -89,10 +97,9 @@ extension Link {
         case .resting(let until):
             if settings.staysConnected || !waiting.isEmpty { interest.due = min(interest.due, until) }
         case .closed:
-            if socket != nil { wasLost = true }
-            for exchange in pending.takeAll() + waiting.takeAll() {
-                resolved.add(exchange, .failure(closedError(exchange.operation)))
-            }
+            let failure = WireFailure(.closedByClient)
+            if socket != nil { (ended.failure, ended.wasReady) = (failure, true) }
+            for exchange in pending.takeAll() + waiting.takeAll() { ended.add(exchange, .failure(failure)) }
             forgetConnection()
             interest = LoopInterest(isFinished: true)
         }
@@ -101,104 +108,129 @@ extension Link {
 
     /// Handles a socket that is readable or writable.
     func act(on socket: StreamSocket, mayRead: Bool) {
-        var resolved = Resolved()
-        var failure: WireFailure?
-        var notified: [[RESPValue]] = []
+        guard isConnected else { return finishConnecting(socket) }
+        var ended = Ended()
+        var received: [(reply: RESPValue, skippedBytes: Int)] = []
         var isNewlyReady = false
         var isHeld = false
-        var wasLost = false
-        if mayRead { failure = receive(socket) }
+        var failure = mayRead ? receive(socket) : nil
         let now = MonotonicClock.milliseconds()
-        var replies: [RESPValue] = []
-        var protocolFailure: WireFailure?
         do throws(ProtocolError) {
-            while let reply = try parser.next() {
-                if case .push(let message) = reply { notified.append(message) } else { replies.append(reply) }
-            }
+            while let reply = try parser.next() { received.append((reply, parser.skippedBytes)) }
         } catch {
-            protocolFailure = WireFailure(.protocolViolation(error.message))
+            failure = WireFailure(.protocolViolation(error.message))
         }
-        // Deliver pushed messages before any caller can get a later reply.
-        for message in notified { notify(message) }
         lock.lock()
         if self.socket === socket {
             if mayRead { lastReceived = now }
-            for reply in replies {
-                if let violation = take(reply, &isNewlyReady, &resolved) {
-                    protocolFailure = violation
+            for (reply, skippedBytes) in received {
+                if case .push(let message) = reply {
+                    // Deliver everything in the order of arrival.
+                    lock.unlock()
+                    ended.resume()
+                    notify(message)
+                    lock.lock()
+                } else if let violation = take(reply, skippedBytes, &isNewlyReady, &ended) {
+                    failure = violation
                     break
                 }
             }
-            if let fatal = protocolFailure ?? failure {
+            if let failure {
                 isNewlyReady = false
-                wasLost = lose(fatal, now, &resolved)
+                lose(failure, now, &ended)
             } else {
+                // The link may have been closed while a message was delivered.
+                if case .closed = state { isNewlyReady = false }
                 if isNewlyReady, settings.gate?.isClosed == true {
                     isNewlyReady = false
                     isHeld = true
                     state = .held(until: now + ConnectionGate.patienceMilliseconds)
                 } else if isNewlyReady {
-                    handOverWaiting(&resolved)
+                    handOverWaiting(&ended)
                 }
                 isFull = false
-                if send() { SocketLoop.client.wake() }
+                _ = send()
             }
         }
         lock.unlock()
         if isNewlyReady { reportReady() }
         if isHeld { settings.gate?.hold(self) }
-        if wasLost { reportLost() }
-        resolved.resume()
-        if receivedBytes > Self.keptBytesMax {
+        finish(&ended)
+        if parsedBytes > Self.keptBytesMax {
             parser.reclaim()
-            receivedBytes = 0
+            parsedBytes = 0
         }
     }
 
     /// Reads received bytes into the parser. Returns the failure, if reading failed.
     private func receive(_ socket: StreamSocket) -> WireFailure? {
+        let encrypted = layer.map { _ in
+            UnsafeMutableRawBufferPointer.allocate(byteCount: Self.readBytes, alignment: 16)
+        }
+        defer { encrypted?.deallocate() }
         var total = 0
-        while total < Self.turnBytes {
-            let space = parser.writableSpace(atLeast: Self.readBytes)
-            do throws(WireFailure) {
+        do throws(WireFailure) {
+            while total < Self.turnBytes {
+                let space = encrypted ?? parser.writableSpace(atLeast: Self.readBytes)
                 switch try socket.receive(into: space) {
                 case .bytes(let count):
-                    parser.didWrite(count)
-                    receivedBytes &+= count
+                    if let layer {
+                        try decrypt(UnsafeRawBufferPointer(rebasing: space[..<count]), layer, socket)
+                    } else {
+                        didReceive(count)
+                    }
                     total += count
                     // The socket has no more bytes now. The next turn reads the bytes that arrive later.
                     if count < space.count { return nil }
                 case .interrupted: continue
                 case .nothing: return nil
                 }
-            } catch {
-                return error
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func didReceive(_ count: Int) {
+        parser.didWrite(count)
+        parsedBytes &+= count
+        receivedBytes &+= count
+    }
+
+    /// Passes encrypted bytes to the layer, and decrypted bytes to the parser.
+    private func decrypt(_ bytes: UnsafeRawBufferPointer, _ layer: any SocketLayer, _ socket: StreamSocket)
+        throws(WireFailure)
+    {
+        layer.receive(bytes)
+        if !layer.isEstablished, let reason = layer.shakeHands() {
+            // The output may contain an alert that reports the reason to the peer.
+            _ = try? socket.sendSome(layer.takeOutput(), from: 0)
+            throw WireFailure(.dropped(reason))
+        }
+        while layer.isEstablished {
+            switch layer.read(parser.writableSpace(atLeast: Self.readBytes)) {
+            case .bytes(let count): didReceive(count)
+            case .nothingNow: return
+            case .ended(let reason): throw reason.map { WireFailure(.dropped($0)) } ?? WireFailure(.closed)
             }
         }
-        return nil
     }
 }
 
 // Called with `lock` held.
 extension Link {
     /// Handles a reply. Returns the failure that it caused, or nil.
-    private func take(_ reply: RESPValue, _ isNewlyReady: inout Bool, _ resolved: inout Resolved) -> WireFailure? {
+    private func take(
+        _ reply: RESPValue, _ skippedBytes: Int, _ isNewlyReady: inout Bool, _ ended: inout Ended
+    ) -> WireFailure? {
         if case .greeting = state, !isNewlyReady {
-            handshakeReplies.append(reply)
-            guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // If the server only does not support HELLO, continue. After any other error it sends nothing more.
-                guard handshakeReplies.count == 1, let text = reply.errorMessage,
-                    !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
-                else { return nil }
-                return WireFailure(.closed, finalError: text)
-            }
-            do throws(LarderClientError) {
-                server = try handshake.check(handshakeReplies)
-                handshakeReplies = []
-                isNewlyReady = true
+            do throws(Handshake.Refusal) {
+                isNewlyReady = try handshake?.take(reply) ?? false
+                if isNewlyReady { server = handshake?.server }
                 return nil
             } catch {
-                return WireFailure(.closed, finalError: error.serverText, explanation: error.message)
+                return WireFailure(.refused(error))
             }
         }
         guard let exchange = pending.first else {
@@ -206,59 +238,35 @@ extension Link {
             return WireFailure(.protocolViolation("the server sent an answer without a request"))
         }
         failures = 0
-        if exchange.take(reply) {
+        if exchange.take(reply, skippedBytes: skippedBytes) {
             _ = pending.popFirst()
-            resolved.add(exchange, .success(exchange.replies))
+            ended.add(exchange, .success(exchange.replies))
         }
         return nil
     }
 
     /// Marks the connection as ready, and queues the waiting exchanges for sending.
-    private func handOverWaiting(_ resolved: inout Resolved) {
+    private func handOverWaiting(_ ended: inout Ended) {
         state = .ready
         lastFailure = nil
         while let exchange = waiting.popFirst() {
             if exchange.isResolved { continue }
             if exchange.bytes.isEmpty {
-                resolved.add(exchange, .success([]))
+                ended.add(exchange, .success([]))
             } else {
                 enqueue(exchange)
             }
         }
     }
 
-    private func connect(_ now: Int64, _ resolved: inout Resolved) {
-        do throws(WireFailure) {
-            let fresh = try StreamSocket(nonblocking: settings.socketPath, trust: settings.trust)
-            let handshake = Handshake(
-                password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks,
-                pushesFetchResults: settings.pushesFetchResults)
-            socket = fresh
-            parser = ReplyParser()
-            connectionNumber += 1
-            self.handshake = handshake
-            handshakeReplies = []
-            state = .greeting
-            connectedAt = now
-            lastReceived = now
-            greetingEnd =
-                settings.timeoutMilliseconds == 0 ? .max : now + Int64(settings.timeoutMilliseconds)
-            end = handshake.bytes.count
-            outgoing.append(handshake.bytes)
-            _ = send()
-        } catch {
-            // The daemon's backlog of new connections is full: try again in 2 milliseconds.
-            if case .system("connect", EAGAIN) = error.kind {
-                state = .resting(until: now + 2)
-            } else {
-                lose(error, now, &resolved)
-            }
-        }
-    }
-
     /// Releases everything that belongs to the connection.
-    private func forgetConnection() {
+    func forgetConnection() {
         socket = nil
+        isConnected = false
+        layer = nil
+        encrypted = []
+        encryptedSent = 0
+        addresses = []
         pending.takeAll()
         outgoing.takeAll()
         sentOfFirst = 0
@@ -268,17 +276,14 @@ extension Link {
         isFull = false
         sendFailure = nil
         handshake = nil
-        handshakeReplies = []
     }
 
     /// Handles a lost connection or a failed attempt. Exchanges that the server cannot have received or that may be
     /// repeated wait for the next connection; all others fail.
-    /// - Returns: whether the connection had been ready.
-    @discardableResult
-    private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {
-        if case .closed = state { return false }
+    func lose(_ failure: WireFailure, _ now: Int64, _ ended: inout Ended) {
+        if case .closed = state { return }
         let wasReady = if case .ready = state { true } else { false }
-        let isRefused = if case .greeting = state { failure.finalError != nil } else { false }
+        let isRefused = if case .greeting = state { failure.isRefusal } else { false }
         let handedOver = handedOver
         let lost = pending.takeAll()
         forgetConnection()
@@ -292,15 +297,15 @@ extension Link {
                 exchange.patienceEnd = max(exchange.patienceEnd, now + Int64(settings.patienceMilliseconds))
                 repeated.append(exchange)
             } else {
-                let kind = isUnseen ? WireFailure(.closedBeforeRequest) : failure
-                resolved.add(exchange, .failure(error(kind, exchange)))
+                ended.add(exchange, .failure(isUnseen ? WireFailure(.closedBeforeRequest) : failure))
             }
         }
         for exchange in repeated.reversed() { waiting.pushFront(exchange) }
         if now - connectedAt >= Self.usefulMilliseconds, wasReady { failures = 0 }
-        lastFailure = failure.error(
-            socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
-        var rest = Self.rest(afterFailures: failures)
+        lastFailure = failure
+        ended.failure = failure
+        ended.wasReady = ended.wasReady || wasReady
+        var rest = settings.backOff(failures, failure)
         // Callers wait for about a second, so retry often: an attempt must be made shortly before they give up.
         if waiting.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
         failures += 1
@@ -309,8 +314,7 @@ extension Link {
         // reason, all exchanges fail now.
         if isRefused { for exchange in waiting { exchange.patienceEnd = now } }
         for exchange in waiting { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
-        if now >= nextCheck { _ = expire(now, &resolved) }
-        return wasReady
+        if now >= nextCheck { _ = expire(now, &ended) }
     }
 
     /// Returns the back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms,
@@ -318,13 +322,13 @@ extension Link {
     /// - Parameters:
     ///   - failures: the number of previous failures.
     ///   - random: a random number from 0 to below 1.
-    static func rest(afterFailures failures: Int, random: Double = .random(in: 0..<1)) -> Int64 {
+    package static func rest(afterFailures failures: Int, random: Double = .random(in: 0..<1)) -> Int64 {
         failures == 0 ? 0 : RetryBackoff.rest(after: failures - 1, from: 10, to: backOffMillisecondsMax, random: random)
     }
 
     /// Ends expired exchanges, and finds the next deadline.
     /// - Returns: whether to drop the connection because the server no longer sends anything.
-    private func expire(_ now: Int64, _ resolved: inout Resolved) -> Bool {
+    private func expire(_ now: Int64, _ ended: inout Ended) -> Bool {
         let limit = Int64(settings.timeoutMilliseconds)
         var next = Int64.max
         var isSilent = false
@@ -335,8 +339,9 @@ extension Link {
             }
         for exchange in pending {
             if now >= exchange.deadline {
-                resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
+                ended.add(exchange, .failure(WireFailure(.timeout)))
                 // Consider the server dead if it sends nothing for two more time limits after this deadline.
+                guard limit > 0 else { continue }
                 let end = max(exchange.deadline, lastReceived) + 2 * limit
                 if now >= end { isSilent = true } else { next = min(next, end) }
             } else {
@@ -353,7 +358,7 @@ extension Link {
                     next = min(next, exchange.deadline)
                     continue
                 }
-                resolved.add(exchange, .failure(waitingError(exchange, reason)))
+                ended.add(exchange, .failure(reason ?? WireFailure(.timeout)))
             } else {
                 next = min(next, end)
             }
@@ -361,12 +366,5 @@ extension Link {
         waiting.removeAll(where: \.isResolved)
         nextCheck = next
         return isSilent
-    }
-
-    private func waitingError(_ exchange: Exchange, _ reason: LarderClientError?) -> LarderClientError {
-        guard let reason else { return error(WireFailure(.timeout), exchange) }
-        return LarderClientError(
-            reason.code, reason.message, operation: exchange.operation, socketPath: reason.socketPath,
-            serverText: reason.serverText)
     }
 }

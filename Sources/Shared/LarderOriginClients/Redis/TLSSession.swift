@@ -1,5 +1,6 @@
 import CLarderOpenSSL
 import LarderPlatform
+import LarderWire
 
 /// The trusted certificates and the client certificate for an origin's connections. Used on the origin's thread only.
 final class TLSContext {
@@ -45,15 +46,10 @@ final class TLSContext {
         throw Failure(description: "\(what) in \(path) cannot be read: \(TLSError.text())")
     }
 
-    /// Like ``session(host:)``. Returns nil also for a Unix-domain socket.
+    /// Creates a session, which verifies that the server's certificate is valid for the host. Returns nil for a
+    /// Unix-domain socket.
     func session(to endpoint: OriginEndpoint) -> TLSSession? {
-        guard case .tcp(let host, _) = endpoint else { return nil }
-        return session(host: host)
-    }
-
-    /// Creates a session, which verifies that the server's certificate is valid for the host.
-    func session(host: String) -> TLSSession? {
-        guard let session = SSL_new(context) else { return nil }
+        guard case .tcp(let host, _) = endpoint, let session = SSL_new(context) else { return nil }
         // Certificates contain names and IP addresses in separate fields, so OpenSSL must know which kind the host is.
         let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
         if isAddress {
@@ -70,7 +66,7 @@ final class TLSContext {
 }
 
 /// The TLS state of one connection. Encrypts and decrypts bytes, but does no I/O. Used on the origin's thread only.
-final class TLSSession {
+final class TLSSession: SocketLayer {
     private let session: OpaquePointer
     /// The OpenSSL buffers for received bytes and for bytes to send. The session owns and frees them.
     private let incoming: OpaquePointer
@@ -91,8 +87,6 @@ final class TLSSession {
 
     deinit { SSL_free(session) }
 
-    /// Continues the handshake until more bytes from the peer are needed.
-    /// - Returns: the reason if the handshake has failed, else nil.
     func shakeHands() -> String? {
         guard !isEstablished else { return nil }
         ERR_clear_error()
@@ -109,29 +103,19 @@ final class TLSSession {
         return "TLS: \(TLSError.text())"
     }
 
-    /// Adds encrypted bytes that were received from the peer.
     func receive(_ bytes: UnsafeRawBufferPointer) { BIO_write(incoming, bytes.baseAddress, Int32(bytes.count)) }
 
-    enum Read {
-        case bytes(Int)
-        case nothingNow
-        case ended(String)
-    }
-
-    /// Decrypts received bytes into `room`.
-    func read(_ room: UnsafeMutableRawBufferPointer) -> Read {
+    func read(_ room: UnsafeMutableRawBufferPointer) -> SocketLayerRead {
         ERR_clear_error()
         let count = SSL_read(session, room.baseAddress, Int32(clamping: room.count))
         if count > 0 { return .bytes(Int(count)) }
         switch SSL_get_error(session, count) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .nothingNow
-        case SSL_ERROR_ZERO_RETURN: return .ended("the server closed the connection")
+        case SSL_ERROR_ZERO_RETURN: return .ended(nil)
         default: return .ended("TLS: \(TLSError.text())")
         }
     }
 
-    /// Encrypts bytes and adds them to the output. Call it only after the handshake.
-    /// - Returns: false if the encryption fails.
     func write(_ bytes: [UInt8]) -> Bool {
         var start = 0
         while start < bytes.count {
@@ -145,7 +129,6 @@ final class TLSSession {
         return true
     }
 
-    /// Removes and returns the encrypted bytes to send to the peer.
     func takeOutput() -> [UInt8] {
         let count = larder_bio_pending(outgoing)
         guard count > 0 else { return [] }
