@@ -55,7 +55,7 @@ extension RemoteCache {
         // The separate connection on which the daemon waits for a change. It is created when the daemon has no more
         // changes; until then, requests use the client's shared connections.
         var link: Link?
-        defer { if let link { store.waitingLinks.end(link) } }
+        defer { if let link { store.ownConnections.end(link) } }
         while !Task.isCancelled {
             let words = FeedReply.words(
                 since: from, prefix: prefix, count: 100, blockMilliseconds: link == nil ? 0 : Self.waitMilliseconds)
@@ -72,7 +72,7 @@ extension RemoteCache {
             if !reply.items.isEmpty || reply.reason != nil || reply.range != nil { return reply }
             from = reply.position
             if reply.state == "current", link == nil {
-                link = store.waitingLinks.begin(waiting: Int64(Self.waitMilliseconds))
+                link = store.ownConnections.begin(waiting: Int64(Self.waitMilliseconds))
             }
         }
         return nil

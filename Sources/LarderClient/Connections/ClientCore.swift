@@ -97,8 +97,6 @@ final class DatabaseStore: LinkEvents, Sendable {
     private let fetchLink: Link
     /// The queues of this process's tasks for locks, by the lock's key.
     let lockQueues = NamedSemaphores()
-    /// The separate connections of callers whose requests the daemon blocks.
-    let waitingLinks: WaitingLinks
     /// The permit to repeat a transaction after a conflict: one transaction at a time.
     let retries = AsyncSemaphore(1)
     /// The longest time in milliseconds that a transaction waits for ``retries``. The transaction then continues,
@@ -114,7 +112,6 @@ final class DatabaseStore: LinkEvents, Sendable {
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(socketPath, options, database: database, gate: gate)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
-        waitingLinks = WaitingLinks(settings)
         var forFetches = settings
         forFetches.setup.tracking = .optIn
         fetchLink = Link(forFetches)
@@ -132,7 +129,6 @@ final class DatabaseStore: LinkEvents, Sendable {
         fetchLink.close()
         ownConnections.close()
         lockQueues.close()
-        waitingLinks.close()
         // Empty the near cache now, before the loop notices the end of the connection, because later calls must throw
         // instead of returning values from the near cache.
         near?.setLive(false)
@@ -162,9 +158,8 @@ final class DatabaseStore: LinkEvents, Sendable {
     func fetch(_ requests: [Request<FetchAnswer>]) async throws(LarderClientError)
         -> [Result<FetchAnswer, LarderClientError>]
     {
-        guard let first = requests.first else { return [] }
-        let exchange = Exchange(
-            bytes: encode(requests.map(\.words)), replyCount: requests.count, name: first.words[0], isRead: true)
+        guard !requests.isEmpty else { return [] }
+        let exchange = Exchange(requests.map(\.words), isRead: true)
         let replies: [RESPValue]
         do throws(LarderClientError) {
             replies = try await fetchLink.perform(exchange)
@@ -203,10 +198,7 @@ final class DatabaseStore: LinkEvents, Sendable {
     func perform<First, Other>(_ first: Request<First>, _ others: [Request<Other>])
         async throws(LarderClientError) -> (First, [Other])
     {
-        var bytes: [UInt8] = []
-        RequestEncoder.encode(first.words, into: &bytes)
-        for other in others { RequestEncoder.encode(other.words, into: &bytes) }
-        let exchange = Exchange(bytes: bytes, replyCount: 1 + others.count, name: first.words[0], isRead: true)
+        let exchange = Exchange([first.words] + others.map(\.words), isRead: true)
         do throws(LarderClientError) {
             let replies = try await links[0].perform(exchange)
             let result = try first.result(of: replies[0])
@@ -235,9 +227,7 @@ final class DatabaseStore: LinkEvents, Sendable {
     func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return try nothing("pipeline") }
         try rules.check(commands)
-        let bytes = encode(commands)
-        let exchange = Exchange(bytes: bytes, replyCount: commands.count, name: commands[0][0])
-        return try await link(isRead: false).perform(exchange)
+        return try await link(isRead: false).perform(Exchange(commands))
     }
 
     // MARK: Transactions
@@ -257,8 +247,7 @@ final class DatabaseStore: LinkEvents, Sendable {
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {
             // Check first: a server without MULTI would execute the following commands one at a time.
-            let bytes = encode([wordList("MULTI"), wordList("DISCARD")])
-            let replies = try await link.perform(Exchange(bytes: bytes, replyCount: 2, name: wordList("MULTI")[0]))
+            let replies = try await link.perform(Exchange([wordList("MULTI"), wordList("DISCARD")]))
             if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
             knowsTransactions.store(true, ordering: .relaxed)
         }
@@ -274,9 +263,9 @@ final class DatabaseStore: LinkEvents, Sendable {
     func execute(_ commands: [[[UInt8]]], on link: Link, connection: Int?) async throws(LarderClientError)
         -> [RESPValue]?
     {
-        let bytes = encode([wordList("MULTI")] + commands + [wordList("EXEC")])
         let exchange = Exchange(
-            bytes: bytes, replyCount: commands.count + 2, name: wordList("EXEC")[0], connectionNumber: connection)
+            [wordList("MULTI")] + commands + [wordList("EXEC")], name: wordList("EXEC")[0],
+            connectionNumber: connection)
         let replies = try await link.perform(exchange)
         if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
         for (command, reply) in zip(commands, replies.dropFirst()) {
@@ -292,13 +281,6 @@ final class DatabaseStore: LinkEvents, Sendable {
             throw .unexpectedReply(to: "EXEC", "an array of \(commands.count)")
         }
         return results
-    }
-
-    func encode(_ commands: [[[UInt8]]]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(commands.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
-        for command in commands { RequestEncoder.encode(command, into: &bytes) }
-        return bytes
     }
 
     // MARK: The near cache

@@ -5,7 +5,8 @@ import LarderRESP
 import LarderWire
 import Synchronization
 
-/// Lends connections, a limited number at a time; further callers wait in order.
+/// Lends exclusive connections, a limited number at a time; further callers wait in order. Also creates the connections
+/// of callers whose requests the daemon blocks.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ConnectionPool: @unchecked Sendable {
@@ -73,6 +74,26 @@ final class ConnectionPool: @unchecked Sendable {
         }
         if !isKept { link.close() }
         semaphore.giveBack()
+    }
+
+    /// Creates a connection on which the daemon may block a request, regardless of the limit. It must be closed with
+    /// ``end(_:)``.
+    /// - Parameter milliseconds: how long the daemon may block the request; nil for no limit.
+    func begin(waiting milliseconds: Int64?) -> Link {
+        var settings = settings
+        if let milliseconds, settings.timeoutMilliseconds > 0 {
+            settings.timeoutMilliseconds += Int(clamping: milliseconds)
+        } else {
+            settings.timeoutMilliseconds = 0
+        }
+        let link = Link(settings)
+        note(link)
+        return link
+    }
+
+    func end(_ link: Link) {
+        lock.withLock { taken[ObjectIdentifier(link)] = nil }
+        link.close()
     }
 
     func close() {
@@ -156,9 +177,6 @@ public final class OwnConnection: Sendable {
         let name = commands.first.map { printableKey($0[0]) } ?? "pipeline"
         guard !isOver.load(ordering: .acquiring) else { throw Self.overError(name) }
         guard !commands.isEmpty else { return try link.nothing(name) }
-        var bytes: [UInt8] = []
-        for command in commands { RequestEncoder.encode(command, into: &bytes) }
-        return try await link.perform(
-            Exchange(bytes: bytes, replyCount: commands.count, name: commands[0][0], connectionNumber: number))
+        return try await link.perform(Exchange(commands, connectionNumber: number))
     }
 }

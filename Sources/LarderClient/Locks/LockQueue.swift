@@ -122,7 +122,7 @@ struct LockQueue: Sendable {
         // After any answer but `wait`, the caller tries to take the lock. Several callers may try at the same time,
         // because only the lock's entry decides which of them succeeds.
         guard answer.state == .wait else { return Place(token: answer.token) }
-        let link = store.waitingLinks.begin(waiting: left())
+        let link = store.ownConnections.begin(waiting: left())
         do throws(LarderClientError) {
             while true {
                 let wait = min(left() ?? Self.waitMost, Self.waitMost)
@@ -133,7 +133,7 @@ struct LockQueue: Sendable {
             }
         } catch {
             // Closing the connection also gives up the place in the daemon's queue.
-            store.waitingLinks.end(link)
+            store.ownConnections.end(link)
             throw error
         }
     }
@@ -150,7 +150,7 @@ struct LockQueue: Sendable {
             // If this request does not reach the daemon, the lease ends with its connection or after its duration.
             _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
         }
-        if let link = place.link { store.waitingLinks.end(link) }
+        if let link = place.link { store.ownConnections.end(link) }
     }
 
     // MARK: The lock

@@ -1,6 +1,7 @@
 // The requests of all calls and the decoding of their replies, shared by the blocking and the asynchronous client.
 
 import LarderRESP
+import LarderWire
 
 /// A command and the decoding of its reply. A value type.
 struct Request<Result: Sendable>: Sendable {
@@ -301,3 +302,5 @@ extension Request where Result == String {
         }
     }
 }
+
+typealias ServerKind = LarderWire.ServerKind

@@ -53,8 +53,6 @@ extension WireFailure {
     }
 }
 
-typealias ServerKind = LarderWire.ServerKind
-
 extension HandshakeSetup {
     init(password: String?, database: String?) {
         self.init()

@@ -23,6 +23,15 @@ package enum RequestEncoder {
         encode(arguments.map { Array($0.utf8) }, into: &output)
     }
 
+    /// Returns several commands in wire format.
+    package static func encoded(_ commands: [[[UInt8]]]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        // Reserve space for all commands at once, because `encode` reserves it for one command at a time.
+        bytes.reserveCapacity(commands.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
+        for command in commands { encode(command, into: &bytes) }
+        return bytes
+    }
+
     private static func appendHeader(_ type: UInt8, _ number: Int, to output: inout [UInt8]) {
         output.append(type)
         output.append(contentsOf: String(number).utf8)

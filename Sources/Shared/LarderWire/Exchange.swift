@@ -69,6 +69,16 @@ package final class Exchange: @unchecked Sendable {
         self.timeoutMilliseconds = timeoutMilliseconds
     }
 
+    /// - Parameter name: nil for the name of the first command.
+    package convenience init(
+        _ commands: [[[UInt8]]], name: [UInt8]? = nil, isRead: Bool = false, connectionNumber: Int? = nil,
+        timeoutMilliseconds: Int? = nil
+    ) {
+        self.init(
+            bytes: RequestEncoder.encoded(commands), replyCount: commands.count, name: name ?? commands[0][0],
+            isRead: isRead, connectionNumber: connectionNumber, timeoutMilliseconds: timeoutMilliseconds)
+    }
+
     /// Adds a reply. Returns true if it was the last reply.
     func take(_ reply: RESPValue, skippedBytes: Int) -> Bool {
         guard let replyCount else {

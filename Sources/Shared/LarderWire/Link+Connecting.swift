@@ -52,7 +52,7 @@ extension Link {
             try openSocket()
         } catch {
             // The daemon's backlog of new connections is full: try again in 2 milliseconds.
-            if case .system("connect", EAGAIN) = error.kind {
+            if case .timeout = error.kind {
                 forgetConnection()
                 state = .resting(until: now + 2)
             } else {

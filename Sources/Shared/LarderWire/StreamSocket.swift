@@ -70,36 +70,30 @@ package final class StreamSocket: Sendable {
         guard UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds) else {
             throw WireFailure(.system("setsockopt", errno))
         }
-        let start = MonotonicClock.milliseconds()
-        while true {
-            switch UnixSocket.connect(descriptor, to: path) {
-            case 0, EISCONN:
-                try trust.check(descriptor, path)
-                return
-            case EINTR:
-                guard timeoutMilliseconds == 0 || MonotonicClock.milliseconds() - start < Int64(timeoutMilliseconds)
-                else { throw WireFailure(.timeout) }
-            case EAGAIN: throw WireFailure(.timeout)
-            case let code: throw Self.connectFailure(code, path)
-            }
-        }
+        let limit = Int64(timeoutMilliseconds)
+        try connect(path, trust, until: limit == 0 ? .max : MonotonicClock.milliseconds() + limit)
     }
 
     /// Connects without waiting.
     /// - Parameter trust: nil to trust any peer, and to throw all failures of connect(2) as `system`.
-    /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer that `trust` rejects.
+    /// - Throws: `timeout` while the daemon's backlog is full; `untrusted` for a peer that `trust` rejects.
     package init(nonblocking path: String, trust: PeerTrust?) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0 else {
             throw WireFailure(.system("fcntl", errno))
         }
+        try connect(path, trust, until: .max)
+    }
+
+    private func connect(_ path: String, _ trust: PeerTrust?, until end: Int64) throws(WireFailure) {
         while true {
             switch UnixSocket.connect(descriptor, to: path) {
             case 0, EISCONN:
                 try trust?.check(descriptor, path)
                 return
-            case EINTR: continue
+            case EINTR: if MonotonicClock.milliseconds() >= end { throw WireFailure(.timeout) }
+            case EAGAIN: throw WireFailure(.timeout)
             case let code: throw trust == nil ? WireFailure(.system("connect", code)) : Self.connectFailure(code, path)
             }
         }

@@ -47,10 +47,8 @@ final class RedisServer {
     /// Sends commands as a pipeline, and returns their replies. Error replies are returned, not thrown.
     func exchange(_ commands: [[[UInt8]]]) throws(Failure) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
-        var bytes: [UInt8] = []
-        for words in commands { RequestEncoder.encode(words, into: &bytes) }
         do throws(WireFailure) {
-            return try connection.exchange(bytes, replies: commands.count)
+            return try connection.exchange(RequestEncoder.encoded(commands), replies: commands.count)
         } catch {
             throw describe(error)
         }

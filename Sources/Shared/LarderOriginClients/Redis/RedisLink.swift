@@ -105,11 +105,8 @@ final class RedisLink: LinkEvents {
         _ commands: [[[UInt8]]], timeout: Int = 0,
         _ completion: @escaping (Result<[RESPValue], OriginError>) -> Void
     ) {
-        var bytes: [UInt8] = []
-        for words in commands { RequestEncoder.encode(words, into: &bytes) }
         let exchange = Exchange(
-            bytes: bytes, replyCount: commands.count, name: [], connectionNumber: isUp ? number : nil,
-            timeoutMilliseconds: timeout)
+            commands, connectionNumber: isUp ? number : nil, timeoutMilliseconds: timeout)
         link.submit(exchange, .closure { [self] outcome in completion(outcome.mapError { error($0, limit: timeout) }) })
     }
 
