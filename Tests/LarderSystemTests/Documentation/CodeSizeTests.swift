@@ -75,16 +75,16 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 101_553),
-            Figure(name: "files", value: files.count, most: 797),
-            Figure(name: "types", value: types.count, most: 1466),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 100_026),
+            Figure(name: "files", value: files.count, most: 778),
+            Figure(name: "types", value: types.count, most: 1418),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 22),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
-            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 9),
+            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 8),
             Figure(
-                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 161),
-            Figure(name: "lines of Database", value: database.count, most: 1740),
+                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 151),
+            Figure(name: "lines of Database", value: database.count, most: 1729),
             Figure(
                 name: "package functions of Database",
                 value: database.count { $0.contains("package") && $0.contains("func ") }, most: 28),

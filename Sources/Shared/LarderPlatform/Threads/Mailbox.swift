@@ -16,10 +16,9 @@ package protocol MailboxContent {
 package final class Mailbox<Content: MailboxContent>: @unchecked Sendable {
     private typealias Step = Result<Content.Element?, Content.Failure>
 
-    private let lock = Lock()
+    private let takers = WaitingTasks<Step>()
+    private var lock: Lock { takers.lock }
     private var content: Content
-    /// The waiting tasks. Only the thread that removes a task from the queue sets its promise.
-    private var takers = Deque<Promise<Step>>()
     private var end: Step?
 
     package init(_ content: Content) { self.content = content }
@@ -27,7 +26,7 @@ package final class Mailbox<Content: MailboxContent>: @unchecked Sendable {
     /// Whether ``finish(_:)`` was called.
     package var isFinished: Bool { lock.withLock { end != nil } }
     /// The number of waiting tasks, for tests.
-    package var takerCount: Int { lock.withLock { takers.count } }
+    package var takerCount: Int { lock.withLock { takers.promises.count } }
     /// A copy of the content, for tests.
     package var contentNow: Content { lock.withLock { content } }
 
@@ -37,8 +36,8 @@ package final class Mailbox<Content: MailboxContent>: @unchecked Sendable {
         lock.withLock {
             guard end == nil else { return }
             body(&content)
-            while let taker = takers.first, let step = content.take() {
-                _ = takers.popFirst()
+            while let taker = takers.promises.first, let step = content.take() {
+                _ = takers.promises.popFirst()
                 served.append((taker, step))
             }
         }
@@ -51,26 +50,13 @@ package final class Mailbox<Content: MailboxContent>: @unchecked Sendable {
         let waiting = lock.withLock {
             if end == nil { end = step }
             content.end()
-            return takers.takeAll()
+            return takers.promises.takeAll()
         }
         for taker in waiting { taker.set(step) }
     }
 
     /// Returns the next element; nil at the end, or if the task was cancelled.
     package nonisolated(nonsending) func next() async throws(Content.Failure) -> Content.Element? {
-        let promise = Promise<Step>()
-        let step = await withTaskCancellationHandler {
-            lock.withLock {
-                if let step: Step = Task.isCancelled ? .success(nil) : content.take() ?? end {
-                    promise.set(step)
-                } else {
-                    takers.append(promise)
-                }
-            }
-            return await promise.value()
-        } onCancel: {
-            if lock.withLock({ takers.remove(promise) }) { promise.set(.success(nil)) }
-        }
-        return try step.get()
+        try await takers.value(cancelled: .success(nil)) { content.take() ?? end }.get()
     }
 }
