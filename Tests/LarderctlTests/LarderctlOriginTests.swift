@@ -231,7 +231,7 @@ import Testing
         Issue.record("\(words) never printed the expected text: \(try larderctl.run(words))")
     }
 
-    @Test func showingTheOriginUsesTheDaemonsPassword() throws {
+    @Test func theOriginIsShownWithTheDaemonsPassword() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("own", Array("open\n".utf8))
         let locked = try DaemonProcess(["--password-file", path])

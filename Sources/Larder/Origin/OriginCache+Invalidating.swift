@@ -46,7 +46,7 @@ extension OriginCache {
     /// not served even if the origin cannot answer.
     public func purge(_ key: some CacheKey) async throws { try await purge(CollectionOfOne(key)) }
 
-    /// Removes the entries of several keys from the cache, like `purge(_:)` with a single key: all or none.
+    /// Removes the entries of several keys from the cache, all or none. Otherwise like `purge(_:)` with a single key.
     public func purge(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try bytes(keys, "purge")
         guard !keys.isEmpty else { return }

@@ -125,8 +125,8 @@ extension OriginCache {
         return isKept ?? false
     }
 
-    /// Removes the cached entries. If that fails, the keys stay due (see ``InvalidationEpoch``): reads of these keys
-    /// fail until their entries are made stale.
+    /// Removes the cached entries of these keys. If that fails, reads of the keys fail until ``InvalidationEpoch`` has
+    /// made the entries stale.
     private func forget(_ keys: [[UInt8]]) async {
         _ = trust.changed(keys)
         let (cache, trust) = (cache, trust)

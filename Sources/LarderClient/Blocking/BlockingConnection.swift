@@ -12,7 +12,7 @@ import LarderWire
 /// A connected stream socket. Not thread-safe: belongs to one thread at a time.
 package final class BlockingConnection {
     private static let readBytes = 16_384
-    /// The parser's buffer is released after it has received more bytes than this.
+    /// When more bytes than this have been received since the last release, the parser's buffer is released.
     private static let keptBytesMax = 1_048_576
 
     private let socket: StreamSocket

@@ -37,7 +37,7 @@ extension Link {
     /// The maximum number of bytes to read from one link before the loop serves the other links.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
-    /// The parser's buffer is released after it has received more bytes than this.
+    /// When more bytes than this have been received since the last release, the parser's buffer is released.
     private static let keptBytesMax = 1 << 20
     /// The longest back-off between two attempts to connect, in milliseconds.
     package static let backOffMillisecondsMax: Int64 = 2_000

@@ -99,7 +99,7 @@ struct VerbArguments {
     /// Returns all uses of an option, in order.
     func all(_ name: String) -> [OptionValue] { options.filter { $0.option == name } }
 
-    /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
+    /// Throws if one of the options `names` is given. Called if the option `other`, which they need, is not given.
     func refuse(_ names: [String], without other: String) throws(UsageError) {
         for name in names where self[name] != nil { throw UsageError("\(name) needs \(other)") }
     }

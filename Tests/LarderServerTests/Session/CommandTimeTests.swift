@@ -38,7 +38,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         #expect(client.takeSendable().hasSuffix(Wire.int(4) + Wire.null))
     }
 
-    @Test("the lifetime of an entry stored after slow commands starts at its own command")
+    @Test("an entry's lifetime starts with its own command, not with slow commands before it")
     func lifetimesStartAtTheirOwnCommandInAPipeline() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()

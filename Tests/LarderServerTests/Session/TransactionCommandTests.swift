@@ -216,7 +216,7 @@ import Testing
 
     // MARK: Databases
 
-    @Test("changes in several databases are one commit unit") func severalDatabasesAreOneUnit() throws {
+    @Test("changes in several databases are one commit unit") func changesToSeveralDatabasesCommitAsOneUnit() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MULTI") == Wire.ok)

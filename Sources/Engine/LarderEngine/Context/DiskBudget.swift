@@ -171,8 +171,8 @@ package final class DiskBudget: @unchecked Sendable {
         return free < DiskThresholds.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// Limits how far ``reach`` decreases while the file system is full, as a multiple of
-    /// ``DiskThresholds/reserveBytes(of:)``. Without this limit, evictions that free no space would remove all entries.
+    /// While the file system is full, ``reach`` decreases by at most this multiple of
+    /// ``DiskThresholds/reserveBytes(of:)``. Otherwise, evictions that free no space would remove all entries.
     /// An eviction frees no space if other programs take it immediately, or if backups have links to the files.
     private static let reserveShareMax = 4
 

@@ -15,7 +15,7 @@ package struct WriteOrigin: Hashable, Sendable {
     }
 }
 
-/// A database, as subscribers to changes identify it.
+/// Identifies a database to the subscribers of changes.
 package protocol DatabaseIdentity: AnyObject, Sendable {
     var name: String { get }
 }

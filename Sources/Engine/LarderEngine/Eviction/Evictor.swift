@@ -156,8 +156,8 @@ final class Evictor: @unchecked Sendable {
 
     /// Frees space for a caller on a full file system. The caller may hold a database's `openLock`.
     ///
-    /// Removes whole tables, which needs no free space. If no table can be removed, evicts the entries of least worth,
-    /// for which LevelDB uses the space of the reserve.
+    /// Removes whole tables, which needs no free space. If no table can be removed, evicts the entries of least worth.
+    /// This writes to LevelDB, which takes the space from the reserve.
     /// - Parameters:
     ///   - bytes: the size of the caller's write.
     ///   - takesReserve: whether the write may also use the reserve.

@@ -9,7 +9,7 @@ struct EpochSalvage {
     let source: String
     let indexing: ExpiryIndex.Rules
     let shouldStop: () -> Bool
-    /// What could not be read; nil if nothing was read.
+    /// The report on what could not be read; nil before the first read.
     private var report: SalvageReport?
     /// The last commit unit that the journal must contain to match the copied entries, as recorded in the damaged
     /// epoch.

@@ -21,7 +21,7 @@ final class PubSub: @unchecked Sendable {
 
     private struct Pattern {
         let glob: GlobPattern
-        /// A number that increases with each new pattern. A message is sent for older patterns first.
+        /// Increases with each new pattern. A message that matches several patterns is sent in this order.
         let number: Int
         var audience = Audience()
     }

@@ -44,7 +44,7 @@ enum DamagedFiles {
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a machine failure now may restore the damaged database '\(name)'")
+            context.report(.error, "\(error); after a machine failure now, the damaged database '\(name)' may reappear")
         }
     }
 
@@ -75,7 +75,7 @@ enum DamagedFiles {
         } catch {
             evidence.discard(context)
             throw LarderError(
-                .io, "the damaged files cannot be kept: \(error)", operation: "salvage", database: name,
+                .io, "cannot set aside the damaged files: \(error)", operation: "salvage", database: name,
                 underlying: error)
         }
     }

@@ -257,7 +257,7 @@ struct DatabaseFiles: Sendable {
         do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a machine failure now may restore database '\(name)'")
+            context.report(.error, "\(error); after a machine failure now, the deleted database '\(name)' may reappear")
         }
     }
 
