@@ -91,7 +91,7 @@ extension CommandWords {
     func version(_ index: Int) throws(CommandError) -> ChangeVersion {
         guard bytes(index).count <= 64, let version = ChangeVersion(text(index)) else {
             throw CommandError(
-                "ERR invalid version: must be <milliseconds>-<sequence>, as returned by CHANGES, or milliseconds since 1970")
+                "ERR invalid version: must be <milliseconds>-<sequence>, as in CHANGES, or milliseconds since 1970")
         }
         return version
     }

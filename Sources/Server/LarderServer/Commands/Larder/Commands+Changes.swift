@@ -122,7 +122,7 @@ struct ChangesWords: Sendable {
     init(_ call: Call) throws(CommandError) {
         guard call.isWord(1, "SINCE") else { throw .syntax }
         guard call.bytes(2).count <= FeedPosition.textBytesMax, let position = FeedPosition(call.text(2)) else {
-            throw CommandError("ERR invalid position: must be 0, $, a sequence number, or a position that CHANGES returned")
+            throw CommandError("ERR invalid position: must be 0, $, a sequence number, or a position of CHANGES")
         }
         self.position = position
         var seen: Set<String> = []
