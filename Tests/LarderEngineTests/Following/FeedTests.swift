@@ -115,6 +115,29 @@ import Testing
         #expect(woken.all == [1, 1])
     }
 
+    @Test func aChangeWakesTheFollowersWhosePrefixItMatches() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        let log = try larder.engine().changeLog
+        _ = try database.feed.step(since: .end, FeedOptions())
+        let (feed, place) = try #require(log.end(of: database))
+        let woken = Recorder<String>()
+        let waiters = ["", "a", "a", "ab", "abc", "b", "ba"].enumerated().map { number, prefix in
+            FeedWaiter(prefix: Array(prefix.utf8)) { woken.add("\(prefix)\(number)") }
+        }
+        for waiter in waiters { #expect(log.wait(waiter, in: database, feed: feed, behind: place)) }
+        log.stopWaiting(waiters[1], in: database)
+        log.stopWaiting(waiters[1], in: database)
+        try database.put("ab", "v")
+        #expect(woken.all.sorted() == ["0", "a2", "ab3"])
+        try database.put("c", "v")
+        #expect(woken.all.count == 3)
+        try database.put("bad", "v")
+        #expect(woken.all.sorted() == ["0", "a2", "ab3", "b5", "ba6"])
+        _ = try database.purge()
+        #expect(woken.all.last == "abc4")
+    }
+
     @Test(arguments: [
         "", " 0", "-1", "x", "1:2", "0000000000000000:1.1", "ffffffffffffffff", "ffffffffffffffff:1",
         "ffffffffffffffff:1.x", "ffffffffffffffff:1.1:", "ffffffffffffffff:1.1:0", "ffffffffffffffff:1.1:0g",

@@ -27,7 +27,7 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
     // Guarded by `lock`:
     private var logs: [ObjectIdentifier: DatabaseChanges] = [:]
     private var bytes = 0
-    private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
+    private var waiters: [ObjectIdentifier: FeedWaiters] = [:]
     private var nextNumber: UInt32 = 1
     /// The last upper bound of reserved commit sequence numbers that was written to the files.
     private var noted: UInt64 = 0
@@ -177,7 +177,7 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
                 case .changes(let found, _, _, false) = log.changes(behind: place, prefix: waiter.prefix, count: 1),
                 found.isEmpty
             else { return false }
-            waiters[id, default: []].append(waiter)
+            waiters[id, default: FeedWaiters()].add(waiter)
             return true
         }
     }
@@ -186,18 +186,9 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
     package func stopWaiting(_ waiter: FeedWaiter, in database: any DatabaseIdentity) {
         lock.withLock {
             let id = ObjectIdentifier(database)
-            waiters[id]?.removeAll { $0 === waiter }
+            waiters[id]?.remove(waiter)
             if waiters[id]?.isEmpty ?? false { waiters[id] = nil }
         }
-    }
-
-    /// Removes and returns the waiters for a change. Called with `lock` held.
-    private func takeWaiters(_ change: EntryChange) -> [FeedWaiter] {
-        let id = ObjectIdentifier(change.database)
-        guard let all = waiters[id] else { return [] }
-        let rest = all.filter { !change.concerns($0.prefix) }
-        waiters[id] = rest.isEmpty ? nil : rest
-        return all.filter { change.concerns($0.prefix) }
     }
 
     // MARK: Commits
@@ -207,10 +198,10 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
         let woken = lock.withLock { () -> [FeedWaiter] in
             var woken: [FeedWaiter] = []
             for change in changes {
-                guard let log = logs[ObjectIdentifier(change.database)], add(change, to: log, &records) else {
-                    continue
-                }
-                woken += takeWaiters(change)
+                let id = ObjectIdentifier(change.database)
+                guard let log = logs[id], add(change, to: log, &records) else { continue }
+                waiters[id]?.take(change, into: &woken)
+                if waiters[id]?.isEmpty ?? false { waiters[id] = nil }
             }
             forgetOldest()
             return woken
@@ -480,5 +471,42 @@ package final class FeedWaiter: Sendable {
     package init(prefix: [UInt8], wake: @escaping @Sendable () -> Void) {
         self.prefix = prefix
         self.wake = wake
+    }
+}
+
+/// The readers that wait for changes of one database, by their prefixes. So the cost of a change depends on the number
+/// of different lengths of prefixes, and not on the number of readers.
+private struct FeedWaiters {
+    private var waiters: [[UInt8]: [FeedWaiter]] = [:]
+    /// The number of prefixes in `waiters` of each length.
+    private var lengths: [Int: Int] = [:]
+
+    var isEmpty: Bool { waiters.isEmpty }
+
+    mutating func add(_ waiter: FeedWaiter) {
+        if waiters[waiter.prefix] == nil { lengths[waiter.prefix.count, default: 0] += 1 }
+        waiters[waiter.prefix, default: []].append(waiter)
+    }
+
+    mutating func remove(_ waiter: FeedWaiter) {
+        guard var rest = removeAll(waiter.prefix) else { return }
+        rest.removeAll { $0 === waiter }
+        for waiter in rest { add(waiter) }
+    }
+
+    /// Removes the readers that a change concerns, and adds them to `taken`.
+    mutating func take(_ change: EntryChange, into taken: inout [FeedWaiter]) {
+        let prefixes =
+            change.isOfOneEntry
+            ? lengths.keys.filter { $0 <= change.key.count }.map { Array(change.key.prefix($0)) }
+            : waiters.keys.filter(change.concerns)
+        for prefix in prefixes { taken += removeAll(prefix) ?? [] }
+    }
+
+    private mutating func removeAll(_ prefix: [UInt8]) -> [FeedWaiter]? {
+        guard let all = waiters.removeValue(forKey: prefix) else { return nil }
+        lengths[prefix.count, default: 0] -= 1
+        if lengths[prefix.count] == 0 { lengths[prefix.count] = nil }
+        return all
     }
 }
