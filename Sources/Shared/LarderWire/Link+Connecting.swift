@@ -51,8 +51,8 @@ extension Link {
             }
             try openSocket()
         } catch {
-            // The daemon's backlog of new connections is full: try again in 2 milliseconds.
-            if case .timeout = error.kind {
+            // The backlog of new connections is full.
+            if settings.waitsForBacklog, case .system(_, EAGAIN) = error.kind {
                 forgetConnection()
                 state = .resting(until: now + 2)
             } else {

@@ -58,6 +58,9 @@ package struct LinkSettings {
     /// The gate at which a new connection waits; nil for none.
     package var gate: ConnectionGate?
     package var limits = RESPLimits()
+    /// Whether to try again every 2 milliseconds while the server's backlog of new connections is full, instead of
+    /// losing the connection.
+    package var waitsForBacklog = true
     /// Whether strings longer than the limit are dropped, instead of ending the connection.
     package var skipsLongStrings = false
     /// Whether all exchanges are submitted on the loop's thread. Their bytes are then sent together, before the loop

@@ -36,8 +36,6 @@ package final class SocketLoop: @unchecked Sendable {
     private var taken = Deque<@Sendable () -> Void>()
     private var timers: [LoopTimer] = []
     private var mustRepeatTurn = false
-    /// The thread for DNS lookups, which block; nil before the first one.
-    private var lookups: SocketLoop?
 
     /// The longest sleep without a pipe, in milliseconds.
     private static let pollMilliseconds: CInt = 10
@@ -104,12 +102,11 @@ package final class SocketLoop: @unchecked Sendable {
         host: String, port: UInt16,
         _ answer: @escaping @Sendable (Result<[SocketAddress], TCPSocket.Failure>) -> Void
     ) {
-        let lookups = lookups ?? SocketLoop(name: "larder-lookup")
-        self.lookups = lookups
-        lookups.send { [self] in
+        // Lookups block, so each has a thread, which ends with it.
+        WorkThread(name: "larder-lookup") { [self] in
             let result = StreamConnecting.resolve(host: host, port: port)
             send { answer(result) }
-        }
+        }.detach()
     }
 
     fileprivate func arm(_ timer: LoopTimer) { timers.append(timer) }
@@ -151,7 +148,6 @@ package final class SocketLoop: @unchecked Sendable {
         }
         timers = []
         lock.withLock { self.links = [] }
-        lookups?.send { [lookups] in lookups?.end() }
     }
 
     /// Runs due timers and the closures of other threads.

@@ -93,7 +93,8 @@ package final class StreamSocket: Sendable {
                 try trust?.check(descriptor, path)
                 return
             case EINTR: if MonotonicClock.milliseconds() >= end { throw WireFailure(.timeout) }
-            case EAGAIN: throw WireFailure(.timeout)
+            // The backlog is full: at once, or on a blocking socket after its time limit.
+            case EAGAIN: throw WireFailure(end == .max ? .system("connect", EAGAIN) : .timeout)
             case let code: throw trust == nil ? WireFailure(.system("connect", code)) : Self.connectFailure(code, path)
             }
         }

@@ -64,6 +64,24 @@ import Testing
         #expect(error?.description.contains("the right to run CLIENT TRACKING") == true)
     }
 
+    @Test(.timeLimit(.minutes(10))) func aServerThatAcceptsNoConnectionIsUnreachableAtOnce() async throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let path = directory.path + "/socket"
+        let listener = UnixSocket.make()
+        var others: [Int32] = []
+        defer { for descriptor in others + [listener] { systemClose(descriptor) } }
+        #expect(UnixSocket.bind(listener, to: path) == 0 && listen(listener, 0) == 0)
+        // Fill the backlog.
+        while true {
+            let descriptor = UnixSocket.make()
+            others.append(descriptor)
+            #expect(fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0)
+            if UnixSocket.connect(descriptor, to: path) != 0 { break }
+        }
+        guard case .unreachable(let reason)? = await Self.error(try .at(path)) else { return #expect(Bool(false)) }
+        #expect(reason.contains("temporarily unavailable"), "\(reason)")
+    }
+
     @Test(.timeLimit(.minutes(10))) func connectingToASilentServerTimesOut() async throws {
         let limits = OriginLimits.with { $0.connect = 50 }
         guard case .unreachable(let reason)? = try await Self.error(of: { _ in .nothing }, limits) else {

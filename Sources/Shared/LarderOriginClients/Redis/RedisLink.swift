@@ -42,6 +42,7 @@ final class RedisLink: LinkEvents {
         settings.setup = setup
         settings.connectMilliseconds = limits.connect
         settings.staysConnected = isKept
+        settings.waitsForBacklog = false
         settings.limits = RESPLimits(
             bulkBytesMax: limits.valueBytes, requestBytesMax: max(limits.valueBytes * 2, 64 << 20),
             elementsMax: 4 << 20)
