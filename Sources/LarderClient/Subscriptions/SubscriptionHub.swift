@@ -65,6 +65,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     /// Whether a connection with subscriptions was lost and has not been replaced.
     private var wasLost = false
     private var fences = 0
+    /// The number of running calls of ``add(_:_:)``, which need the link.
+    private var callers = 0
     private var isClosed = false
     private let gate: ConnectionGate
 
@@ -79,6 +81,11 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     /// Starts to deliver messages of the topics to `buffer`; returns after the daemon has confirmed the subscriptions.
     func add(_ buffer: any TopicListener, _ topics: [Topic]) async throws(LarderClientError) {
+        lock.withLock { callers += 1 }
+        defer {
+            lock.withLock { callers -= 1 }
+            closeIfUnused()
+        }
         try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
             guard !isClosed else { return nil }
@@ -109,44 +116,37 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private func checkServer() async throws(LarderClientError) {
         let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
         guard let link else { throw closedError }
-        do throws(LarderClientError) {
-            if link.knownServer == nil { try await link.connected() }
-            guard link.knownServer?.speaksRESP3 == false else { return }
-            throw LarderClientError(
-                .invalidArgument, "subscriptions need a server with RESP3", operation: "SUBSCRIBE",
-                socketPath: settings.socketPath)
-        } catch {
-            let isUnused = lock.withLock {
-                guard self.link === link, listeners.isEmpty else { return false }
-                self.link = nil
-                return true
-            }
-            if isUnused { link.close() }
-            throw error
+        if link.knownServer == nil { try await link.connected() }
+        guard link.knownServer?.speaksRESP3 == false else { return }
+        throw LarderClientError(
+            .invalidArgument, "subscriptions need a server with RESP3", operation: "SUBSCRIBE",
+            socketPath: settings.socketPath)
+    }
+
+    /// Closes the link if there are no listeners, and no call needs it.
+    private func closeIfUnused() {
+        let unused: Link? = lock.withLock {
+            defer { if isUnused { link = nil } }
+            return isUnused ? link : nil
         }
+        unused?.close()
     }
 
     /// Stops delivering to `buffer`.
     func remove(_ buffer: any TopicListener) {
-        let unused: Link? = lock.withLock {
+        let isEmpty = lock.withLock {
             var left: [Topic] = []
             for (topic, buffers) in listeners where buffers.contains(where: { $0 === buffer }) {
                 let rest = buffers.filter { $0 !== buffer }
                 listeners[topic] = rest.isEmpty ? nil : rest
                 if rest.isEmpty { left.append(topic) }
             }
-            guard !left.isEmpty, let link else { return nil }
-            if listeners.isEmpty {
-                self.link = nil
-                wasLost = false
-                return link
-            }
-            link.submit(request("UNSUBSCRIBE", left))
-            return nil
+            if !left.isEmpty, !isUnused { link?.submit(request("UNSUBSCRIBE", left)) }
+            if listeners.isEmpty { wasLost = false }
+            return listeners.isEmpty
         }
-        guard let unused else { return }
-        unused.close()
-        gate.open()
+        closeIfUnused()
+        if isEmpty { gate.open() }
     }
 
     func close() {
@@ -164,6 +164,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     }
 
     // MARK: Called with `lock` held
+
+    private var isUnused: Bool { callers == 0 && listeners.isEmpty }
 
     /// All listeners. A listener of several topics is included once.
     private var everyListener: [any TopicListener] {

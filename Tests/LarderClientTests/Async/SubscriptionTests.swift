@@ -138,6 +138,20 @@ import Testing
         }
     }
 
+    @Test("a cancelled subscription does not end another one that is being made") func cancelledSubscribing() async throws {
+        try await LiveServer.larderd.run { client in
+            for _ in 0..<60 {
+                let cancelled = Task { try await client.subscribe(to: "a") }
+                let other = Task { try await client.subscribe(to: "b") }
+                cancelled.cancel()
+                _ = try? await cancelled.value
+                let subscription = try await other.value
+                while try await client.publish("text", to: "b") == 0 { await Task.yield() }
+                #expect(try await take(1, subscription).map(\.text) == ["text"])
+            }
+        }
+    }
+
     @Test func cancelledWaitsForMessagesUseNoMemory() async throws {
         let buffer = MessageBuffer(PendingMessages(max: 3))
         for _ in 0..<100 {
