@@ -12,7 +12,6 @@ struct HTTPRequest: Sendable {
     let query: [Field]
     /// The headers in the order of the request; names in lower case.
     let headers: [Field]
-    let cookies: [Field]
     let body: [UInt8]
 
     /// Returns the value of a parameter; nil unless there is exactly one.
@@ -25,8 +24,14 @@ struct HTTPRequest: Sendable {
 
     func hasHeader(_ name: String) -> Bool { headers.contains { $0.name == name } }
 
-    /// Returns the value of a cookie; nil unless there is exactly one, in one header.
-    func cookie(_ name: String) -> [UInt8]? { header("cookie") == nil ? nil : Self.value(name, cookies) }
+    /// Returns the value of a cookie; nil unless there is exactly one. Ignores quotes, because the cookies of other
+    /// programs on this host may be malformed.
+    func cookie(_ name: String) -> [UInt8]? {
+        let pairs = headers.filter { $0.name == "cookie" }.flatMap { $0.value.split(separator: UInt8(ascii: ";")) }
+        let start = Array("\(name)=".utf8)
+        let values = pairs.map { $0.drop { $0 == 0x20 } }.filter { $0.starts(with: start) }
+        return values.count == 1 ? Array(values[0].dropFirst(start.count)) : nil
+    }
 
     private static func value(_ name: String, _ fields: [Field]) -> [UInt8]? {
         let values = fields.filter { $0.name == name }

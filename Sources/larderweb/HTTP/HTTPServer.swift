@@ -165,11 +165,11 @@ final class HTTPServer: @unchecked Sendable {
         }
         let request = HTTPRequest(
             method: method, path: path, query: Self.fields(connection, .GET_ARGUMENT_KIND), headers: exchange.headers,
-            cookies: Self.fields(connection, .COOKIE_KIND), body: exchange.body)
+            body: exchange.body)
         return send(respond(request), connection, exchange.descriptor)
     }
 
-    /// Returns the headers, the cookies or the parameters of a request.
+    /// Returns the headers or the parameters of a request.
     private static func fields(_ connection: OpaquePointer, _ kind: MHD_ValueKind) -> [HTTPRequest.Field] {
         var fields: [HTTPRequest.Field] = []
         withUnsafeMutablePointer(to: &fields) { pointer in
