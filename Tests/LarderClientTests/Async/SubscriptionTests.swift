@@ -143,6 +143,7 @@ import Testing
             for _ in 0..<60 {
                 let cancelled = Task { try await client.subscribe(to: "a") }
                 let other = Task { try await client.subscribe(to: "b") }
+                try await Task.sleep(for: .microseconds(.random(in: 0...1_000)))
                 cancelled.cancel()
                 _ = try? await cancelled.value
                 let subscription = try await other.value
