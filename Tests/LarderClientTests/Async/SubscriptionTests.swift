@@ -138,7 +138,8 @@ import Testing
         }
     }
 
-    @Test("a cancelled subscription does not end another one that is being made") func cancelledSubscribing() async throws {
+    @Test("a cancelled subscription does not end another one that is being made")
+    func cancelledSubscribing() async throws {
         try await LiveServer.larderd.run { client in
             for _ in 0..<60 {
                 let cancelled = Task { try await client.subscribe(to: "a") }

@@ -34,6 +34,21 @@ import Testing
         }
     }
 
+    /// The recovery may open databases, and so decide units with higher numbers than those in the journal.
+    @Test("a unit that was decided during the recovery is still decided after it", arguments: [false, true])
+    func decidedDuringRecovery(fails: Bool) throws {
+        let fault = Fault()
+        let larder = try TestLarder { $0.beforeCommit = fault.hook }
+        let pipeline = try larder.engine().pipeline
+        let journalEnd = pipeline.lastDecided
+        fault.isOn.with { $0 = fails }
+        pipeline.resume(behind: journalEnd + 1_000)
+        pipeline.drain()
+        fault.isOn.with { $0 = false }
+        pipeline.begin(behind: journalEnd)
+        #expect(pipeline.isDecided(pipeline.everythingApplied))
+    }
+
     @Test func aFailedCommitFailsAllQueuedOperationsAndRollsBack() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }

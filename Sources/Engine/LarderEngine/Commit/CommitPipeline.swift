@@ -107,11 +107,13 @@ package final class CommitPipeline: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Sets the sequence number after which new units are numbered: the last number in the journal. Called before
-    /// anything is queued.
+    /// Sets the sequence number after which new units are numbered: the last number in the journal. The recovery may
+    /// have queued and decided units with higher numbers before.
     func begin(behind sequence: UInt64) {
-        lock.withLock { lastSequence = max(lastSequence, sequence) }
-        decided.store(sequence, ordering: .releasing)
+        lock.withLock {
+            lastSequence = max(lastSequence, sequence)
+            decided.store(max(decided.load(ordering: .relaxed), sequence), ordering: .releasing)
+        }
     }
 
     /// Like ``begin(behind:)``, for a higher number that is found only when units are already queued. May block.
