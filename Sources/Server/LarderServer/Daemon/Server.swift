@@ -150,9 +150,9 @@ package enum Server {
     }
 
     /// The number of threads that the process needs in addition to the event loops and the threads for cold reads: for
-    /// slow commands, counts, commits, syncs, checkpoints, maintenance, merging, the replay at startup, and LevelDB.
+    /// slow commands, counts, commits, syncs, checkpoints, maintenance, merging, replay at startup, LevelDB, jemalloc.
     /// Some are in reserve.
-    private static let otherThreads = 14
+    private static let otherThreads = 20
 
     private static func serve(
         _ configuration: ServerConfiguration, _ surroundings: Surroundings, _ engine: Engine, _ log: Log,
