@@ -489,9 +489,8 @@ private struct FeedWaiters {
     }
 
     mutating func remove(_ waiter: FeedWaiter) {
-        guard var rest = removeAll(waiter.prefix) else { return }
-        rest.removeAll { $0 === waiter }
-        for waiter in rest { add(waiter) }
+        waiters[waiter.prefix]?.removeAll { $0 === waiter }
+        if waiters[waiter.prefix]?.isEmpty ?? false { _ = removeAll(waiter.prefix) }
     }
 
     /// Removes the readers that a change concerns, and adds them to `taken`.
