@@ -126,13 +126,13 @@ struct Replication: @unchecked Sendable {
 
     fileprivate func follow(_ database: String, _ watch: ReplicationWatch) {
         var follower: LarderFollower?
-        var rest: Int64 = 250
+        var failures = 0
         var previous = ReplicationReport(database: database, state: "initial", progress: ReplicationProgress())
         while true {
             do {
                 if follower == nil { follower = try connect().follower(choice, database) }
                 let state = try follower?.step(waitMilliseconds: previous.state == "idle" ? Self.waitMilliseconds : 0)
-                rest = 250
+                failures = 0
                 previous = ReplicationReport(
                     database: database, state: state?.rawValue ?? "initial",
                     progress: follower?.progress ?? previous.progress)
@@ -143,8 +143,9 @@ struct Replication: @unchecked Sendable {
                 watch.note(previous, failure.exitCode)
                 // The follower reconnects by itself. After an invalid argument, a new follower is needed.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
+                let rest = RetryBackoff.rest(after: failures, from: 250, to: Self.backOffMillisecondsMax, jitter: 0)
                 if watch.rest(milliseconds: rest) { return }
-                rest = min(2 * rest, Self.backOffMillisecondsMax)
+                failures += 1
             }
         }
     }
