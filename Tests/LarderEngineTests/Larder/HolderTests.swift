@@ -66,39 +66,62 @@ import Testing
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
-            let engine = try Engine.open(path + "/larder")
-            let database = try engine.openDatabase("books")
-            try database.put("a", "1")
-            let snapshot = try database.snapshot()
-            let cursor = try database.cursor()
+            // Use everything once before the fork: the child would wait forever for a lock of the Swift runtime that another
+            // thread held at that time, and the runtime locks when a generic type is used for the first time.
+            let closed = try OpenLarder(path + "/closed")
+            closed.engine.shutdown()
+            guard closed.errorCodes(path).allSatisfy({ $0 != .forked }) else { _exit(8) }
+            let larder = try OpenLarder(path + "/larder")
             guard let fork = systemFork() else { _exit(9) }
             let child = fork()
             if child == 0 {
-                let codes = [
-                    errorCode { _ = try database.value("a") }, errorCode { try database.put("a", "2") },
-                    errorCode { _ = try snapshot.value("a") }, errorCode { _ = try cursor?.next() },
-                    errorCode { _ = try database.purge() },
-                    errorCode { _ = try database.count(includingExpired: true) },
-                    errorCode { _ = try engine.deleteDatabase("books") }, errorCode { try database.setPolicy(.low) },
-                    errorCode { _ = try engine.openDatabase("new") },
-                    errorCode { _ = try Engine.open(path + "/x") },
-                    errorCode { try engine.pipeline.waitForAllCommits() },
-                    errorCode { _ = try database.purge(.prefix([])) },
-                ]
-                snapshot.close()
-                cursor?.close()
-                engine.shutdown()
-                engine.maintain()
-                _exit(codes.allSatisfy { $0 == .forked } ? 0 : 1)
+                _exit(larder.errorCodes(path).allSatisfy { $0 == .forked } ? 0 : 1)
             }
             var status: Int32 = 0
             guard waitpid(child, &status, 0) == child, status == 0 else { _exit(2) }
             // The parent process is not affected and still has the larder open.
-            try database.put("b", "2")
-            guard try snapshot.value("a") == "1", try database.value("b") == "2" else { _exit(3) }
-            engine.shutdown()
+            try larder.database.put("b", "2")
+            guard try larder.snapshot.value("a") == "1", try larder.database.value("b") == "2" else { _exit(3) }
+            larder.engine.shutdown()
             _exit(0)
         }
+    }
+}
+
+/// A larder with one entry, and all kinds of views.
+private struct OpenLarder {
+    let engine: Engine
+    let database: Database
+    let snapshot: Snapshot
+    let cursor: EntryCursor?
+
+    init(_ path: String) throws {
+        engine = try Engine.open(path)
+        database = try engine.openDatabase("books")
+        try database.put("a", "1")
+        snapshot = try database.snapshot()
+        cursor = try database.cursor()
+    }
+
+    /// Calls all kinds of functions, and returns the codes of the errors that they throw.
+    /// - Parameter path: a directory.
+    func errorCodes(_ path: String) -> [LarderError.Code?] {
+        let codes = [
+            errorCode { _ = try database.value("a") }, errorCode { try database.put("a", "2") },
+            errorCode { _ = try snapshot.value("a") }, errorCode { _ = try cursor?.next() },
+            errorCode { _ = try database.purge() },
+            errorCode { _ = try database.count(includingExpired: true) },
+            errorCode { _ = try engine.deleteDatabase("books") }, errorCode { try database.setPolicy(.low) },
+            errorCode { _ = try engine.openDatabase("new") },
+            errorCode { _ = try Engine.open(path + "/x") },
+            errorCode { try engine.pipeline.waitForAllCommits() },
+            errorCode { _ = try database.purge(.prefix([])) },
+        ]
+        snapshot.close()
+        cursor?.close()
+        engine.shutdown()
+        engine.maintain()
+        return codes
     }
 }
 
