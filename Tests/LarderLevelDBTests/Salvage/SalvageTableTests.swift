@@ -121,24 +121,58 @@ import Testing
         }
     }
 
-    @Test func aTableWithoutIndexOrFooterLosesItsWholeKeyRange() throws {
+    @Test func aTableWithoutItsIndexOrFooterLosesNoEntries() throws {
         let bytes = try #require(pristine[upper])
         let index = bytes.count - 48 - 100
         let outcomes = [
             try damage(upper) { for place in index..<(index + 40) { $0[place] = 0 } },
             try damage(upper) { for place in (bytes.count - 48)..<bytes.count { $0[place] = 0xFF } },
             try damage(upper) { $0.removeLast() },
-            try damage(upper) { $0.removeLast(bytes.count / 2) },
+            try damage(upper) { $0.removeLast(48 + 300) },
+        ]
+        for outcome in outcomes {
+            try check(outcome, lost: nil)
+            #expect(outcome.report.lost.isEmpty && outcome.report.damageCount == 1 && !outcome.report.isUndamaged)
+        }
+        #expect(outcomes.map { $0.report.damages[0].part } == [.index, .footer, .table, .table])
+    }
+
+    @Test func aTableThatIsCutShortLosesTheKeysAfterItsLastWholeBlock() throws {
+        let place = try place(of: 100, in: upper)
+        for change: (inout [UInt8]) -> Void in [
+            { $0.removeLast($0.count - place) },
+            { for place in place..<$0.count { $0[place] = 0 } },
+            // The index is unreadable, and a block is damaged.
+            {
+                $0[place] ^= 1
+                $0.removeLast(48)
+            },
+        ] {
+            let outcome = try damage(upper, change)
+            let lost = try #require(hull(outcome))
+            #expect((81...100).contains(lost.lowerBound) && lost.upperBound == 199, "\(outcome.report)")
+            try check(outcome, lost: lost)
+            #expect(outcome.report.damageCount == 1 && outcome.report.lost == [outcome.report.damages[0].range])
+            #expect(outcome.report.withheld == lost.count { !Self.newest.contains($0) })
+        }
+    }
+
+    @Test func anUnreadableTableLosesItsWholeKeyRange() throws {
+        let outcomes = [
             try damage(upper) { $0 = [] },
+            // The first block is damaged, and the index is unreadable.
+            try damage(upper) {
+                $0[100] ^= 1
+                $0.removeLast(48)
+            },
             // The file has the contents of another table.
             try damage(upper) { $0 = pristine[deep] ?? [] },
         ]
         for outcome in outcomes {
             try check(outcome, lost: 0...199)
             #expect(outcome.report.lost == [LarderLevelDBSalvage.KeyRange(lower: key(0), upper: key(199) + [0])])
-            #expect(outcome.report.damageCount == 1)
+            #expect(outcome.report.damageCount == 1 && outcome.report.damages[0].part == .table)
         }
-        #expect(outcomes.map { $0.report.damages[0].part } == [.index, .footer, .table, .table, .table, .table])
         unlink("\(workspace.path)/\(upper)")
         let outcome = try SalvageOutcome(path: workspace.path)
         try check(outcome, lost: 0...199)

@@ -83,14 +83,12 @@ final class TableRun: MergeSource {
     private func openTable() throws(SalvageError) {
         let table = tables[tableIndex]
         switch try TableFile.open(table, files: files, options: options) {
-        case .bad(let part, let offset, let byteCount, let reason):
-            try loseTable(part, offset: offset, byteCount: byteCount, reason)
+        case .bad(let defect): try lose(defect, after: nil)
         case .table(let file):
             for damage in file.harmless { sink.lost(damage, nil) }
             // If the table ends before the largest key in the manifest, the file is that of another table.
-            if let largest = table.largest, !Self.reaches(file.last, largest) {
-                return try loseTable(
-                    .table, offset: 0, byteCount: table.byteCount, "it is not the table that the manifest describes")
+            if file.defect == nil, let largest = table.largest, !Self.reaches(file.last, largest) {
+                return try loseTable()
             }
             guard let index = try BlockCursor(file.index, path: files.path) else { return try leaveTable() }
             open = Open(file: file, index: index, previous: nil)
@@ -108,13 +106,24 @@ final class TableRun: MergeSource {
         }
     }
 
-    private func loseTable(_ part: SalvageDamage.Part, offset: Int, byteCount: Int, _ reason: String)
-        throws(SalvageError)
-    {
+    private func loseTable() throws(SalvageError) {
+        let defect = TableFile.Defect(
+            part: .table, offset: 0, byteCount: tables[tableIndex].byteCount,
+            reason: "it is not the table that the manifest describes")
+        try lose(defect, after: nil)
+    }
+
+    /// Reports the keys that the rest of the table may contain as lost, and moves to the next table.
+    /// - Parameter last: the last key that was found, in LevelDB's internal form; nil if no key was found.
+    private func lose(_ defect: TableFile.Defect, after last: [UInt8]?) throws(SalvageError) {
         let table = tables[tableIndex]
-        let range = table.range.trimmed(without: options.ignoredFirstBytes)
+        var range: KeyRange? = table.range
+        if let last { range?.lower = KeyRange.successor(Array(last.dropLast(8))) }
+        if let largest = table.largest, Self.reaches(last, largest) { range = nil }
+        range = range?.trimmed(without: options.ignoredFirstBytes)
         let damage = SalvageDamage(
-            part: part, file: table.name, offset: offset, byteCount: byteCount, reason: reason, range: range)
+            part: defect.part, file: table.name, offset: defect.offset, byteCount: defect.byteCount,
+            reason: defect.reason, range: range)
         sink.lost(damage, range.map { gap($0, lowerSequence: smallestSequence(table)) })
         try leaveTable()
     }
@@ -140,7 +149,8 @@ final class TableRun: MergeSource {
         isLoaded = false
         guard open != nil else { return }
         // The index has no malformed entries: it was checked when the table was opened.
-        guard case .entry? = try open?.index.next(path: files.path) else { return try leaveTable() }
+        if case .entry? = try open?.index.next(path: files.path) { return }
+        if let open, let defect = open.file.defect { try lose(defect, after: open.previous) } else { try leaveTable() }
     }
 
     private func leaveBlock() throws(SalvageError) {
@@ -210,9 +220,7 @@ final class TableRun: MergeSource {
             if isFirst, open.previous == nil, let smallest = tables[tableIndex].smallest, case .entry = step,
                 smallest != Array(cursor.key.bytes)
             {
-                let byteCount = tables[tableIndex].byteCount
-                return try loseTable(
-                    .table, offset: 0, byteCount: byteCount, "it is not the table that the manifest describes")
+                return try loseTable()
             }
             return try loseBlock(handle, "its keys are out of order", behind: isFirst ? nil : Array(place.bytes))
         }

@@ -33,7 +33,7 @@ extension TableRun {
             case .entry = try index.next(path: files.path)
         else { return table }
         var probed = table
-        probed.largest = last
+        if file.defect == nil { probed.largest = last }
         var scanner = Scanner(index.value)
         guard let handle = BlockHandle(&scanner), case .block(let block) = try file.blocks.read(handle),
             var cursor = try BlockCursor(block, path: files.path), case .entry = try cursor.next(path: files.path),

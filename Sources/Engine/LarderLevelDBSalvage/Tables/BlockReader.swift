@@ -9,10 +9,11 @@ struct BlockHandle {
     /// The size of the trailer after each block: one byte for the kind of compression, and a checksum of four bytes.
     static let trailerBytes = 5
 
+    init(offset: Int, byteCount: Int) { (self.offset, self.byteCount) = (offset, byteCount) }
+
     init?(_ scanner: inout Scanner) {
         guard let offset = scanner.length(), let byteCount = scanner.length() else { return nil }
-        self.offset = offset
-        self.byteCount = byteCount
+        self.init(offset: offset, byteCount: byteCount)
     }
 
     func ends(at limit: Int) -> Bool {
@@ -29,7 +30,7 @@ struct BlockHandle {
 struct BlockReader {
     let files: SalvageFiles
     let name: String
-    /// The length in bytes of the part of the file that may contain blocks: all except the footer.
+    /// The length in bytes of the part of the file that may contain blocks: all except the footer, if there is one.
     let byteCount: Int
     let blockBytesMax: Int
 

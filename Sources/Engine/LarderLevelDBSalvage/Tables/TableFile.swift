@@ -23,7 +23,7 @@ struct TableReference {
     }
 }
 
-/// An open table file whose index is readable.
+/// An open table file whose blocks are known.
 struct TableFile {
     /// The size of a table's footer. On disk: do not change.
     private static let footerBytes = 48
@@ -34,22 +34,50 @@ struct TableFile {
     /// The last key in the index; nil if the index has no entries.
     let last: [UInt8]?
     /// Damage that loses no entry: damage to the Bloom filter, or a single wrong bit that was corrected.
-    let harmless: [SalvageDamage]
+    var harmless: [SalvageDamage] = []
+    /// The reason why the table's own index cannot be used. In that case ``index`` contains the blocks that
+    /// ``BlockSearch`` has found, and there may have been more of them.
+    var defect: Defect?
+
+    /// A part of a table that cannot be read.
+    struct Defect {
+        let part: SalvageDamage.Part
+        let offset: Int
+        let byteCount: Int
+        let reason: String
+    }
 
     enum Outcome {
         case table(TableFile)
-        case bad(SalvageDamage.Part, offset: Int, byteCount: Int, reason: String)
+        case bad(Defect)
     }
 
+    /// Opens a table. If its own index cannot be used, searches the file for blocks.
     static func open(
         _ reference: TableReference, files: SalvageFiles, options: SalvageOptions
     ) throws(SalvageError) -> Outcome {
+        let outcome = try openByIndex(reference, files, options)
+        guard case .bad(let defect) = outcome, case .file(let found) = try files.look(at: reference.name) else {
+            return outcome
+        }
+        let blocks = BlockReader(
+            files: files, name: reference.name, byteCount: min(found, reference.byteCount),
+            blockBytesMax: options.blockBytesMax)
+        var search = try BlockSearch(blocks)
+        guard let index = try search.run() else { return outcome }
+        return .table(TableFile(blocks: blocks, index: index, last: search.last, defect: defect))
+    }
+
+    private static func openByIndex(
+        _ reference: TableReference, _ files: SalvageFiles, _ options: SalvageOptions
+    ) throws(SalvageError) -> Outcome {
         let byteCount = reference.byteCount
         switch try files.look(at: reference.name) {
-        case .missing: return .bad(.table, offset: 0, byteCount: byteCount, reason: "the file is missing")
-        case .noFile: return .bad(.table, offset: 0, byteCount: byteCount, reason: "it is not a file")
+        case .missing: return .bad(Defect(part: .table, offset: 0, byteCount: byteCount, reason: "the file is missing"))
+        case .noFile: return .bad(Defect(part: .table, offset: 0, byteCount: byteCount, reason: "it is not a file"))
         case .file(let found) where found < byteCount || byteCount < footerBytes:
-            return .bad(.table, offset: found, byteCount: byteCount - found, reason: "the file is cut short")
+            return .bad(
+                Defect(part: .table, offset: found, byteCount: byteCount - found, reason: "the file is cut short"))
         case .file: break
         }
         let blocks = BlockReader(
@@ -59,14 +87,18 @@ struct TableFile {
         let place = byteCount - footerBytes
         let target = UnsafeMutableRawBufferPointer(start: footer.start, count: footerBytes)
         if let reason = try files.read(reference.name, at: place, into: target) {
-            return .bad(.footer, offset: place, byteCount: footerBytes, reason: reason)
+            return .bad(Defect(part: .footer, offset: place, byteCount: footerBytes, reason: reason))
         }
         guard let found = try index(by: footer, at: place, blocks) else {
-            return .bad(.footer, offset: place, byteCount: footerBytes, reason: "it is not a table")
+            return .bad(Defect(part: .footer, offset: place, byteCount: footerBytes, reason: "it is not a table"))
+        }
+        func bad(_ reason: String) -> Outcome {
+            .bad(
+                Defect(
+                    part: .index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: reason))
         }
         switch found.block {
-        case .bad(let reason):
-            return .bad(.index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: reason)
+        case .bad(let reason): return bad(reason)
         case .block(let index), .repaired(let index):
             var harmless = found.harmless.map { part, offset, byteCount in
                 SalvageDamage(
@@ -74,9 +106,7 @@ struct TableFile {
                     range: nil)
             }
             guard let last = try lastKey(of: index, blocks, isGapless: !harmless.isEmpty) else {
-                return .bad(
-                    .index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: "it is not an index"
-                )
+                return bad("it is not an index")
             }
             if let damage = try filterDamage(found.meta, blocks, reference) { harmless.append(damage) }
             return .table(TableFile(blocks: blocks, index: index, last: last, harmless: harmless))
@@ -146,16 +176,12 @@ struct TableFile {
             case .entry:
                 var scanner = Scanner(cursor.value)
                 guard let key = InternalKey(cursor.key.bytes), let handle = BlockHandle(&scanner),
-                    handle.fits(before: blocks.byteCount), isBehind(last, key), !isGapless || handle.offset == end
+                    handle.fits(before: blocks.byteCount), key.isBehind(last), !isGapless || handle.offset == end
                 else { return nil }
                 last = Array(cursor.key.bytes)
                 end = handle.offset + handle.byteCount + BlockHandle.trailerBytes
             }
         }
-    }
-
-    private static func isBehind(_ last: [UInt8]?, _ key: InternalKey) -> Bool {
-        last?.withUnsafeBytes { bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false } ?? true
     }
 
     /// Checks the table's Bloom filter and the block that refers to it. A salvage does not use them, so damage to them
