@@ -1,6 +1,6 @@
+import LarderClient
 import LarderEngine
 import LarderPlatform
-import LarderRESP
 import LarderServer
 
 /// `larderd --purge`: removes entries. Works on the files itself, or through the daemon that has the larder open.
@@ -15,7 +15,10 @@ enum Purge {
         do throws(LarderError) {
             let engine = try Engine.open(options.configuration.directory, options: engineOptions)
             defer { engine.shutdown() }
-            return purgeFiles(target, engine)
+            return purge(target, engine.databases.map(\.name)) { name in
+                guard let database = engine.databases.first(where: { $0.name == name }) else { return PurgeReport() }
+                return try target == .expired ? database.purge(.expired(merges: true)) : database.purge()
+            }
         } catch {
             guard error.code == .larderHeld else {
                 Daemon.complain(error.description)
@@ -25,112 +28,80 @@ enum Purge {
                 Daemon.complain(error.description)
                 return ExitCode.held
             }
-            let directory = options.configuration.directory
-            let client = AdminClient(
-                socketPath: socket, password: options.configuration.password, directory: directory)
-            return purge(target, through: client, directory, socket)
+            return purge(target, through: socket, options.configuration)
         }
     }
 
-    private static func report(_ name: String, _ entries: Int, _ bytes: Int, _ milliseconds: Int64) {
-        Output.write(
-            "purged database '\(name)': \(counted(entries, "entry", "entries")), \(counted(bytes, "byte")), "
-                + "\(milliseconds) ms\n")
-    }
-
-    private static func noDatabase(_ name: String) -> Int32 {
-        Daemon.complain("there is no database '\(name)'")
-        return ExitCode.noDatabase
-    }
-
-    // MARK: With the daemon stopped
-
-    private static func purgeFiles(_ target: DaemonCommandLine.PurgeTarget, _ engine: Engine) -> Int32 {
-        var databases = engine.databases
+    /// Purges databases, and prints the results.
+    /// - Parameters:
+    ///   - names: all databases of the larder.
+    ///   - body: purges the database with a name.
+    private static func purge(
+        _ target: DaemonCommandLine.PurgeTarget, _ names: [String], _ body: (String) throws -> PurgeReport
+    ) -> Int32 {
+        var names = names
         if case .database(let name) = target {
-            databases = databases.filter { $0.name == name }
-            if databases.isEmpty { return noDatabase(name) }
+            guard names.contains(name) else {
+                Daemon.complain("there is no database '\(name)'")
+                return ExitCode.noDatabase
+            }
+            names = [name]
         }
-        if databases.isEmpty { Output.write("the larder has no databases: nothing to purge\n") }
+        if names.isEmpty { Output.write("the larder has no databases: nothing to purge\n") }
         var code = ExitCode.done
-        for database in databases {
-            do throws(LarderError) {
-                let result = target == .expired ? try database.purge(.expired(merges: true)) : try database.purge()
-                report(database.name, result.entries ?? 0, result.bytes, result.milliseconds)
+        for name in names {
+            do {
+                let result = try body(name)
+                Output.write(
+                    "purged database '\(name)': \(counted(result.entries ?? 0, "entry", "entries")), "
+                        + "\(counted(result.bytes, "byte")), \(result.milliseconds) ms\n")
             } catch {
-                Daemon.complain(error.description)
+                Daemon.complain("\(error)")
                 code = ExitCode.failed
             }
         }
         return code
     }
 
-    // MARK: With the daemon running
-
+    /// Purges databases of a running daemon.
     private static func purge(
-        _ target: DaemonCommandLine.PurgeTarget, through client: AdminClient, _ directory: String, _ socket: String
+        _ target: DaemonCommandLine.PurgeTarget, through socket: String, _ configuration: ServerConfiguration
     ) -> Int32 {
-        do throws(AdminClient.Failure) {
+        let directory = configuration.directory
+        do throws(LarderClientError) {
+            let client = try BlockingLarderClient(
+                socketPath: socket, password: configuration.password.map { String(decoding: $0, as: UTF8.self) },
+                timeoutMilliseconds: 300_000, trustedUsers: owner(of: directory))
             guard try serves(directory, client) else {
                 Daemon.complain("the daemon at \(socket) does not serve the larder \(directory): nothing was purged")
                 return ExitCode.held
             }
-            var names = try databaseNames(client)
-            if case .database(let name) = target {
-                names = names.filter { $0 == name }
-                if names.isEmpty { return noDatabase(name) }
+            return purge(target, try client.databases().map(\.name)) { name in
+                try client.select(name)
+                return try target == .expired ? client.removeExpired() : client.removeAll()
             }
-            if names.isEmpty { Output.write("the larder has no databases: nothing to purge\n") }
-            var code = ExitCode.done
-            for name in names {
-                let purge = target == .expired ? ["PURGE", "EXPIRED"] : ["PURGE"]
-                let replies = try client.request([["HELLO", "3"], ["SELECT", name], purge])
-                code = show(name, replies) ?? code
-            }
-            return code
         } catch {
-            Daemon.complain(error.description)
+            let reason =
+                switch error.serverText?.prefix(while: { $0 != " " }) {
+                case "NOAUTH": "needs a password: use --password-file"
+                case "WRONGPASS": "refuses the password of --password-file"
+                default: error.code == .noDaemon ? "does not answer" : "cannot purge: \(error)"
+                }
+            Daemon.complain("the daemon at \(socket), which has the larder open, \(reason)")
             return ExitCode.failed
         }
+    }
+
+    /// The owner of the larder, whose daemon is trusted.
+    private static func owner(of directory: String) -> Set<uid_t> {
+        var status = stat()
+        return stat(directory, &status) == 0 ? [status.st_uid] : []
     }
 
     /// Whether the daemon has this larder open. Check this first, because the purge of another larder could not be
     /// undone.
-    private static func serves(_ directory: String, _ client: AdminClient) throws(AdminClient.Failure) -> Bool {
-        let reply = try client.request([["INFO", "larder"]]).first
+    private static func serves(_ directory: String, _ client: BlockingLarderClient) throws(LarderClientError) -> Bool {
         let path = FileSystem.canonical(directory) ?? directory
-        return reply?.string?.split(separator: "\r\n").contains("directory:\(path)") == true
-    }
-
-    private static func databaseNames(_ client: AdminClient) throws(AdminClient.Failure) -> [String] {
-        let replies = try client.request([["HELLO", "3"], ["DATABASES"]])
-        guard let list = replies.last, list.errorMessage == nil else {
-            throw AdminClient.Failure(
-                "the daemon does not list its databases: \(replies.last?.errorMessage ?? "no answer")")
-        }
-        return (list.elements ?? []).compactMap { field($0, "name")?.string }
-    }
-
-    private static func field(_ map: RESPValue, _ name: String) -> RESPValue? {
-        map.pairs?.first { $0.key.string == name }?.value
-    }
-
-    /// Prints the result of a purge.
-    /// - Returns: an exit code if the purge failed; nil otherwise.
-    private static func show(_ name: String, _ replies: [RESPValue]) -> Int32? {
-        for reply in replies {
-            if let error = reply.errorMessage {
-                Daemon.complain(error)
-                return ExitCode.failed
-            }
-        }
-        guard let result = replies.last, let entries = field(result, "entries")?.int,
-            let bytes = field(result, "bytes")?.int, let milliseconds = field(result, "milliseconds")?.int
-        else {
-            Daemon.complain("the daemon's reply is malformed")
-            return ExitCode.failed
-        }
-        report(name, Int(entries), Int(bytes), milliseconds)
-        return nil
+        return try client.serverInfo(section: "larder").split(separator: "\r\n").contains("directory:\(path)")
     }
 }

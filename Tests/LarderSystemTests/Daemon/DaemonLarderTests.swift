@@ -167,7 +167,7 @@ import Testing
         unlink(daemon.socketPath)
         let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])
         #expect(end == .exited(1))
-        #expect(errors == "larderd: cannot connect to \(daemon.socketPath): No such file or directory\n")
+        #expect(errors.contains("\(daemon.socketPath), which has the larder open, does not answer"), "\(errors)")
     }
 }
 
