@@ -274,8 +274,10 @@ import Testing
             await #expect(throws: (any Error).self) { _ = try await cache.value(String.self, forKey: "\(number)") }
             await eventually { cache.trust.callCount == 0 }
         }
+        var patient = cache.options
+        patient.hardTimeout = .seconds(60)
         await #expect(throws: OriginFailure.resting("slow", reason: "no answer within the time limit")) {
-            _ = try await cache.value(String.self, forKey: "6")
+            _ = try await cache.value(String.self, forKey: "6", options: patient)
         }
         #expect(cache.status.timeouts >= 5 && slow.cancellations == cache.status.timeouts)
     }
