@@ -205,7 +205,7 @@ DEFECTS = [
         r"LarderServerTests\.TransactionIsolationTests",
     ),
     Defect(
-        "an entry that expires while it is watched does not trip WATCH", ENGINE + "Operations/KeyWatch.swift",
+        "an entry that expires while it is watched does not trip WATCH", ENGINE + "Operations/Transaction.swift",
         "return wasFresh ? isFresh && now == mark : now == mark || !isFresh",
         "return wasFresh ? (isFresh || PLANTED) && now == mark : now == mark || !isFresh",
         r"LarderServerTests\.TransactionCommandTests",

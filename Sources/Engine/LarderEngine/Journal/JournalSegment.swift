@@ -45,3 +45,49 @@ final class JournalSegment {
     var liveBytes: Int { byteCount ?? foundBytes }
     var isSynced: Bool { syncedBytes >= liveBytes && isNameSynced }
 }
+
+/// The payload of one long record. It is written to a file in the journal's directory before the commit, so that other
+/// commits do not wait for this write.
+///
+/// The commit writes the bytes before the payload (two headers and the key) and renames the file, which becomes an
+/// ordinary segment. So the commit costs as little as that of a short record. If no commit happens, the file is
+/// removed.
+///
+/// `@unchecked Sendable`: one thread at a time uses the mutable state: first the thread that writes the file, then the
+/// thread that commits.
+final class StagedFrame: @unchecked Sendable {
+    let path: String
+    let byteCount: Int
+    /// CRC-32C of the payload alone.
+    let checksum: UInt32
+    /// The number of bytes in the frame's payload before the payload of the record.
+    let bytesBefore: Int
+    private var file: Int32
+
+    init(path: String, file: Int32, byteCount: Int, checksum: UInt32, bytesBefore: Int) {
+        self.path = path
+        self.file = file
+        self.byteCount = byteCount
+        self.checksum = checksum
+        self.bytesBefore = bytesBefore
+    }
+
+    deinit {
+        guard file >= 0 else { return }
+        close(file)
+        remove(path)
+    }
+
+    /// Returns the file, open for writing; -1 if the file was taken before. The caller must close it.
+    func takeFile() -> Int32 {
+        defer { file = -1 }
+        return file
+    }
+
+    var descriptor: Int32 { file }
+
+    static func name(_ number: Int) -> String { "ahead-\(number).new" }
+
+    /// Returns whether a file name is that of a staged payload.
+    static func isName(_ name: String) -> Bool { name.hasPrefix("ahead-") && name.hasSuffix(".new") }
+}
