@@ -28,8 +28,8 @@ import Testing
                 "Operations",
                 "Views",
                 "Database",
-                "Changes",
                 "Commit",
+                "Changes",
                 "Journal", "Memory", "Leases", "Store", "Context", "Entry", "System",
             ]),
         Plan(

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process restores the log.
 ///
@@ -7,24 +8,29 @@ import LarderPlatform
 /// ignored. If a write fails, all files are removed, because followers would not notice a gap in the log. Without the
 /// files, followers read all entries again.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class ChangeLogFiles: @unchecked Sendable {
-    private struct Segment {
-        let number: UInt64
-        var bytes: Int
+/// Thread-safe.
+final class ChangeLogFiles: Sendable {
+    private struct State {
+        /// The number and the length of each segment.
+        var segments: [(number: UInt64, bytes: Int)] = []
+        var file: Int32 = -1
+        /// The highest segment number so far, including removed segments.
+        var lastNumber: UInt64 = 0
+        var isClosed = false
+
+        var byteCount: Int { segments.reduce(0) { $0 + $1.bytes } }
+
+        mutating func closeFile() {
+            if file >= 0 { systemClose(file) }
+            file = -1
+        }
     }
 
     private let directory: String
     /// Returns the limit of the files' total size, in bytes. When it is exceeded, the oldest segments are removed.
     private let bytesMax: @Sendable () -> Int
     private let files: JournalFiles
-    private let lock = Lock()
-    // Guarded by `lock`:
-    private var segments: [Segment] = []
-    private var file: Int32 = -1
-    /// The highest segment number so far, including removed segments.
-    private var lastNumber: UInt64 = 0
-    private var isClosed = false
+    private let state = Mutex(State())
 
     init(directory: String, bytesMax: @escaping @Sendable () -> Int, faults: JournalFaults?) {
         self.directory = directory + "/" + ChangeSegment.directoryName
@@ -32,21 +38,21 @@ final class ChangeLogFiles: @unchecked Sendable {
         files = JournalFiles(faults: faults)
     }
 
-    deinit { if file >= 0 { systemClose(file) } }
+    deinit { state.withLock { $0.closeFile() } }
 
     private func path(_ number: UInt64) -> String { directory + "/" + ChangeSegment.fileName(number) }
 
     /// The bytes of all segments.
-    var byteCount: Int { lock.withLock { segments.reduce(0) { $0 + $1.bytes } } }
+    var byteCount: Int { state.withLock { $0.byteCount } }
 
     /// Whether records can be appended.
-    var isOpen: Bool { lock.withLock { file >= 0 } }
+    var isOpen: Bool { state.withLock { $0.file >= 0 } }
 
     /// Whether a new segment must be started before records are appended.
     var needsSegment: Bool {
-        lock.withLock {
-            guard !isClosed else { return false }
-            guard file >= 0, let last = segments.last else { return true }
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            guard state.file >= 0, let last = state.segments.last else { return true }
             return last.bytes >= max(4096, bytesMax() / 8)
         }
     }
@@ -56,30 +62,29 @@ final class ChangeLogFiles: @unchecked Sendable {
     /// Starts a new segment with `records`. Then removes the oldest segments if the total size exceeds its limit.
     /// - Throws: if the segment cannot be written; all files are then removed, and no records can be appended.
     func begin(_ records: [UInt8]) throws(FileError) {
-        try lock.withLock { () throws(FileError) in
-            guard !isClosed else { return }
-            closeFile()
+        try state.withLock { (state) throws(FileError) in
+            guard !state.isClosed else { return }
+            state.closeFile()
             do throws(FileError) {
                 try FileSystem.makeDirectory(directory)
-                try makeSegment(records)
+                try makeSegment(records, &state)
             } catch {
-                discardHeld()
+                discard(&state)
                 throw error
             }
             let most = max(4096, bytesMax())
-            while segments.count > 1, segments.reduce(0, { $0 + $1.bytes }) > most * 7 / 8 || segments.count > 256 {
-                try? files.unlink(path(segments[0].number))
-                segments.removeFirst()
+            while state.segments.count > 1, state.byteCount > most * 7 / 8 || state.segments.count > 256 {
+                try? files.unlink(path(state.segments.removeFirst().number))
             }
         }
     }
 
-    private func makeSegment(_ records: [UInt8]) throws(FileError) {
-        let number = lastNumber + 1
+    private func makeSegment(_ records: [UInt8], _ state: inout State) throws(FileError) {
+        let number = state.lastNumber + 1
         let temporary = path(number) + ".new"
         let new = try files.create(temporary)
         let bytes =
-            ChangeSegment.header(number: number, previousBytes: segments.last?.bytes ?? 0)
+            ChangeSegment.header(number: number, previousBytes: state.segments.last?.bytes ?? 0)
             + ChangeSegment.frame(records, number: number, offset: ChangeSegment.headerBytes)
         do throws(FileError) {
             try files.write(bytes, to: new, path: temporary)
@@ -89,68 +94,62 @@ final class ChangeLogFiles: @unchecked Sendable {
             try? files.unlink(temporary)
             throw error
         }
-        file = new
-        lastNumber = number
-        segments.append(Segment(number: number, bytes: bytes.count))
+        (state.file, state.lastNumber) = (new, number)
+        state.segments.append((number, bytes.count))
     }
 
     /// Appends records with one write(2). Does nothing if no segment is open.
     /// - Throws: if the write fails; all files are then removed.
     func append(_ records: [UInt8]) throws(FileError) {
-        try lock.withLock { () throws(FileError) in try appendHeld(records) }
+        try state.withLock { (state) throws(FileError) in try append(records, &state) }
     }
 
-    private func appendHeld(_ records: [UInt8]) throws(FileError) {
-        guard file >= 0, let last = segments.last, !records.isEmpty else { return }
+    private func append(_ records: [UInt8], _ state: inout State) throws(FileError) {
+        guard state.file >= 0, let last = state.segments.last, !records.isEmpty else { return }
         let frame = ChangeSegment.frame(records, number: last.number, offset: last.bytes)
         do throws(FileError) {
             guard records.count <= ChangeSegment.frameBytesMax else {
                 throw FileError(operation: "append to", path: directory, number: EMSGSIZE)
             }
-            try files.write(frame, to: file, at: last.bytes, path: path(last.number))
+            try files.write(frame, to: state.file, at: last.bytes, path: path(last.number))
         } catch {
-            discardHeld()
+            discard(&state)
             throw error
         }
-        segments[segments.count - 1].bytes += frame.count
+        state.segments[state.segments.count - 1].bytes += frame.count
     }
 
     /// Appends the last records, syncs everything and closes the files.
     func close(_ records: [UInt8]) {
-        lock.withLock {
+        state.withLock { state in
             defer {
-                closeFile()
-                isClosed = true
+                state.closeFile()
+                state.isClosed = true
             }
             do throws(FileError) {
-                for segment in segments.dropLast() { _ = try files.sync(fileAt: path(segment.number)) }
-                try appendHeld(records)
-                guard file >= 0, let last = segments.last else { return }
-                try files.sync(file, path: path(last.number))
+                for segment in state.segments.dropLast() { _ = try files.sync(fileAt: path(segment.number)) }
+                try append(records, &state)
+                guard state.file >= 0, let last = state.segments.last else { return }
+                try files.sync(state.file, path: path(last.number))
                 try files.syncDirectory(directory)
             } catch {
-                discardHeld()
+                discard(&state)
             }
         }
     }
 
     /// Removes all files, because they are invalid or outdated.
-    func discard() { lock.withLock { discardHeld() } }
+    func discard() { state.withLock { discard(&$0) } }
 
-    private func discardHeld() {
-        closeFile()
-        segments = []
+    private func discard(_ state: inout State) {
+        state.closeFile()
+        state.segments = []
         for name in (try? FileSystem.list(directory)) ?? [] {
             let path = directory + "/" + name
             // If the file cannot be removed, truncate it, so that it is not read as a log.
             if (try? files.unlink(path)) == nil { try? files.truncate(fileAt: path, to: 0) }
-            lastNumber = max(lastNumber, ChangeSegment.number(ofFile: name) ?? 0)
+            state.lastNumber = max(state.lastNumber, ChangeSegment.number(ofFile: name) ?? 0)
         }
-    }
-
-    private func closeFile() {
-        if file >= 0 { systemClose(file) }
-        file = -1
     }
 
     // MARK: Reading
@@ -159,7 +158,7 @@ final class ChangeLogFiles: @unchecked Sendable {
     func read() throws(FileError) -> [(number: UInt64, bytes: [UInt8])] {
         guard FileSystem.isDirectory(directory) else { return [] }
         let numbers = try FileSystem.list(directory).compactMap { ChangeSegment.number(ofFile: $0) }.sorted()
-        lock.withLock { lastNumber = numbers.last ?? 0 }
+        state.withLock { $0.lastNumber = numbers.last ?? 0 }
         var found: [(number: UInt64, bytes: [UInt8])] = []
         for number in numbers {
             let bytes = try FileSystem.read(path(number), bytesMax: ChangeSegment.frameBytesMax) ?? []
@@ -172,6 +171,6 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     /// Continues with the segments that the loader found valid.
     func adopt(_ found: [(number: UInt64, bytes: Int)]) {
-        lock.withLock { segments = found.map { Segment(number: $0.number, bytes: $0.bytes) } }
+        state.withLock { $0.segments = found }
     }
 }

@@ -1,4 +1,3 @@
-import LarderPlatform
 import Synchronization
 
 /// A subscriber to changes. Any thread may call it, possibly with locks of the database held: it must return quickly,
@@ -20,16 +19,15 @@ package protocol ChangeSubscriber: AnyObject, Sendable {
 /// A subscriber gets every change that is applied after it subscribed, and possibly changes in progress at that time.
 /// Without subscribers, the only cost for a write is one relaxed atomic load.
 ///
-/// Thread-safe. `@unchecked Sendable`: the subscriptions are guarded by `lock`.
-package final class ChangeStream: @unchecked Sendable {
+/// Thread-safe.
+package final class ChangeStream: Sendable {
     private struct Subscription {
         weak var subscriber: (any ChangeSubscriber)?
         let wantsUnseen: Bool
     }
 
     private let isTurnedOn = Atomic<Bool>(false)
-    private let lock = Lock()
-    private var subscriptions: [Subscription] = []
+    private let subscriptions = Mutex<[Subscription]>([])
 
     init() {}
 
@@ -46,7 +44,7 @@ package final class ChangeStream: @unchecked Sendable {
     package func unsubscribe(_ subscriber: any ChangeSubscriber) { set(subscriber, nil) }
 
     private func set(_ subscriber: any ChangeSubscriber, _ subscription: Subscription?) {
-        lock.withLock {
+        subscriptions.withLock { subscriptions in
             subscriptions.removeAll { $0.subscriber == nil || $0.subscriber === subscriber }
             if let subscription { subscriptions.append(subscription) }
             isTurnedOn.store(!subscriptions.isEmpty, ordering: .sequentiallyConsistent)
@@ -57,8 +55,8 @@ package final class ChangeStream: @unchecked Sendable {
     func publish(_ changes: [EntryChange]) {
         guard isOn, !changes.isEmpty else { return }
         let seen = changes.contains(where: \.isUnseen) ? changes.filter { !$0.isUnseen } : changes
-        // `lock` is not held during the calls.
-        for subscription in lock.withLock({ subscriptions }) {
+        // No lock is held during the calls.
+        for subscription in subscriptions.withLock({ $0 }) {
             let wanted = subscription.wantsUnseen ? changes : seen
             if !wanted.isEmpty { subscription.subscriber?.take(wanted) }
         }

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// Writes to LevelDB the entries that are only in the journal and in memory. After that, the journal's oldest segments
 /// can be removed.
@@ -10,9 +11,9 @@ import LarderPlatform
 /// If the same keys are written over and over, little of a long journal is still needed. That part is appended to the
 /// journal again (``RewritePass``); then the old segments can be removed.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `turn`, which allows one checkpoint or flush at a
-/// time; the rest is constant. Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
-final class Checkpointer: Checkpointing, @unchecked Sendable {
+/// Thread-safe: `turn` allows one checkpoint or flush at a time. Lock order: a database's `openLock`, `turn`, a store's
+/// `indexLock`, shard locks.
+final class Checkpointer: Checkpointing {
     private let context: EngineContext
     private let table: DatabaseTable
     private let journal: CommitJournal
@@ -21,14 +22,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let evictor: Evictor
     private let turn = Lock()
     private let loop = BackgroundLoop()
-    /// When the last checkpoint other than a rewrite began, in monotonic milliseconds. Guarded by `turn`.
-    private var lastBegan: Int64 = 0
-    /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
-    private var metBusy = false
-    /// The disk space that the running checkpoint may use. Guarded by `turn`.
-    private var room = EvictionRoom()
-    /// Whether no database needs a lost part of the journal; false if that is not known yet. Guarded by `turn`.
-    private var isJournalEnough = false
+    // Changed with `turn` held:
+    /// When the last checkpoint other than a rewrite began, in monotonic milliseconds.
+    private let lastBegan: Atomic<Int64>
+    /// Whether a database was skipped because another thread is opening, purging or deleting it.
+    private let metBusy = Atomic<Bool>(false)
+    /// Whether no database needs a lost part of the journal; false if that is not known yet.
+    private let isJournalEnough = Atomic<Bool>(false)
 
     init(
         context: EngineContext, table: DatabaseTable, journal: CommitJournal, pipeline: CommitPipeline,
@@ -40,8 +40,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger = journal.trigger
         self.pipeline = pipeline
         self.evictor = evictor
-        lastBegan = context.time.monotonic()
-        trigger.onDue = { [loop] in loop.wake() }
+        lastBegan = Atomic(context.time.monotonic())
+        trigger.onDue { [loop] in loop.wake() }
     }
 
     /// - Parameter onDemand: whether the thread starts only when it is needed: when the journal is long enough for a
@@ -55,11 +55,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     }
 
     /// Starts the thread if it is not running, there is something to write, and the last checkpoint was long ago.
-    func startIfOld() {
-        guard loop.isAsleep, trigger.byteCount > 0, turn.tryLock() else { return }
-        defer { turn.unlock() }
-        if isOld { loop.wake() }
-    }
+    func startIfOld() { if loop.isAsleep, trigger.byteCount > 0, isOld { loop.wake() } }
 
     /// Stops the thread, after waiting for the running checkpoint.
     func stop() { loop.stop() }
@@ -69,12 +65,14 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// - Returns: false if it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
-        guard trigger.isDue || turn.withLock({ isOld }) else { return true }
+        guard trigger.isDue || isOld else { return true }
         return attempt { true }
     }
 
-    /// Whether the last checkpoint is long ago. Called with `turn` held.
-    private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
+    /// Whether the last checkpoint is long ago.
+    private var isOld: Bool {
+        context.time.monotonic() - lastBegan.load(ordering: .relaxed) >= context.options.checkpointMilliseconds
+    }
 
     /// Waits until no other checkpoint runs. Then, if `isNeeded` returns true, runs a checkpoint. If the file system is
     /// full, frees space and retries.
@@ -145,28 +143,25 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Runs a checkpoint. Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
-        lastBegan = context.time.monotonic()
+        lastBegan.store(context.time.monotonic(), ordering: .relaxed)
         try journal.requireInPlace("checkpoint")
         // If another program has removed the files of a LevelDB, suspend that LevelDB. The journal then keeps the
         // entries written to it.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
-        room = try evictor.makeRoom()
-        defer {
-            room = EvictionRoom()
-            evictor.wake()
-        }
+        var room = try evictor.makeRoom()
+        defer { evictor.wake() }
         guard let cut = journal.cut(isRewrite: false) else { return }
         try syncJournal()
-        metBusy = false
+        metBusy.store(false, ordering: .relaxed)
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
         /// Why the entries of a database cannot be written to LevelDB; nil if all can be written.
         var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
+                if let pass = try pass(database, upTo: cut.sequence, &room) { passes.append(pass) }
             } catch {
                 if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
                 obstacle = error
@@ -241,7 +236,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         // Sync first: a power failure must not leave a gap before the new frames. A replay ignores everything after a
         // gap, and the segments with the old copies will be removed.
         try journal.sync()
-        metBusy = false
+        metBusy.store(false, ordering: .relaxed)
         // Begin the passes after the cut, so that they include everything in the older segments.
         let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
@@ -269,7 +264,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             try before()
             for case let store? in passes.map(\.openStore) { try syncNames(store) }
             try noteSynced()
-            if !metBusy { hasEnded = try journal.finish(cut) }
+            if !metBusy.load(ordering: .relaxed) { hasEnded = try journal.finish(cut) }
         } catch {
             for pass in passes { pass.abandon() }
             throw error
@@ -287,7 +282,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// the old segments are removed, a power failure may lose the header of the next segment. Without this record, the
     /// journal would then seem to have lost entries. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
-        guard !metBusy, journal.isCurrent(cut) else { return }
+        guard !metBusy.load(ordering: .relaxed), journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
             guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
                 store.isMade, !store.isFrozen, !store.isSuspended
@@ -332,7 +327,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// - Returns: false if another thread is working on one of the databases.
     /// - Throws: the damage of a database that needs a lost part. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
-        if isJournalEnough || context.journalEnd == .max { return true }
+        if isJournalEnough.load(ordering: .relaxed) || context.journalEnd == .max { return true }
         for database in table.all where database.isUnopened {
             do throws(LarderError) {
                 guard try database.prepareUnlessBusy() else { return false }
@@ -346,7 +341,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 )
             }
         }
-        isJournalEnough = true
+        isJournalEnough.store(true, ordering: .relaxed)
         return true
     }
 
@@ -407,12 +402,15 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// - Returns: the dropped expired entries; nil if nothing was written, because another thread works on the
     ///   database.
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
-        metBusy = false
+        metBusy.store(false, ordering: .relaxed)
         if let store = database.durableState.store, store.isFrozen {
             throw store.knownDamage
                 ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
         }
-        guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
+        var room = EvictionRoom()
+        guard let pass = try pass(database, upTo: sequence, &room) else {
+            return metBusy.load(ordering: .relaxed) ? nil : PurgeReport()
+        }
         do throws(LarderError) {
             try syncNames(pass.store)
             // Clean entries may exist only in LevelDB: record how much of it is synced, so that a loss of them is
@@ -431,9 +429,12 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     var rollbackCount: UInt64 { journal.rollbackCount }
 
     /// Writes a database's entries up to `sequence` to LevelDB.
+    /// - Parameter room: the disk space that the running checkpoint may use.
     /// - Returns: nil if there is nothing to write, or if another thread is working on the database. In the second
     ///   case, `metBusy` is set.
-    private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
+    private func pass(
+        _ database: Database, upTo sequence: UInt64, _ room: inout EvictionRoom
+    ) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {
             throw LarderError(
@@ -442,7 +443,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
         // The entries may come from the journal of the last process. The database may not have been opened since.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
-            metBusy = true
+            metBusy.store(true, ordering: .relaxed)
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {

@@ -1,4 +1,3 @@
-import LarderPlatform
 import Synchronization
 
 /// A kind of write. The more memory it needs, the fewer bytes may wait to be written to LevelDB before it starts.
@@ -13,9 +12,8 @@ package enum PendingWrite: Sendable {
 /// Decides when a checkpoint is due, and when writers must wait for the checkpoint or fail with its error. (A
 /// checkpoint writes the journal's entries to LevelDB.) Owns the counters for this, and the requests for a checkpoint.
 ///
-/// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the
-/// rest is constant or atomic. `lock` is never held together with another lock.
-final class CheckpointTrigger: @unchecked Sendable {
+/// Thread-safe.
+final class CheckpointTrigger: Sendable {
     private let disk: DiskBudget
     private let memory: MemoryBudget
     private let liveBytes = Atomic<Int>(0)
@@ -23,16 +21,17 @@ final class CheckpointTrigger: @unchecked Sendable {
     private let countedBytes = Atomic<Int>(0)
     private let wanted = Atomic<Bool>(false)
     private let isStuck = Atomic<Bool>(false)
-    private let lock = Lock()
     /// The error of the last checkpoint; nil if it succeeded.
-    private var failure: LarderError?
-    /// Wakes the checkpointer. Set before anything is written.
-    var onDue: () -> Void = {}
+    private let failure = Mutex<LarderError?>(nil)
+    private let wake = Mutex<@Sendable () -> Void>({})
 
     init(disk: DiskBudget, memory: MemoryBudget) {
         self.disk = disk
         self.memory = memory
     }
+
+    /// Sets the function that wakes the checkpointer.
+    func onDue(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0 = body } }
 
     private var checkpointBytes: Int { disk.checkpointBytes }
 
@@ -56,12 +55,12 @@ final class CheckpointTrigger: @unchecked Sendable {
     private var isTooMuch: Bool { byteCount >= checkpointBytes || memory.isCheckpointDue }
 
     /// Wakes the checkpointer if the journal, or the changes in memory, have reached their limit.
-    func wakeIfTooMuch() { if isTooMuch { onDue() } }
+    func wakeIfTooMuch() { if isTooMuch { wake.withLock { $0 }() } }
 
     /// Requests a checkpoint, and wakes the checkpointer to run it now.
     func request() {
         want()
-        onDue()
+        wake.withLock { $0 }()
     }
 
     /// Requests a checkpoint from the next background round, or from the next writer that finds the journal full.
@@ -73,7 +72,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Records the error of a checkpoint; nil after a success.
     /// - Returns: whether the error differs from that of the last checkpoint.
     func note(failure new: LarderError?) -> Bool {
-        lock.withLock {
+        failure.withLock { failure in
             defer { failure = new }
             isStuck.store(new != nil, ordering: .relaxed)
             return failure?.description != new?.description
@@ -99,7 +98,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
     /// checkpoints succeed.
     func refusal(_ operation: String) -> LarderError? {
-        guard isStuck.load(ordering: .relaxed), isFull(), let cause = lock.withLock({ failure }) else { return nil }
+        guard isStuck.load(ordering: .relaxed), isFull(), let cause = failure.withLock({ $0 }) else { return nil }
         return LarderError(
             .writesSuspended, "the journal is full, because checkpoints fail: \(cause.message)",
             operation: operation, database: cause.database, underlying: cause)

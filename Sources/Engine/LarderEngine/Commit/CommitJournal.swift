@@ -5,10 +5,10 @@ import Synchronization
 /// checkpoints have made obsolete. It owns the ``Journal``, and records whether a failed commit still has to be rolled
 /// back.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards `keptSequence` and the calls of the journal, except those that the
-/// journal allows at any time: fsyncs, removals of segments, staging and counters. Lock order: shard locks, the
-/// journal's `removing`, `lock`, the journal's `lock`.
-final class CommitJournal: @unchecked Sendable {
+/// Thread-safe: `lock` guards the calls of the journal, except those that the journal allows at any time: fsyncs,
+/// removals of segments, staging and counters. Lock order: shard locks, the journal's `removing`, `lock`, the journal's
+/// `lock`.
+final class CommitJournal: Sendable {
     /// The end of the journal when a checkpoint started.
     struct Cut {
         /// The last segment that the checkpoint makes obsolete.
@@ -30,7 +30,7 @@ final class CommitJournal: @unchecked Sendable {
     private let rollbacks = Atomic<UInt64>(0)
     /// The sequence up to which failed units were kept in memory, although the journal does not contain them; 0 if
     /// there are none.
-    private var keptSequence: UInt64 = 0
+    private let keptSequence = Atomic<UInt64>(0)
     /// Whether a failed commit could not be rolled back yet. Memory then has entries of the failed commit, and may lack
     /// other entries.
     private let owes = Atomic<Bool>(false)
@@ -279,7 +279,7 @@ final class CommitJournal: @unchecked Sendable {
 
     /// The last commit unit appended to the journal.
     var lastAppended: UInt64 { lock.withLock { lastAppendedLocked } }
-    private var lastAppendedLocked: UInt64 { max(segments.lastAppended, keptSequence) }
+    private var lastAppendedLocked: UInt64 { max(segments.lastAppended, keptSequence.load(ordering: .relaxed)) }
 
     // MARK: A failed commit
 
@@ -320,7 +320,7 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Records that the entries of failed commits are kept in memory, up to this sequence. Called within
     /// ``rollBack(_:)``.
-    func noteKept(_ last: UInt64) { keptSequence = last }
+    func noteKept(_ last: UInt64) { keptSequence.store(last, ordering: .relaxed) }
 
     // MARK: Reading
 
@@ -328,7 +328,7 @@ final class CommitJournal: @unchecked Sendable {
     /// ``replay(_:)``.
     /// - Throws: `newerFormat`. An invalid file is only reported.
     func loadMarks() throws(LarderError) {
-        guard case .known(let file) = context.sequences.origin else { return }
+        guard let file = context.sequences.previous else { return }
         switch marks.load(reserved: file.commitUnits) {
         case .done: break
         case .unusable(let why):

@@ -36,26 +36,6 @@ extension CommitObserver {
     package func congestionMayBeOver() {}
 }
 
-/// The owner of the entries in memory, to which a pipeline's units are applied before they are committed.
-protocol CommitOwner: AnyObject, Sendable {
-    /// Called before units with these changes are committed: ``committed(_:)`` or ``rollBack(_:)`` follows. Adds the
-    /// changes' versions.
-    func preparing(_ changes: inout [EntryChange])
-
-    /// Called before a whole database is changed: ``hasChanged()`` or ``rollBack(_:)`` follows.
-    func isChanging()
-    /// Called when the change of the whole database is complete and was published.
-    func hasChanged()
-
-    /// Publishes the changes of committed units. Called on the committing thread; must not block.
-    func committed(_ changes: [EntryChange])
-
-    /// Rolls the applied state back to the durable one.
-    /// - Parameter failing: called once, while nothing can be applied. Records which units fail, and returns the last
-    ///   one.
-    func rollBack(_ failing: () -> UInt64)
-}
-
 /// Takes applied commit units (atomic sets of changes) in order, and makes them durable in groups.
 ///
 /// - A unit is queued while the locks of all shards that it changes are held. So units are applied in the order of
@@ -74,7 +54,9 @@ package final class CommitPipeline: @unchecked Sendable {
     // Copies: reading these from the other objects would cost reference counting for every write.
     private let trigger: CheckpointTrigger
     private let pendingBytesMax: Int
-    private let owner: any CommitOwner
+    private let changes: ChangeStream
+    private let changeLog: ChangeLog
+    private let rollBack: @Sendable (_ failing: () -> UInt64) -> Void
     private let decided = Atomic<UInt64>(0)
     /// The highest sequence number that ever failed. Units with higher numbers have not failed.
     private let lastFailed = Atomic<UInt64>(0)
@@ -99,12 +81,17 @@ package final class CommitPipeline: @unchecked Sendable {
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
-    init(context: LarderContext, journal: CommitJournal, owner: any CommitOwner) {
+    /// - Parameter rollBack: rolls the applied state back to the durable one. It calls `failing` once, while nothing can
+    ///   be applied. `failing` records which units fail, and returns the last one.
+    init(
+        context: LarderContext, journal: CommitJournal, changes: ChangeStream, changeLog: ChangeLog,
+        rollBack: @escaping @Sendable (_ failing: () -> UInt64) -> Void
+    ) {
         self.context = context
         self.journal = journal
         trigger = journal.trigger
         pendingBytesMax = context.options.pendingBytesMax
-        self.owner = owner
+        (self.changes, self.changeLog, self.rollBack) = (changes, changeLog, rollBack)
     }
 
     /// Sets the sequence number after which new units are numbered: the last number in the journal. The recovery may
@@ -373,14 +360,14 @@ package final class CommitPipeline: @unchecked Sendable {
                 switch item {
                 case .writes(let batch, _, let level):
                     if !batch.isPrepared {
-                        if batch.committed != nil { owner.isChanging() }
-                        if !batch.changes.isEmpty { owner.preparing(&batch.changes) }
+                        if batch.committed != nil { changeLog.changing() }
+                        if !batch.changes.isEmpty { changeLog.prepare(&batch.changes) }
                     }
                     batch.isPrepared = true
                     guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
-                    owner.isChanging()
+                    changeLog.changing()
                     // The change accesses files by their paths, and another program may have replaced these files.
                     try journal.requireInPlace("commit")
                     try perform()
@@ -398,16 +385,16 @@ package final class CommitPipeline: @unchecked Sendable {
         switch item {
         case .writes(let batch, let units, _):
             context.statistics.commitUnits.add(units)
-            if !batch.changes.isEmpty { owner.committed(batch.changes) }
+            if !batch.changes.isEmpty { changes.publish(batch.changes) }
             if let committed = batch.committed {
                 committed(batch.lastSequence)
-                owner.hasChanged()
+                changeLog.changed()
             }
             pendingBytes.add(-batch.payloadByteCount)
         case .control(let sequence, _, let committed):
             context.statistics.commitUnits.add()
             committed(sequence)
-            owner.hasChanged()
+            changeLog.changed()
         }
         context.statistics.commitGroups.add()
         decide(upTo: item.lastSequence, failure: nil)
@@ -432,7 +419,8 @@ package final class CommitPipeline: @unchecked Sendable {
         let isNews = !journal.isRollbackPending
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0
-        owner.rollBack {
+        changeLog.abandon()
+        rollBack {
             failed = lock.withLock {
                 queue.recycle(queue.take())
                 let failed = decided.load(ordering: .relaxed) + 1...lastSequence

@@ -6,9 +6,15 @@ import Synchronization
 /// manifests, the journal, purged files, and quarantined files. Images (temporary copies for backups and checks) do not
 /// count, so backups and checks cause no eviction.
 ///
-/// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
-/// atomic or constant.
-package final class DiskBudget: @unchecked Sendable {
+/// Thread-safe.
+package final class DiskBudget: Sendable {
+    private struct State {
+        var onChange: @Sendable () -> Void = {}
+        var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
+        /// The size of the larder's files when the file system became nearly full; nil while it has enough space.
+        var bytesWhenShort: Int?
+    }
+
     let directory: String
     private let checkpointAsked: Int
     private let limit: Atomic<Int>
@@ -19,14 +25,10 @@ package final class DiskBudget: @unchecked Sendable {
     /// unknown.
     private let reach = Atomic<Int>(.max)
     private let isNoting: Atomic<Bool>
-    private let lock = Lock()
-    private var onChange: @Sendable () -> Void = {}
-    private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
+    private let state = Mutex(State())
     /// Space that is reserved for writes on a full file system. Its file exists while the larder has a limit or a
     /// ledger.
     let reserve: ReserveFile
-    /// The size of the larder's files when the file system became nearly full; nil while it has enough space.
-    private var bytesWhenShort: Int?
 
     /// - Parameter limitBytes: the larder's limit; nil for none.
     init(directory: String, limitBytes: Int?, checkpointBytes: Int) {
@@ -53,10 +55,10 @@ package final class DiskBudget: @unchecked Sendable {
     }
 
     /// Sets the callback for a changed limit.
-    func onChange(_ body: @escaping @Sendable () -> Void) { lock.withLock { onChange = body } }
+    func onChange(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.onChange = body } }
 
     /// Sets the callback that frees space on a full file system.
-    func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { lock.withLock { onShort = body } }
+    func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { state.withLock { $0.onShort = body } }
 
     /// Frees space on a full file system by evicting entries. May take long. Must not be called on an event loop, nor
     /// while a lock of a store, a shard or the journal is held.
@@ -66,7 +68,7 @@ package final class DiskBudget: @unchecked Sendable {
     ///     prerequisites.
     /// - Returns: whether space was freed, by this call or by a concurrent one. False if there was enough before, or if
     ///   nothing can be evicted.
-    func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
+    func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { state.withLock { $0.onShort }(bytes, takesReserve) }
 
     /// Returns the text to append to an error's message: advice if the error is a full file system, otherwise nothing.
     func note(_ error: FileError) -> String {
@@ -77,7 +79,7 @@ package final class DiskBudget: @unchecked Sendable {
     }
 
     /// Calls the callback for a changed limit.
-    func changed() { lock.withLock { onChange }() }
+    func changed() { state.withLock { $0.onChange }() }
 
     /// Sets the smallest of the databases' own limits; nil if no database has a limit.
     func note(smallestDatabaseLimit bytes: Int?) {
@@ -153,9 +155,9 @@ package final class DiskBudget: @unchecked Sendable {
     /// Sets ``reach``: the size of the larder's files plus the free space of the file system, minus a reserve.
     private func note(_ bytes: Int, free: Int) {
         let reserve = DiskThresholds.reserveBytes(of: bytes + free)
-        let least = lock.withLock {
-            bytesWhenShort = free < reserve ? bytesWhenShort ?? bytes : nil
-            return bytesWhenShort.map { $0 - Self.reserveShareMax * reserve } ?? 0
+        let least = state.withLock { state in
+            state.bytesWhenShort = free < reserve ? state.bytesWhenShort ?? bytes : nil
+            return state.bytesWhenShort.map { $0 - Self.reserveShareMax * reserve } ?? 0
         }
         reach.store(max(bytes + free - reserve, least), ordering: .relaxed)
         update()
@@ -303,13 +305,12 @@ struct LevelDBSizes {
 ///
 /// On file systems that compress or copy on write, a preallocated file reserves no space.
 ///
-/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by `lock`.
-final class ReserveFile: @unchecked Sendable {
+/// Thread-safe.
+final class ReserveFile: Sendable {
     static let name = "RESERVE"
 
     private let path: String
-    private let lock = Lock()
-    private var isHeld = false
+    private let isHeld = Mutex(false)
 
     init(directory: String) { path = directory + "/" + Self.name }
 
@@ -317,20 +318,20 @@ final class ReserveFile: @unchecked Sendable {
     /// - Returns: whether the file exists.
     @discardableResult
     func hold(bytes: Int) -> Bool {
-        lock.withLock {
+        isHeld.withLock { isHeld in
             if !isHeld { isHeld = (try? FileSystem.allocate(path, bytes: bytes)) != nil }
             return isHeld
         }
     }
 
     /// Whether this process has created the file and not removed it.
-    var isThere: Bool { lock.withLock { isHeld } }
+    var isThere: Bool { isHeld.withLock { $0 } }
 
     /// Removes the file, even if an earlier process created it.
     /// - Returns: whether the file existed.
     @discardableResult
     func giveUp() -> Bool {
-        lock.withLock {
+        isHeld.withLock { isHeld in
             isHeld = false
             return unlink(path) == 0
         }

@@ -1,10 +1,11 @@
 import LarderPlatform
+import Synchronization
 
 /// A queue of purged, deleted or replaced stores and files. A thread that may block closes and removes them by calling
 /// ``clear(report:)``.
 ///
-/// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
-final class DisposalQueue: @unchecked Sendable {
+/// Thread-safe.
+final class DisposalQueue: Sendable {
     private struct Item {
         let path: String
         /// Closes the files; nil if they are not open.
@@ -12,12 +13,11 @@ final class DisposalQueue: @unchecked Sendable {
         var isReported = false
     }
 
-    private let lock = Lock()
-    private var items: [Item] = []
+    private let items = Mutex<[Item]>([])
 
     /// Adds open files that are to be closed and removed.
     func add(_ path: String, closing close: @escaping @Sendable () -> Void) {
-        lock.withLock { items.append(Item(path: path, close: close)) }
+        items.withLock { $0.append(Item(path: path, close: close)) }
     }
 
     /// Removes a file or directory. If that fails, adds it to the queue to retry later.
@@ -25,16 +25,16 @@ final class DisposalQueue: @unchecked Sendable {
         do throws(FileError) {
             try FileSystem.removeTree(path)
         } catch {
-            lock.withLock { items.append(Item(path: path, close: nil)) }
+            items.withLock { $0.append(Item(path: path, close: nil)) }
         }
     }
 
     /// Whether anything is waiting.
-    var hasWork: Bool { lock.withLock { !items.isEmpty } }
+    var hasWork: Bool { items.withLock { !$0.isEmpty } }
 
     /// Closes and removes the queued items. The next call retries those that failed. May block while LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
-        let all = lock.withLock {
+        let all = items.withLock { items in
             defer { items = [] }
             return items
         }
@@ -47,7 +47,7 @@ final class DisposalQueue: @unchecked Sendable {
                     report(.warning, "could not remove \(item.path), will retry: \(error)")
                 }
                 item.isReported = true
-                lock.withLock { items.append(item) }
+                items.withLock { [item] in $0.append(item) }
             }
         }
     }

@@ -10,10 +10,8 @@ import Synchronization
 /// The file also has the names of the existing databases, so that the removal of a directory is detected at the next
 /// start.
 ///
-/// Thread-safe. `@unchecked Sendable`: `origin`, `base`, `wasUnreadable` and `wasCut` are set at the start, before
-/// there are other threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or
-/// atomic.
-final class Sequences: @unchecked Sendable {
+/// Thread-safe.
+final class Sequences: Sendable {
     /// The first sequence. Older versions of Larder derived sequences from the time. Until the year 4199, such
     /// sequences are lower than `first`, so the two kinds can be distinguished.
     static let first: UInt64 = 1 << 62
@@ -29,41 +27,41 @@ final class Sequences: @unchecked Sendable {
     /// The number of epoch numbers reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
 
-    /// What is known about the numbers that earlier processes have used.
-    enum Origin: Equatable {
-        /// The upper bounds in the file.
-        case known(SequencesFile)
-        /// Nothing: the larder is new, or an older version created it, or the file is lost.
-        case unknown
+    private struct State {
+        var previous: SequencesFile?
+        /// Whether the file existed and could not be used.
+        var wasUnreadable = false
+        var failure: FileError?
+        /// The existing databases.
+        var databases: Set<String> = []
+        /// The databases in the file; nil if these are unknown.
+        var written: Set<String>?
     }
 
     private let directory: String
     private var path: String { directory + "/" + SequencesFile.name }
     private let report: @Sendable (EngineEvent.Level, String) -> Void
-    private(set) var origin: Origin = .unknown
-    /// Whether the file existed and could not be used.
-    private(set) var wasUnreadable = false
-    /// All sequences that this process assigns are higher than this.
-    private(set) var base: UInt64 = 0
+    private let firstBase = Atomic<UInt64>(0)
     /// Whether the journal was damaged, or had an incomplete end, when it was read.
-    var wasCut = false
+    let wasCut = Atomic<Bool>(false)
     private let unitsReserved = Atomic<UInt64>(0)
     private let epochsReserved = Atomic<UInt64>(0)
     /// The highest sequence that ``refusal(of:)`` refused, so that the next reservation includes it.
     private let wanted = Atomic<UInt64>(0)
     private let lastEpoch = Atomic<UInt64>(0)
-    /// Held while the file is written.
-    private let writing = Lock()
-    private var failure: FileError?
-    /// The existing databases.
-    private var databases: Set<String> = []
-    /// The databases in the file; nil if these are unknown.
-    private var written: Set<String>?
+    /// Locked while the file is written.
+    private let state = Mutex(State())
 
     init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
         self.directory = directory
         self.report = report
     }
+
+    /// The file of the previous process, with the upper bounds of the numbers that earlier processes have used. Nil if
+    /// the larder is new, or an older version created it, or the file is lost.
+    var previous: SequencesFile? { state.withLock { $0.previous } }
+    /// All sequences that this process assigns are higher than this.
+    var base: UInt64 { firstBase.load(ordering: .relaxed) }
 
     // MARK: The start
 
@@ -73,7 +71,7 @@ final class Sequences: @unchecked Sendable {
     func load() throws(LarderError) {
         do {
             guard let file = try SequencesFile.read(in: directory) else { return }
-            origin = .known(file)
+            state.withLock { $0.previous = file }
             raise(lastEpoch, to: min(file.epochs, Self.epochMax))
         } catch SequencesFile.Defect.newerFormat(let version) {
             throw LarderError(
@@ -81,7 +79,7 @@ final class Sequences: @unchecked Sendable {
                 "\(SequencesFile.name) was written by a newer version of Larder (version \(version), this one reads "
                     + "\(SequencesFile.formatVersion))", operation: "open larder")
         } catch {
-            wasUnreadable = true
+            state.withLock { $0.wasUnreadable = true }
             let why: String
             if case SequencesFile.Defect.malformed(let text)? = error as? SequencesFile.Defect {
                 why = text
@@ -100,9 +98,11 @@ final class Sequences: @unchecked Sendable {
     ///   - now: the time in milliseconds since 1970, used if no numbers are recorded.
     func begin(behind journalEnd: UInt64, now: Int64) {
         let time = UInt64(max(0, now))
-        switch origin {
-        case .known(let file): base = max(journalEnd, file.commitUnits)
-        case .unknown:
+        let (previous, wasUnreadable) = state.withLock { ($0.previous, $0.wasUnreadable) }
+        var base: UInt64
+        if let previous {
+            base = max(journalEnd, previous.commitUnits)
+        } else {
             base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
             // The clock may be wrong. Epoch numbers that start at 1 << 61 or below never reach their upper bound.
             raise(lastEpoch, to: min(time, 1 << 61))
@@ -113,6 +113,7 @@ final class Sequences: @unchecked Sendable {
             }
         }
         base = min(base, Self.end - Self.unitsStep)
+        firstBase.store(base, ordering: .relaxed)
         unitsReserved.store(base, ordering: .releasing)
         extendIfNeeded(last: base)
     }
@@ -120,21 +121,21 @@ final class Sequences: @unchecked Sendable {
     // MARK: Databases
 
     /// The databases that existed when the larder was last used; none if that is unknown.
-    var previousDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
+    var previousDatabases: Set<String> { previous?.databases ?? [] }
 
     /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
-    func found(_ names: Set<String>) { writing.withLock { databases = names } }
+    func found(_ names: Set<String>) { state.withLock { $0.databases = names } }
 
     /// Records durably whether a database exists. Does two fsyncs, unless the file has this state already.
     /// - Throws: if the file could not be written. The next write of the file then includes the change.
     func note(_ name: String, exists: Bool) throws(FileError) {
-        try writing.withLock { () throws(FileError) in
-            if databases.contains(name) != exists {
-                if exists { databases.insert(name) } else { databases.remove(name) }
+        try state.withLock { (state) throws(FileError) in
+            if state.databases.contains(name) != exists {
+                if exists { state.databases.insert(name) } else { state.databases.remove(name) }
             }
             // The comparison is cheap: both sets share their storage unless a write has failed, so only pointers are
             // compared.
-            if written != databases { try write(units: nil) }
+            if state.written != state.databases { try write(units: nil, &state) }
         }
     }
 
@@ -145,7 +146,7 @@ final class Sequences: @unchecked Sendable {
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
         raise(wanted, to: sequence)
-        return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
+        return state.withLock { $0.failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
     }
 
     /// Reserves more sequences when few reserved ones are left. Reserving does two fsyncs, so a background thread calls
@@ -165,17 +166,14 @@ final class Sequences: @unchecked Sendable {
     /// database needs the journal up to `needed`. A number above the recorded bound proves nothing: it is from before
     /// the current numbering, which may have begun because SEQUENCES was lost.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
-        Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
+        Self.isLossProven(needed: needed, end: end, previous: previous, wasCut: wasCut.load(ordering: .relaxed))
     }
 
     /// Like ``isLossProven(needed:end:)``, but for a larder that no process has open.
-    static func isLossProven(needed: UInt64, end: UInt64, origin: Origin, wasCut: Bool) -> Bool {
+    static func isLossProven(needed: UInt64, end: UInt64, previous: SequencesFile?, wasCut: Bool) -> Bool {
         guard needed > end else { return false }
         guard needed >= first else { return wasCut && end < first }
-        switch origin {
-        case .known(let file): return needed <= file.commitUnits
-        case .unknown: return wasCut
-        }
+        return previous.map { needed <= $0.commitUnits } ?? wasCut
     }
 
     // MARK: Epochs
@@ -199,27 +197,26 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: The file
 
-    private func reserve(units: UInt64?) { writing.withLock { try? write(units: units) } }
+    private func reserve(units: UInt64?) { state.withLock { try? write(units: units, &$0) } }
 
-    /// Writes a new file, synced. Called with `writing` held.
+    /// Writes a new file, synced.
     /// - Parameter units: the new bound of sequences; nil leaves it unchanged.
-    private func write(units: UInt64?) throws(FileError) {
+    private func write(units: UInt64?, _ state: inout State) throws(FileError) {
         let file = SequencesFile(
             commitUnits: max(min(units ?? 0, Self.end - 1), unitsReserved.load(ordering: .relaxed)),
-            epochs: lastEpoch.load(ordering: .relaxed) + Self.epochsStep, databases: databases)
+            epochs: lastEpoch.load(ordering: .relaxed) + Self.epochsStep, databases: state.databases)
         do throws(FileError) {
             if let unsynced = try FileSystem.replace(path, with: Array(file.text.utf8)) { throw unsynced }
             unitsReserved.store(file.commitUnits, ordering: .releasing)
             epochsReserved.store(file.epochs, ordering: .releasing)
-            failure = nil
-            written = file.databases
+            (state.failure, state.written) = (nil, file.databases)
         } catch {
             // The new file may be in place despite the error, so what the file contains is unknown.
-            written = nil
+            state.written = nil
             report(
-                failure?.number == error.number ? .debug : .error,
+                state.failure?.number == error.number ? .debug : .error,
                 "sequences cannot be reserved: \(error). Writes will be refused when all reserved sequences are used")
-            failure = error
+            state.failure = error
             throw error
         }
     }
@@ -231,7 +228,7 @@ final class Sequences: @unchecked Sendable {
     var reserved: SequencesFile {
         SequencesFile(
             commitUnits: reservedUnits, epochs: epochsReserved.load(ordering: .relaxed),
-            databases: writing.withLock { databases })
+            databases: state.withLock { $0.databases })
     }
 
     private func raise(_ number: borrowing Atomic<UInt64>, to value: UInt64) {

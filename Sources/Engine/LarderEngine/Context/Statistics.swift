@@ -1,4 +1,3 @@
-import LarderPlatform
 import Synchronization
 
 /// Counters since the larder was opened. Thread-safe. Each counter is exact, but several counters cannot be read at one
@@ -74,8 +73,8 @@ extension Atomic where Value == Int {
 /// The delay in freeing the space of expired entries: from their expiry to their removal from memory and files. Entries
 /// that were removed for another reason, such as a purge of their tag, are not counted.
 ///
-/// Thread-safe. `@unchecked Sendable`: the counts are guarded by `lock`.
-package final class ExpiryLag: @unchecked Sendable {
+/// Thread-safe.
+package final class ExpiryLag: Sendable {
     package struct Sums: Equatable, Sendable {
         package var entries = 0
         package var milliseconds: Int64 = 0
@@ -97,10 +96,9 @@ package final class ExpiryLag: @unchecked Sendable {
         }
     }
 
-    private let lock = Lock()
-    private var all = Sums()
+    private let all = Mutex(Sums())
 
-    package var sums: Sums { lock.withLock { all } }
+    package var sums: Sums { all.withLock { $0 } }
 
     /// Counts the removal of an entry, with the delay since its expiry.
     /// - Parameter end: when the entry expired; nil to count nothing.
@@ -108,7 +106,7 @@ package final class ExpiryLag: @unchecked Sendable {
         guard let end else { return }
         let (span, isTooLong) = now.subtractingReportingOverflow(end)
         let lag = isTooLong ? .max : max(0, span)
-        lock.withLock {
+        all.withLock { all in
             all.entries += 1
             all.milliseconds = all.milliseconds.addingClamped(lag)
             all.mostMilliseconds = max(all.mostMilliseconds, lag)

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// Keeps the engine's time monotonic across restarts: marks in the file `TIME` record the highest time that was used.
 ///
@@ -7,8 +8,8 @@ import LarderPlatform
 /// are written; the next use writes a mark before the time is returned. So a killed process loses at most
 /// ``EngineTime/unmarkedMilliseconds``.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class TimeKeeper: @unchecked Sendable {
+/// Thread-safe.
+final class TimeKeeper: Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
@@ -21,24 +22,26 @@ final class TimeKeeper: @unchecked Sendable {
     private let path: String
     private let time: EngineTime
     private let report: @Sendable (EngineEvent.Level, String) -> Void
-    private let lock = Lock()
-    // Guarded by `lock`:
-    private var file: Int32 = -1
-    private var number: UInt64 = 0
-    /// Whether an earlier process has left a mark.
-    private var hadMark = false
-    /// The highest time that had been returned when the last mark was written.
-    private var marked: Int64 = -1
-    /// How far the time was ahead of the wall clock when the last mark was written, in milliseconds.
-    private var markedOffset: Int64 = 0
-    private var isUnsynced = false
-    private var hasFailed = false
-    /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the highest
-    /// difference between wall clock and monotonic clock so far (`lead`). If either changes, the wall clock was set.
-    private var seen: (offset: Int64, lead: Int64)?
-    /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
-    /// ``end()``.
-    private var isClosed = true
+    private let state = Mutex(State())
+
+    fileprivate struct State {
+        var file: Int32 = -1
+        var number: UInt64 = 0
+        /// Whether an earlier process has left a mark.
+        var hadMark = false
+        /// The highest time that had been returned when the last mark was written.
+        var marked: Int64 = -1
+        /// How far the time was ahead of the wall clock when the last mark was written, in milliseconds.
+        var markedOffset: Int64 = 0
+        var isUnsynced = false
+        var hasFailed = false
+        /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the highest
+        /// difference between wall clock and monotonic clock so far (`lead`). If either changes, the wall clock was set.
+        var seen: (offset: Int64, lead: Int64)?
+        /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
+        /// ``end()``.
+        var isClosed = true
+    }
 
     init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
         path = directory + "/" + Self.fileName
@@ -46,7 +49,7 @@ final class TimeKeeper: @unchecked Sendable {
         self.report = report
     }
 
-    deinit { if file >= 0 { close(file) } }
+    deinit { state.withLock { if $0.file >= 0 { close($0.file) } } }
 
     // MARK: The start
 
@@ -55,7 +58,7 @@ final class TimeKeeper: @unchecked Sendable {
     ///   reappear. A later attempt may succeed. A damaged file is only reported; the larder then follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { resume(from: mark) }
-        lock.withLock { isClosed = false }
+        state.withLock { $0.isClosed = false }
         note()
         time.onUnmarked { [weak self] in self?.note() }
     }
@@ -90,10 +93,7 @@ final class TimeKeeper: @unchecked Sendable {
     }
 
     private func resume(from mark: TimeMark) {
-        lock.withLock {
-            number = mark.number
-            hadMark = true
-        }
+        state.withLock { ($0.number, $0.hadMark) = (mark.number, true) }
         let wall = time.sample().wall
         // The clock shows the mark's time or a later one, so follow the clock. The downtime is not added, because the
         // difference may come from a correction of the clock.
@@ -114,7 +114,7 @@ final class TimeKeeper: @unchecked Sendable {
     /// earlier process left a mark, does nothing: an older version of Larder may have stored the entry while the clock
     /// was ahead.
     func resume(fromStoredAt storedAt: Int64) {
-        if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
+        if state.withLock({ $0.hadMark }), storedAt > time.reached { time.resume(from: storedAt) }
     }
 
     // MARK: Marks
@@ -122,31 +122,30 @@ final class TimeKeeper: @unchecked Sendable {
     /// Reads the clocks, and writes a mark if the time was used since the last mark. One write(2), no sync.
     func note() {
         // Report without the lock, because the receiver of the report may read the time.
-        for (level, text) in lock.withLock({ noteLocked() }) { report(level, text) }
+        for (level, text) in state.withLock({ note(&$0) }) { report(level, text) }
     }
 
-    private func noteLocked() -> [(EngineEvent.Level, String)] {
-        if isClosed { return [] }
+    private func note(_ state: inout State) -> [(EngineEvent.Level, String)] {
+        if state.isClosed { return [] }
         let (now, wall, lead) = time.sample()
-        let news = step(offset: now - wall, lead: lead).map { [$0] } ?? []
+        let news = state.step(offset: now - wall, lead: lead).map { [$0] } ?? []
         let reached = time.reached
         // Write a mark also after the clock was set: a mark has both times, and the next process uses their difference.
-        guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
+        guard reached > state.marked || abs(now - wall - state.markedOffset) > 1 else { return news }
         // Record the mark even after a failed write: otherwise every later use of the time would retry immediately,
         // instead of after `EngineTime.unmarkedMilliseconds`.
         defer { time.noteMark(reached) }
         do throws(FileError) {
-            try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
-            number += 1
-            (marked, markedOffset) = (reached, now - wall)
-            isUnsynced = true
-            hasFailed = false
+            try write(TimeMark(number: state.number + 1, time: now, wall: now - wall > 1 ? wall : now), &state)
+            state.number += 1
+            (state.marked, state.markedOffset) = (reached, now - wall)
+            (state.isUnsynced, state.hasFailed) = (true, false)
             return news
         } catch {
-            defer { hasFailed = true }
+            defer { state.hasFailed = true }
             return news + [
                 (
-                    hasFailed ? .debug : .error,
+                    state.hasFailed ? .debug : .error,
                     "\(error): if the clock is set back, the next process may continue from an earlier time"
                 )
             ]
@@ -156,10 +155,10 @@ final class TimeKeeper: @unchecked Sendable {
     /// Syncs the last mark. Does an fsync only if the mark is new.
     func sync() {
         // Sync without holding the lock, because an fsync takes long.
-        let descriptor = lock.withLock { () -> Int32 in
-            guard isUnsynced, file >= 0 else { return -1 }
-            isUnsynced = false
-            return dup(file)
+        let descriptor = state.withLock { state -> Int32 in
+            guard state.isUnsynced, state.file >= 0 else { return -1 }
+            state.isUnsynced = false
+            return dup(state.file)
         }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
@@ -172,47 +171,39 @@ final class TimeKeeper: @unchecked Sendable {
     func end() {
         note()
         sync()
-        lock.withLock { isClosed = true }
+        state.withLock { $0.isClosed = true }
     }
 
-    /// Called with `lock` held.
-    private func write(_ mark: TimeMark) throws(FileError) {
-        if file < 0 {
-            file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-            guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+    private func write(_ mark: TimeMark, _ state: inout State) throws(FileError) {
+        if state.file < 0 {
+            state.file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard state.file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
         }
-        let bytes = mark.bytes
-        let offset = mark.number % 2 == 0 ? 0 : Self.secondOffset
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(file, $0.baseAddress.map { $0 + done }, $0.count - done, off_t(offset + done))
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw FileError(operation: "write", path: path, number: count < 0 ? errno : ENOSPC)
-            }
-            done += count
+        guard lseek(state.file, off_t(mark.number % 2 == 0 ? 0 : Self.secondOffset), SEEK_SET) >= 0 else {
+            throw FileError(operation: "lseek", path: path, number: errno)
         }
+        try FileSystem.writeAll(mark.bytes, descriptor: state.file, path: path)
     }
+}
 
-    /// Returns a message if the clock was set since the last call; otherwise nil. Called with `lock` held.
-    private func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
+extension TimeKeeper.State {
+    /// Returns a message if the clock was set since the last call; otherwise nil.
+    fileprivate mutating func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
         defer { seen = (offset, lead) }
         guard let seen else { return nil }
-        if offset - seen.offset >= Self.reportedStepMilliseconds {
+        if offset - seen.offset >= TimeKeeper.reportedStepMilliseconds {
             return (
                 .warning,
                 "the clock was set back by \(offset - seen.offset) ms: the larder's time continues, \(offset) ms ahead"
             )
         }
-        if lead - seen.lead >= Self.reportedStepMilliseconds {
+        if lead - seen.lead >= TimeKeeper.reportedStepMilliseconds {
             return (
                 .warning,
                 "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries expire earlier by that"
             )
         }
-        if seen.offset - offset >= Self.reportedStepMilliseconds {
+        if seen.offset - offset >= TimeKeeper.reportedStepMilliseconds {
             return (.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
         }
         return nil

@@ -1,76 +1,82 @@
 import LarderPlatform
+import Synchronization
 
 /// The databases of a larder by name.
 ///
-/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. Lock order: `lock`, then the locks of shards.
-final class DatabaseTable: @unchecked Sendable {
-    private let lock = Lock()
-    private var byName: [String: Database] = [:]
-    private var nextNumber = 0
-    /// The number of databases at which unused databases are dropped.
-    private var pruneAt = DatabaseTable.unusedMax
+/// Thread-safe. Lock order: `state`, then the locks of shards.
+final class DatabaseTable: Sendable {
+    private struct State {
+        var byName: [String: Database] = [:]
+        var nextNumber = 0
+        /// The number of databases at which unused databases are dropped.
+        var pruneAt = DatabaseTable.unusedMax
+        var isClosed = false
+
+        var all: [Database] { byName.values.sorted { $0.number < $1.number } }
+    }
+
+    private let state = Mutex(State())
     private static let unusedMax = 128
-    private var isClosed = false
     /// Held while a database's files are created, to enforce the limit on the number of databases. Taken after a
     /// database's `openLock`, before any shard's lock.
     let creation = Lock()
 
     /// All databases, in the order in which their locks must be taken.
-    var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
+    var all: [Database] { state.withLock { $0.all } }
 
     /// Runs `body` on all databases in the order in which their locks must be taken. No database can be added during
     /// the call.
-    func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
-        lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
-    }
+    func withAll(_ body: ([Database]) -> Void) { state.withLock { body($0.all) } }
 
-    func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
+    func find(_ name: String) -> Database? { state.withLock { $0.byName[name] } }
 
     /// - Returns: nil if the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         var dropped: [Database] = []
         // Release the dropped databases outside the lock, because this may deallocate them.
         defer { withExtendedLifetime(dropped) {} }
-        return lock.withLock {
-            if isClosed { return nil }
-            if let database = byName[name] { return database }
-            if byName.count >= pruneAt { dropped = prune() }
-            let database = make(nextNumber)
-            nextNumber += 1
-            byName[name] = database
+        return state.withLock { state in
+            if state.isClosed { return nil }
+            if let database = state.byName[name] { return database }
+            if state.byName.count >= state.pruneAt { dropped = Self.prune(&state) }
+            let database = make(state.nextNumber)
+            state.nextNumber += 1
+            state.byName[name] = database
             return database
         }
     }
 
     /// Drops databases that have no files and are not referenced elsewhere. A later use of such a name creates a new
     /// object. So naming a million absent databases does not fill the memory.
-    private func prune() -> [Database] {
+    private static func prune(_ state: inout State) -> [Database] {
         var unused: [String] = []
-        var index = byName.startIndex
-        while index != byName.endIndex {
-            let name = byName.keys[index]
-            if isKnownUniquelyReferenced(&byName.values[index]), byName.values[index].isAbsent { unused.append(name) }
-            byName.formIndex(after: &index)
+        var index = state.byName.startIndex
+        while index != state.byName.endIndex {
+            let name = state.byName.keys[index]
+            if isKnownUniquelyReferenced(&state.byName.values[index]), state.byName.values[index].isAbsent {
+                unused.append(name)
+            }
+            state.byName.formIndex(after: &index)
         }
-        let dropped = unused.compactMap { byName.removeValue(forKey: $0) }
-        pruneAt = 2 * byName.count + Self.unusedMax
+        let dropped = unused.compactMap { state.byName.removeValue(forKey: $0) }
+        state.pruneAt = 2 * state.byName.count + unusedMax
         return dropped
     }
 
     /// Removes a database, unless another database has the name by now.
     func remove(_ database: Database) {
-        lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
+        state.withLock { if $0.byName[database.name] === database { $0.byName[database.name] = nil } }
     }
 
     /// Closes the table: no more databases can be added.
-    func close() { lock.withLock { isClosed = true } }
+    func close() { state.withLock { $0.isClosed = true } }
 
     /// Releases all databases, because they refer to the table.
     func removeAll() {
         // Release the databases outside the lock, because this may deallocate them.
-        let all = lock.withLock {
-            defer { byName = [:] }
-            return byName
+        let all = state.withLock { state in
+            defer { state.byName = [:] }
+            return state.byName
         }
         withExtendedLifetime(all) {}
     }

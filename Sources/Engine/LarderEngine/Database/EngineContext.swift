@@ -26,8 +26,8 @@ final class EngineContext: Sendable {
         statistics = larder.statistics
         changeLog = ChangeLog(stream: changes, larder: larder)
         memory = MemoryBudget(limitBytes: options.memoryBytes, largestPart: options.largestMemoryPart)
-        leases = LeaseContext(time: time) { [changes] owner, key in
-            guard changes.isOn, let database = owner as? any DatabaseIdentity else { return }
+        leases = LeaseContext(time: time) { [changes] database, key in
+            guard changes.isOn else { return }
             changes.publish([EntryChange(database: database, key: Array(key.bytes), kind: .fetchEnded)])
         }
     }

@@ -12,15 +12,13 @@ import Synchronization
 /// The order of eviction: files of purged databases; then the space of removed entries, as far as LevelDB can free it;
 /// then expired entries and those of least worth (``EvictionEstimate``).
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards `rounds`; the rest is constant and thread-safe itself. Lock order:
-/// the checkpointer's turn, `lock`, a store's `indexLock`.
-final class Evictor: @unchecked Sendable {
+/// Thread-safe. Lock order: the checkpointer's turn, `rounds`, a store's `indexLock`.
+final class Evictor: Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let disk: DiskBudget
     private let loop = BackgroundLoop()
-    private let lock = Lock()
-    private var rounds: EvictionRounds
+    private let rounds: Mutex<EvictionRounds>
     /// Whether the larder's usage has exceeded ``DiskThresholds/high`` and has not fallen to ``DiskThresholds/low``
     /// since then.
     private let isEvicting = Atomic<Bool>(false)
@@ -42,7 +40,7 @@ final class Evictor: @unchecked Sendable {
         self.context = context
         self.table = table
         disk = context.larder.disk
-        rounds = EvictionRounds(context: context)
+        rounds = Mutex(EvictionRounds(context: context))
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
         // Measure now, because the sizes of tables and of the journal depend on the space on the file system.
@@ -122,7 +120,7 @@ final class Evictor: @unchecked Sendable {
             if limit.database == nil { isEvicting.store(false, ordering: .relaxed) }
             return false
         }
-        let progress = try lock.withLock { () throws(LarderError) in
+        let progress = try rounds.withLock { (rounds) throws(LarderError) in
             try rounds.step(limit, limit.databases, over: bytes - limit.marks.low, isUrgent: false)
         }
         if limit.database == nil { isEvicting.store(progress != .nothingLeft, ordering: .relaxed) }
@@ -172,7 +170,7 @@ final class Evictor: @unchecked Sendable {
         let wanted = bytes + reserve
         guard let before = disk.room, before < wanted else { return false }
         defer { wake() }
-        return lock.withLock {
+        return rounds.withLock { rounds in
             // Another caller may have freed the space while this one waited for the lock.
             guard let free = disk.room, free < wanted else { return true }
             let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
@@ -182,7 +180,9 @@ final class Evictor: @unchecked Sendable {
             }
             // Release the reserve, because LevelDB needs some space to reopen its files and to merge tables afterwards.
             let hadReserve = disk.reserve.giveUp()
-            if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
+            if !removeTables(limit, wanted, free: free, &rounds) {
+                evict(limit, wanted + (hadReserve ? reserve : 0), &rounds)
+            }
             let gained = (disk.room ?? 0) - free
             if takesReserve { return gained > 0 }
             if hadReserve { disk.reserve.hold(bytes: reserve) }
@@ -193,7 +193,9 @@ final class Evictor: @unchecked Sendable {
     /// Removes tables until enough space is free, or a removal frees no space. Tries several times, because LevelDB may
     /// use all of the freed space for merges when it is opened again.
     /// - Returns: whether any table was removed.
-    private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
+    private func removeTables(
+        _ limit: EvictionLimit, _ wanted: Int, free: Int, _ rounds: inout EvictionRounds
+    ) -> Bool {
         var free = free
         for round in 0..<Self.removalsMax {
             let larder = limit.measure()
@@ -209,7 +211,7 @@ final class Evictor: @unchecked Sendable {
     private static let removalsMax = 4
 
     /// Evicts until enough space is free.
-    private func evict(_ limit: EvictionLimit, _ wanted: Int) {
+    private func evict(_ limit: EvictionLimit, _ wanted: Int, _ rounds: inout EvictionRounds) {
         for _ in 0..<Self.reliefSteps {
             guard let free = disk.room, free < wanted else { return }
             let progress = try? rounds.step(limit, limit.databases, over: wanted - free, isUrgent: true)
@@ -260,7 +262,7 @@ final class Evictor: @unchecked Sendable {
     /// Runs one eviction step for a checkpoint that waits for space.
     private func evict(_ limit: EvictionLimit, over bytes: Int) throws(LarderError) -> EvictionRounds.Progress {
         do throws(LarderError) {
-            return try lock.withLock { () throws(LarderError) in
+            return try rounds.withLock { (rounds) throws(LarderError) in
                 try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
             }
         } catch {

@@ -25,7 +25,7 @@ final class JournalBatch: @unchecked Sendable {
     var changes: [EntryChange] = []
     /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?
-    /// Whether the owner of the commit pipeline was notified that the changes are about to be committed.
+    /// Whether the change log was notified that the changes are about to be committed.
     var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0

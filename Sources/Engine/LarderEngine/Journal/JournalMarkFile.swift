@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The file `SYNCED`. It records up to which commit unit the journal was synced. With it, the next process detects that
 /// the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without this file.
@@ -8,8 +9,8 @@ import LarderPlatform
 /// at both offsets are updated and synced. Otherwise an old mark would still record the removed segments after a
 /// machine failure, and they would seem lost.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
-final class JournalMarkFile: @unchecked Sendable {
+/// Thread-safe.
+final class JournalMarkFile: Sendable {
     static let fileName = "SYNCED"
     /// The offset of the second mark. It is in another block of the disk than the first mark, so no write damages both.
     static let secondOffset = 4096
@@ -19,12 +20,14 @@ final class JournalMarkFile: @unchecked Sendable {
     /// Returns the current value for ``JournalMark/reserved``.
     private let reserved: @Sendable () -> UInt64
     private let files = JournalFiles(faults: nil)
-    private let lock = Lock()
-    // Guarded by `lock`:
-    private var file: Int32 = -1
-    private var mark = JournalMark()
-    /// Whether ``mark`` describes the journal: it was read and is valid, or this process wrote it.
-    private var isKnown = false
+    private let state = Mutex(State())
+
+    private struct State {
+        var file: Int32 = -1
+        var mark = JournalMark()
+        /// Whether ``mark`` describes the journal: it was read and is valid, or this process wrote it.
+        var isKnown = false
+    }
 
     init(directory: String, reserved: @escaping @Sendable () -> UInt64) {
         self.directory = directory
@@ -32,7 +35,7 @@ final class JournalMarkFile: @unchecked Sendable {
         self.reserved = reserved
     }
 
-    deinit { if file >= 0 { close(file) } }
+    deinit { state.withLock { if $0.file >= 0 { close($0.file) } } }
 
     // MARK: The start
 
@@ -64,27 +67,24 @@ final class JournalMarkFile: @unchecked Sendable {
             guard case .newerVersion(let version) = error else { return .unusable("\(path) is damaged") }
             return .newerVersion(version)
         }
-        lock.withLock {
-            mark = newest
-            isKnown = newest.reserved == reserved
-        }
+        state.withLock { ($0.mark, $0.isKnown) = (newest, newest.reserved == reserved) }
         return .done
     }
 
     /// The last mark of the journal; nil if there is no valid one.
-    var known: JournalMark? { lock.withLock { isKnown ? mark : nil } }
+    var known: JournalMark? { state.withLock { $0.isKnown ? $0.mark : nil } }
 
     /// Begins to write marks. Called at the start, after the journal was read.
     /// - Parameter removed: the last commit unit before the first segment; used if no valid mark was found.
     func begin(removed: UInt64) {
-        lock.withLock {
-            let isNew = !isKnown
-            if isNew { (mark.removed, mark.synced) = (removed, 0) }
-            isKnown = true
+        state.withLock { state in
+            let isNew = !state.isKnown
+            if isNew { (state.mark.removed, state.mark.synced) = (removed, 0) }
+            state.isKnown = true
             // If the file cannot be created now, the next write of a mark tries again.
-            try? writeBoth()
+            try? writeBoth(&state)
             // Sync a new file, so that losses of synced parts are detected from now on, even after a machine failure.
-            if isNew, file >= 0 { try? files.sync(file, path: path) }
+            if isNew, state.file >= 0 { try? files.sync(state.file, path: path) }
         }
     }
 
@@ -93,65 +93,65 @@ final class JournalMarkFile: @unchecked Sendable {
     /// Records that everything up to a sequence is on the disk. Takes one write(2) and no fsync. If that fails, an
     /// earlier mark stays valid.
     func noteSynced(_ sequence: UInt64) {
-        lock.withLock {
-            guard isKnown, sequence > mark.synced else { return }
-            mark.synced = sequence
-            try? write()
+        state.withLock { state in
+            guard state.isKnown, sequence > state.mark.synced else { return }
+            state.mark.synced = sequence
+            try? write(&state)
         }
     }
 
     /// Records that everything up to a sequence will be removed from the journal. Returns when the new mark is on the
     /// disk. If the new mark cannot be written, removes the file durably, because earlier marks must not stay valid.
     func noteRemoved(_ sequence: UInt64) throws(FileError) {
-        try lock.withLock { () throws(FileError) in
-            guard isKnown, sequence > mark.removed else { return }
-            let before = mark.removed
-            mark.removed = sequence
+        try state.withLock { (state) throws(FileError) in
+            guard state.isKnown, sequence > state.mark.removed else { return }
+            let before = state.mark.removed
+            state.mark.removed = sequence
             do throws(FileError) {
-                try writeBoth()
-                try files.sync(file, path: path)
+                try writeBoth(&state)
+                try files.sync(state.file, path: path)
             } catch {
                 // Remove the file. An earlier mark may be on the disk, even if the file could not be opened. With the
                 // earlier mark, the removed segments would seem lost.
-                mark.removed = before
-                try drop()
-                mark.removed = sequence
+                state.mark.removed = before
+                try drop(&state)
+                state.mark.removed = sequence
             }
         }
     }
 
     /// Records that the journal ends with this sequence. Called after the loss of later sequences was reported.
     func noteLost(behind sequence: UInt64) {
-        lock.withLock {
-            guard isKnown, mark.synced > sequence else { return }
-            mark.synced = sequence
-            try? writeBoth()
+        state.withLock { state in
+            guard state.isKnown, state.mark.synced > sequence else { return }
+            state.mark.synced = sequence
+            try? writeBoth(&state)
         }
     }
 
-    // MARK: The file. Called with `lock` held.
+    // MARK: The file
 
-    private func writeBoth() throws(FileError) {
-        try write()
-        try write()
+    private func writeBoth(_ state: inout State) throws(FileError) {
+        try write(&state)
+        try write(&state)
     }
 
-    private func write() throws(FileError) {
-        if file < 0 {
-            file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-            guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+    private func write(_ state: inout State) throws(FileError) {
+        if state.file < 0 {
+            state.file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard state.file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
         }
-        var next = mark
+        var next = state.mark
         next.number += 1
         next.reserved = reserved()
-        try files.write(next.bytes, to: file, at: next.number % 2 == 0 ? 0 : Self.secondOffset, path: path)
-        mark = next
+        try files.write(next.bytes, to: state.file, at: next.number % 2 == 0 ? 0 : Self.secondOffset, path: path)
+        state.mark = next
     }
 
     /// Removes the file when it cannot be written, because an earlier mark must not stay valid.
-    private func drop() throws(FileError) {
-        if file >= 0 { close(file) }
-        file = -1
+    private func drop(_ state: inout State) throws(FileError) {
+        if state.file >= 0 { close(state.file) }
+        state.file = -1
         try files.unlink(path)
         try files.syncDirectory(directory)
     }

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The state of one file of the journal.
 ///
@@ -53,38 +54,35 @@ final class JournalSegment {
 /// ordinary segment. So the commit costs as little as that of a short record. If no commit happens, the file is
 /// removed.
 ///
-/// `@unchecked Sendable`: one thread at a time uses the mutable state: first the thread that writes the file, then the
-/// thread that commits.
-final class StagedFrame: @unchecked Sendable {
+/// Thread-safe.
+final class StagedFrame: Sendable {
     let path: String
     let byteCount: Int
     /// CRC-32C of the payload alone.
     let checksum: UInt32
     /// The number of bytes in the frame's payload before the payload of the record.
     let bytesBefore: Int
-    private var file: Int32
+    private let file: Atomic<Int32>
 
     init(path: String, file: Int32, byteCount: Int, checksum: UInt32, bytesBefore: Int) {
         self.path = path
-        self.file = file
+        self.file = Atomic(file)
         self.byteCount = byteCount
         self.checksum = checksum
         self.bytesBefore = bytesBefore
     }
 
     deinit {
+        let file = takeFile()
         guard file >= 0 else { return }
         close(file)
         remove(path)
     }
 
     /// Returns the file, open for writing; -1 if the file was taken before. The caller must close it.
-    func takeFile() -> Int32 {
-        defer { file = -1 }
-        return file
-    }
+    func takeFile() -> Int32 { file.exchange(-1, ordering: .acquiringAndReleasing) }
 
-    var descriptor: Int32 { file }
+    var descriptor: Int32 { file.load(ordering: .acquiring) }
 
     static func name(_ number: Int) -> String { "ahead-\(number).new" }
 

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 // Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
 // interface.
 @_exported import LarderVocabulary
@@ -8,9 +9,13 @@ import LarderPlatform
 /// A process that opens a larder several times gets the same engine. The engine shuts down when the last reference to
 /// it is released, or by ``shutdown()``.
 ///
-/// Thread-safe. `@unchecked Sendable`: `stateLock` guards `lockFile` and `isShutDown`; the rest is constant and itself
-/// thread-safe.
-package final class Engine: @unchecked Sendable {
+/// Thread-safe.
+package final class Engine: Sendable {
+    private struct State: ~Copyable {
+        var lockFile: LarderLock?
+        var isShutDown = false
+    }
+
     /// The directory, without symbolic links.
     package let directory: String
     package let pipeline: CommitPipeline
@@ -26,9 +31,7 @@ package final class Engine: @unchecked Sendable {
     package let ledger: Ledger
     /// Notifies observers of entries.
     package let observation: Observation
-    private let stateLock = Lock()
-    private var lockFile: LarderLock?
-    private var isShutDown = false
+    private let state: Mutex<State>
 
     /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
     /// - Parameters:
@@ -62,7 +65,7 @@ package final class Engine: @unchecked Sendable {
 
     private init(_ path: String, _ options: EngineOptions, _ time: EngineTime) throws(LarderError) {
         directory = path
-        lockFile = try LarderLock(directory: path, socket: options.holderSocket)
+        state = Mutex(State(lockFile: try LarderLock(directory: path, socket: options.holderSocket)))
         context = EngineContext(directory: path, options: options, time: time)
         try context.sequences.load()
         let hasLedger = try Ledger.findOrRemakeDirectory(context)
@@ -72,7 +75,9 @@ package final class Engine: @unchecked Sendable {
             context: context.larder,
             trigger: CheckpointTrigger(disk: context.larder.disk, memory: context.memory))
         let recovery = JournalRecovery(journal: journal, table: table, context: context)
-        pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
+        pipeline = CommitPipeline(
+            context: context.larder, journal: journal, changes: context.changes, changeLog: context.changeLog,
+            rollBack: recovery.rollBack)
         evictor = Evictor(context: context, table: table)
         checkpointer = Checkpointer(
             context: context, table: table, journal: journal, pipeline: pipeline, evictor: evictor)
@@ -112,11 +117,11 @@ package final class Engine: @unchecked Sendable {
     /// Releases everything after the larder could not be opened. Does not change the disk. `deinit` still runs
     /// afterwards.
     private func giveUp() {
-        stateLock.withLock { isShutDown = true }
+        state.withLock { $0.isShutDown = true }
         for database in table.all { database.shut() }
         journal.close()
         table.removeAll()
-        stateLock.withLock { lockFile = nil }
+        state.withLock { $0.lockFile = nil }
     }
 
     /// Finds the databases in the larder's directory, and removes the leftovers of a crash.
@@ -181,7 +186,7 @@ package final class Engine: @unchecked Sendable {
     }
 
     /// Whether the engine has not been shut down.
-    var isUsable: Bool { stateLock.withLock { !isShutDown } }
+    var isUsable: Bool { state.withLock { !$0.isShutDown } }
 }
 
 extension Engine {
@@ -370,9 +375,9 @@ extension Engine {
     /// Commits and syncs all applied changes, closes every database, and unlocks the larder for other processes.
     /// Idempotent. Later calls on handles, snapshots and cursors fail with ``LarderError/Code/closed``.
     package func shutdown() {
-        let isFirst = stateLock.withLock {
-            defer { isShutDown = true }
-            return !isShutDown
+        let isFirst = state.withLock { state in
+            defer { state.isShutDown = true }
+            return !state.isShutDown
         }
         // The threads do not exist in a forked child, and the files belong to the parent.
         guard isFirst, !ForkGuard.isForked else { return }
@@ -397,7 +402,7 @@ extension Engine {
         // Break reference cycles.
         _ = damage.take()
         table.removeAll()
-        stateLock.withLock { lockFile = nil }
+        state.withLock { $0.lockFile = nil }
         context.options.onShutdown()
         EngineRegistry.shared.closed(directory)
     }

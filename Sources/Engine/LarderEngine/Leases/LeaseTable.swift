@@ -29,7 +29,11 @@ struct LeaseTable {
     }
 
     private let context: LeaseContext
-    private unowned let owner: any LeaseOwner
+    private unowned let database: any DatabaseIdentity
+    /// Returns the sequence (number) of the last commit unit.
+    private let lastSequence: @Sendable () -> UInt64
+    /// Ends a lease of a key of the database, because its holder has ended. Called without locks.
+    private let holderEnded: @Sendable (any DatabaseIdentity, _ token: UInt64, Key) -> Void
     private var states: [Key: State] = [:]
     /// The number of keys with a remembered negative result.
     private var negativeCount = 0
@@ -38,9 +42,12 @@ struct LeaseTable {
     /// The sequence (number) of the commit unit of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
 
-    init(_ context: LeaseContext, _ owner: any LeaseOwner) {
-        self.context = context
-        self.owner = owner
+    init(
+        _ context: LeaseContext, _ database: any DatabaseIdentity, lastSequence: @escaping @Sendable () -> UInt64,
+        holderEnded: @escaping @Sendable (any DatabaseIdentity, _ token: UInt64, Key) -> Void
+    ) {
+        (self.context, self.database) = (context, database)
+        (self.lastSequence, self.holderEnded) = (lastSequence, holderEnded)
     }
 
     // MARK: Questions
@@ -113,11 +120,12 @@ struct LeaseTable {
         // Use a random token, so that no other lease has the same one, even after a restart.
         let token = UInt64.random(in: 1 ... .max)
         let outlives = milliseconds != nil
-        guard holder.add(token, key, owner, outlives: outlives) else { return nil }
+        let end = { @Sendable [holderEnded, database] in holderEnded(database, token, key) }
+        guard holder.add(token, outlives: outlives, end: end) else { return nil }
         let now = time
         let lease = Lease(
             token: token, holder: holder, outlives: outlives, began: now,
-            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: owner.lastSequence)
+            ends: now + (milliseconds ?? LeaseContext.standardMilliseconds), sequence: lastSequence())
         states[key, default: State()].lease = lease
         context.leases.add()
         context.granted.add()
@@ -166,7 +174,7 @@ struct LeaseTable {
             handOver(key)
         } else {
             wakeAll(key)
-            context.givenUp(owner, key)
+            context.givenUp(database, key)
         }
         return true
     }
@@ -190,7 +198,7 @@ struct LeaseTable {
             waiter.wakeUp()
             if waiter.token != nil { return wakeWaitersWithLateTimers(key) }
         }
-        context.givenUp(owner, key)
+        context.givenUp(database, key)
     }
 
     /// Wakes the remaining waiters whose timers end after the new lease, so that they set earlier timers.

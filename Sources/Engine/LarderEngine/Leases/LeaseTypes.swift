@@ -51,7 +51,7 @@ package final class LeaseContext: Sendable {
     let time: EngineTime
     /// Notifies observers that a key can be fetched again. Called, with locks held, when the key's lease has ended
     /// without a value and was not granted to a waiter.
-    let givenUp: @Sendable (any LeaseOwner, Key) -> Void
+    let givenUp: @Sendable (any DatabaseIdentity, Key) -> Void
     package let leases = Atomic<Int>(0)
     package let waiters = Atomic<Int>(0)
     package let granted = Atomic<Int>(0)
@@ -61,7 +61,7 @@ package final class LeaseContext: Sendable {
     package let lost = Atomic<Int>(0)
     package let failures = Atomic<Int>(0)
 
-    init(time: EngineTime, givenUp: @escaping @Sendable (any LeaseOwner, Key) -> Void) {
+    init(time: EngineTime, givenUp: @escaping @Sendable (any DatabaseIdentity, Key) -> Void) {
         self.time = time
         self.givenUp = givenUp
     }
@@ -69,14 +69,19 @@ package final class LeaseContext: Sendable {
 
 /// A holder of leases: a connection, or a program's handle.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state. Lock order: shard locks, `lock`.
-package final class LeaseHolder: @unchecked Sendable {
-    private let lock = Lock()
-    /// The leases that end with the holder.
-    private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
-    /// The number of leases that outlive their holder.
-    private var outlivingCount = 0
-    private var isEnded = false
+/// Thread-safe. Lock order: shard locks, `state`.
+package final class LeaseHolder: Sendable {
+    private struct State {
+        /// What ends the leases that end with the holder, by the tokens of the leases.
+        var held: [UInt64: @Sendable () -> Void] = [:]
+        /// The number of leases that outlive their holder.
+        var outlivingCount = 0
+        var isEnded = false
+
+        var count: Int { held.count + outlivingCount }
+    }
+
+    private let state = Mutex(State())
     private let most: Int
     private let limitName: String
 
@@ -90,8 +95,7 @@ package final class LeaseHolder: @unchecked Sendable {
 
     deinit { end() }
 
-    var isFull: Bool { lock.withLock { isFullNow } }
-    private var isFullNow: Bool { held.count + outlivingCount >= most }
+    var isFull: Bool { state.withLock { $0.count >= most } }
 
     func fullError(_ key: Key) -> LarderError {
         LarderError(
@@ -100,23 +104,25 @@ package final class LeaseHolder: @unchecked Sendable {
             operation: "fetch", key: key.description)
     }
 
-    /// - Parameter outlives: whether the lease stays valid after the holder has ended.
+    /// - Parameters:
+    ///   - outlives: whether the lease stays valid after the holder has ended.
+    ///   - end: ends the lease. Called without locks.
     /// - Returns: false if the holder has ended, or has reached its limit.
-    func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner, outlives: Bool) -> Bool {
-        lock.withLock {
-            if isFullNow { return false }
+    func add(_ token: UInt64, outlives: Bool, end: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if state.count >= most { return false }
             if outlives {
-                outlivingCount += 1
+                state.outlivingCount += 1
                 return true
             }
-            if isEnded { return false }
-            held[token] = (owner, key)
+            if state.isEnded { return false }
+            state.held[token] = end
             return true
         }
     }
 
     func remove(_ token: UInt64, outlives: Bool) {
-        lock.withLock { if outlives { outlivingCount -= 1 } else { held[token] = nil } }
+        state.withLock { if outlives { $0.outlivingCount -= 1 } else { $0.held[token] = nil } }
     }
 
     /// The maximum number of leases that ``end(elsewhere:)`` releases on the calling thread.
@@ -127,23 +133,14 @@ package final class LeaseHolder: @unchecked Sendable {
     /// - Parameter elsewhere: called to run the work on another thread if there are many leases; nil to do all work on
     ///   the calling thread.
     package func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)? = nil) {
-        let left = lock.withLock {
-            defer { held = [:] }
-            isEnded = true
-            return held
+        let left = state.withLock { state in
+            defer { state.held = [:] }
+            state.isEnded = true
+            return state.held
         }
-        let giveUp: @Sendable () -> Void = {
-            for (token, lease) in left { lease.owner.holderEnded(token, lease.key) }
-        }
+        let giveUp: @Sendable () -> Void = { for end in left.values { end() } }
         if let elsewhere, left.count > Self.endedAtOnceMax { elsewhere(giveUp) } else { giveUp() }
     }
-}
-
-/// The database that has the leased key.
-protocol LeaseOwner: AnyObject, Sendable {
-    /// The sequence (number) of the last commit unit.
-    var lastSequence: UInt64 { get }
-    func holderEnded(_ token: UInt64, _ key: Key)
 }
 
 /// A caller that waits for another caller's lease to end.

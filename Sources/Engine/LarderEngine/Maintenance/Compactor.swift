@@ -1,16 +1,15 @@
 import LarderLevelDB
-import LarderPlatform
+import Synchronization
 
 /// Frees disk space by making LevelDB merge the tables of stores from which much was deleted. Has its own thread,
 /// because merging takes long. Merges one part of a store at a time, so that closing or reopening the store waits for
 /// only one part.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lock` guards the queue.
-final class Compactor: @unchecked Sendable {
+/// Thread-safe.
+final class Compactor: Sendable {
     private let context: EngineContext
     private let loop = BackgroundLoop()
-    private let lock = Lock()
-    private var queue: [(store: EpochStore, part: Int)] = []
+    private let queue = Mutex<[(store: EpochStore, part: Int)]>([])
 
     /// The pause while there are no requests, in milliseconds: an hour. ``request(_:)`` ends it early.
     private static let idleMilliseconds: Int64 = 3_600_000
@@ -29,7 +28,7 @@ final class Compactor: @unchecked Sendable {
     func stop() { loop.stop() }
 
     func request(_ store: EpochStore) {
-        let isNew = lock.withLock {
+        let isNew = queue.withLock { queue in
             guard !queue.contains(where: { $0.store === store }) else { return false }
             queue.append((store, 0))
             return true
@@ -40,7 +39,7 @@ final class Compactor: @unchecked Sendable {
     /// Merges one part of the first store in the queue.
     /// - Returns: whether there are more parts or stores.
     func step() -> Bool {
-        guard let (store, part) = lock.withLock({ queue.first }) else { return false }
+        guard let (store, part) = queue.withLock({ $0.first }) else { return false }
         let hasMore: Bool
         do throws(LarderError) {
             hasMore = try store.compact(part: part)
@@ -49,7 +48,7 @@ final class Compactor: @unchecked Sendable {
             hasMore = false
         }
         if !hasMore { context.statistics.compactions.add() }
-        return lock.withLock {
+        return queue.withLock { queue in
             if hasMore { queue[0].part += 1 } else { queue.removeFirst() }
             return !queue.isEmpty
         }

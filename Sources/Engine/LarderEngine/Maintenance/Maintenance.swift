@@ -9,9 +9,14 @@ import Synchronization
 /// With ``EngineOptions/startsThreadsOnDemand``, a larder starts only the maintenance thread, and the sync thread if
 /// its durability requires background syncs. The other threads start when there is work for them.
 ///
-/// Thread-safe. `@unchecked Sendable`: `roundLock` guards `sweepers` and `unopened`, and `syncLock` guards `lastSync`;
-/// the rest is constant and itself thread-safe.
-final class Maintenance: @unchecked Sendable {
+/// Thread-safe.
+final class Maintenance: Sendable {
+    /// What a round of work needs to know about earlier rounds.
+    private struct Progress {
+        var sweepers: [ObjectIdentifier: Sweeper] = [:]
+        var unopened = UnopenedDatabases()
+    }
+
     private let context: EngineContext
     private let table: DatabaseTable
     private let damage: DamageReports
@@ -23,11 +28,8 @@ final class Maintenance: @unchecked Sendable {
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
     private let salvager: Salvager
-    private let roundLock = Lock()
-    private var sweepers: [ObjectIdentifier: Sweeper] = [:]
-    private var unopened = UnopenedDatabases()
-    private let syncLock = Lock()
-    private var lastSync: Int64?
+    private let progress = Mutex(Progress())
+    private let lastSync = Mutex<Int64?>(nil)
     /// The instant of the monotonic clock, in milliseconds, until which expired entries are neither removed nor
     /// reported.
     let expiryHeldUntil = Atomic<Int64>(0)
@@ -104,7 +106,7 @@ final class Maintenance: @unchecked Sendable {
     var isExpiryHeld: Bool { context.time.monotonic() < expiryHeldUntil.load(ordering: .relaxed) }
 
     private func work() -> Bool {
-        roundLock.withLock {
+        progress.withLock { progress in
             passOnDamageReports()
             let databases = table.all
             for database in databases { database.durableState.store?.suspendIfGone() }
@@ -112,8 +114,8 @@ final class Maintenance: @unchecked Sendable {
             writeMissingPointers(databases)
             retryOpening(databases)
             let isExpiryHeld = isExpiryHeld
-            let more = isExpiryHeld ? false : sweep(databases)
-            unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
+            let more = isExpiryHeld ? false : sweep(databases, &progress)
+            progress.unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.leases.dropEnded() }
             if !isExpiryHeld { observation.notifyExpired(table.find) }
             context.disposalQueue.clear(report: context.report)
@@ -171,7 +173,7 @@ final class Maintenance: @unchecked Sendable {
         journal.reserveSequencesIfNeeded()
         context.timeKeeper.note()
         let now = context.time.monotonic()
-        let isDue = syncLock.withLock {
+        let isDue = lastSync.withLock { lastSync in
             if let lastSync, now - lastSync < Self.syncMilliseconds { return false }
             lastSync = now
             return true
@@ -188,12 +190,12 @@ final class Maintenance: @unchecked Sendable {
         context.timeKeeper.sync()
     }
 
-    private func sweep(_ databases: [Database]) -> Bool {
+    private func sweep(_ databases: [Database], _ progress: inout Progress) -> Bool {
         var more = false
         var kept: [ObjectIdentifier: Sweeper] = [:]
         for database in databases {
             let id = ObjectIdentifier(database)
-            var sweeper = sweepers[id] ?? Sweeper()
+            var sweeper = progress.sweepers[id] ?? Sweeper()
             sweeper.databases = databases.count
             do throws(LarderError) {
                 if try sweeper.step(database) {
@@ -206,7 +208,7 @@ final class Maintenance: @unchecked Sendable {
             }
             kept[id] = sweeper
         }
-        sweepers = kept
+        progress.sweepers = kept
         return more
     }
 }

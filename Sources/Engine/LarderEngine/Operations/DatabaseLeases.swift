@@ -17,7 +17,7 @@ package struct DatabaseLeases {
         let shard = database.shards[request.key]
         let decision = FetchDecision(request, header, database.applied.rules, now: now)
         let state = try decision.state(
-            &shard.leases, make: { LeaseTable(database.context.leases, database) }, tags: tags)
+            &shard.leases, make: makeTable, tags: tags)
         if state == .fresh {
             shard.counters.hits += 1
         } else {
@@ -26,6 +26,14 @@ package struct DatabaseLeases {
         }
         if request.waiter != nil, !state.isQueued { shard.leases?.leaves(request, state) }
         return FetchAnswer(state: state, header: decision.header, rules: decision.rules)
+    }
+
+    private func makeTable() -> LeaseTable {
+        LeaseTable(database.context.leases, database) { [pipeline = database.pipeline] in
+            pipeline.everythingApplied.sequence
+        } holderEnded: { database, token, key in
+            (database as? Database)?.leases.withLeases(key) { $0?.holderEnded(token, key) }
+        }
     }
 
     /// Whether memory has a fresh entry of the key that expires so soon that it should be fetched again.
@@ -74,12 +82,8 @@ package struct DatabaseLeases {
     }
 }
 
-extension Database: LeaseOwner {
+extension Database {
     package var leases: DatabaseLeases { DatabaseLeases(database: self) }
-
-    var lastSequence: UInt64 { pipeline.everythingApplied.sequence }
-
-    func holderEnded(_ token: UInt64, _ key: Key) { leases.withLeases(key) { $0?.holderEnded(token, key) } }
 
     /// Answers a caller that requests a value: with a fresh or stale value, with a lease to fetch the value from its
     /// origin, or with the information that another caller has the lease.

@@ -1,10 +1,10 @@
 import LarderPlatform
 
 /// Replays the journal into memory when the larder is opened, and after a failed commit. At the opening it also handles
-/// damage to the journal. As the pipeline's ``CommitOwner`` it publishes commits.
+/// damage to the journal.
 ///
 /// Thread-safe: immutable.
-final class JournalRecovery: CommitOwner {
+final class JournalRecovery: Sendable {
     let journal: CommitJournal
     private let table: DatabaseTable
     let context: EngineContext
@@ -15,16 +15,8 @@ final class JournalRecovery: CommitOwner {
         self.context = context
     }
 
-    func preparing(_ changes: inout [EntryChange]) { context.changeLog.prepare(&changes) }
-
-    func isChanging() { context.changeLog.changing() }
-
-    func hasChanged() { context.changeLog.changed() }
-
-    func committed(_ changes: [EntryChange]) { context.changes.publish(changes) }
-
+    /// Rolls the applied state back to the durable one: see ``CommitPipeline``.
     func rollBack(_ failing: () -> UInt64) {
-        context.changeLog.abandon()
         // The table of databases stays locked: otherwise a database could be added and written to now, and its writes
         // would not be rolled back.
         table.withAll { all in
@@ -62,7 +54,7 @@ final class JournalRecovery: CommitOwner {
         context.timeKeeper.resume(fromStoredAt: applier.latestStored)
         // Throw before anything is changed, so that the next start finds the same damage.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
-        context.sequences.wasCut = report.damage != nil || report.cut != nil
+        context.sequences.wasCut.store(report.damage != nil || report.cut != nil, ordering: .relaxed)
         loadChanges(report)
         // If the journal is empty, it does not have the last sequence of an earlier process. Then other sources
         // determine the first sequence.
@@ -100,7 +92,7 @@ final class JournalRecovery: CommitOwner {
     /// were.
     private func loadChanges(_ report: JournalReport) {
         var circumstances: ChangeLogLoader.Circumstances?
-        if report.damage == nil, case .known(let file) = context.sequences.origin {
+        if report.damage == nil, let file = context.sequences.previous {
             circumstances = ChangeLogLoader.Circumstances(
                 reserved: file.commitUnits, machine: context.options.machineStart,
                 journalEnd: report.segments > 0 ? report.lastSequence : .max)

@@ -1,18 +1,20 @@
-import LarderPlatform
 import Synchronization
 
 /// Salvages damaged databases, one at a time, on its own thread, because reading and writing a whole database may take
 /// long. See ``Database/salvage(_:_:shouldStop:)``.
 ///
-/// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
-final class Salvager: @unchecked Sendable {
+/// Thread-safe.
+final class Salvager: Sendable {
+    private struct State {
+        var queue: [DamageReport] = []
+        /// The error message of the last failed salvage, by the database's name.
+        var said: [String: String] = [:]
+    }
+
     private let context: EngineContext
     private let table: DatabaseTable
     private let loop = BackgroundLoop()
-    private let lock = Lock()
-    private var queue: [DamageReport] = []
-    /// The error message of the last failed salvage, by the database's name. Guarded by `lock`.
-    private var said: [String: String] = [:]
+    private let state = Mutex(State())
     private let isStopping = Atomic<Bool>(false)
 
     /// The time in milliseconds between a failed salvage and the next attempt.
@@ -38,9 +40,11 @@ final class Salvager: @unchecked Sendable {
     }
 
     func request(_ report: DamageReport) {
-        lock.withLock {
-            let isKnown = queue.contains { $0.store === report.store && $0.databaseName == report.databaseName }
-            if !isKnown { queue.append(report) }
+        state.withLock { state in
+            let isKnown = state.queue.contains {
+                $0.store === report.store && $0.databaseName == report.databaseName
+            }
+            if !isKnown { state.queue.append(report) }
         }
         loop.wake()
     }
@@ -48,16 +52,16 @@ final class Salvager: @unchecked Sendable {
     /// Tries each waiting salvage once.
     /// - Returns: whether any has failed and must be retried.
     func round() -> Bool {
-        let reports = lock.withLock {
-            defer { queue = [] }
-            return queue
+        let reports = state.withLock { state in
+            defer { state.queue = [] }
+            return state.queue
         }
         var hasFailed = false
         for report in reports {
             if isStopping.load(ordering: .relaxed) { return false }
             do throws(LarderError) {
                 try salvage(report)
-                lock.withLock { said[report.databaseName] = nil }
+                state.withLock { $0.said[report.databaseName] = nil }
             } catch {
                 hasFailed = true
                 note(error, report)
@@ -74,10 +78,9 @@ final class Salvager: @unchecked Sendable {
     }
 
     private func note(_ error: LarderError, _ report: DamageReport) {
-        let isNew = lock.withLock {
-            queue.append(report)
-            defer { said[report.databaseName] = error.message }
-            return said[report.databaseName] != error.message
+        let isNew = state.withLock { state in
+            state.queue.append(report)
+            return state.said.updateValue(error.message, forKey: report.databaseName) != error.message
         }
         context.report(
             isNew ? .error : .debug,

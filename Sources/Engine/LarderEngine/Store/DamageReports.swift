@@ -1,4 +1,4 @@
-import LarderPlatform
+import Synchronization
 
 /// Damage that was detected and is not salvaged yet. It has the name of the database instead of a reference to it: a
 /// store must not retain its database, and a weak reference would slow down all reference counting of the database.
@@ -11,27 +11,24 @@ struct DamageReport {
 
 /// The detected damage that the maintenance thread is to handle.
 ///
-/// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
-final class DamageReports: @unchecked Sendable {
-    private let lock = Lock()
-    private var reports: [DamageReport] = []
+/// Thread-safe.
+final class DamageReports: Sendable {
+    private let reports = Mutex<[DamageReport]>([])
 
     func add(_ store: EpochStore, _ error: LarderError) {
-        lock.withLock {
-            reports.append(DamageReport(store: store, databaseName: store.databaseName, error: error))
-        }
+        reports.withLock { $0.append(DamageReport(store: store, databaseName: store.databaseName, error: error)) }
     }
 
     /// Adds the damage of a database that cannot be opened, unless the list has such damage already.
     func add(_ name: String, _ error: LarderError) {
-        lock.withLock {
+        reports.withLock { reports in
             guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }
             reports.append(DamageReport(store: nil, databaseName: name, error: error))
         }
     }
 
     func take() -> [DamageReport] {
-        lock.withLock {
+        reports.withLock { reports in
             defer { reports = [] }
             return reports
         }

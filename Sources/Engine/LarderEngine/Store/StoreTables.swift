@@ -1,11 +1,12 @@
 import LarderLevelDBFormat
 import LarderPlatform
+import Synchronization
 
 /// The tables that a store's LevelDB uses according to its manifest. Excludes tables that LevelDB is still writing or
 /// no longer needs. Each call reads what LevelDB has added to the manifest since the previous call.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class StoreTables: @unchecked Sendable {
+/// Thread-safe.
+final class StoreTables: Sendable {
     /// The sizes of the tables.
     struct Sizes {
         /// The disk space of all tables in bytes.
@@ -14,22 +15,25 @@ final class StoreTables: @unchecked Sendable {
         var largestMerge = 0
     }
 
+    private struct State {
+        var manifest: ManifestScan?
+        var sizes = Sizes()
+    }
+
     private let path: String
-    private let lock = Lock()
-    private var manifest: ManifestScan?
-    private var sizes = Sizes()
+    private let state = Mutex(State())
 
     init(path: String) { self.path = path }
 
     /// Returns the current sizes; nil if the manifest cannot be read.
     func measure() -> Sizes? {
-        lock.withLock { update() == nil ? nil : sizes }
+        state.withLock { update(&$0) == nil ? nil : $0.sizes }
     }
 
     /// Returns ascending keys between `from` and `to` that divide this range into parts with about `bytes` bytes of
     /// tables each.
     func cuts(from: [UInt8], to: [UInt8], every bytes: Int) -> [[UInt8]] {
-        let tables = lock.withLock { update()?.tables.values.map { $0 } ?? [] }
+        let tables = state.withLock { update(&$0)?.tables.values.map { $0 } ?? [] }
         let within = tables.filter {
             from[...].lexicographicallyPrecedes($0.first) && $0.first.lexicographicallyPrecedes(to[...])
         }
@@ -45,20 +49,20 @@ final class StoreTables: @unchecked Sendable {
         return cuts
     }
 
-    /// Reads the new part of the manifest. Called with `lock` held.
+    /// Reads the new part of the manifest.
     /// - Returns: nil if the manifest cannot be read or has unknown content.
-    private func update() -> ManifestScan? {
+    private func update(_ state: inout State) -> ManifestScan? {
         do {
-            if manifest == nil {
-                manifest = try ManifestScan.scan(directory: path)
-                if let manifest { sizes = Self.sizes(of: manifest) }
-            } else if try manifest?.update(directory: path) ?? false, let manifest {
-                sizes = Self.sizes(of: manifest)
+            if state.manifest == nil {
+                state.manifest = try ManifestScan.scan(directory: path)
+                if let manifest = state.manifest { state.sizes = Self.sizes(of: manifest) }
+            } else if try state.manifest?.update(directory: path) ?? false, let manifest = state.manifest {
+                state.sizes = Self.sizes(of: manifest)
             }
         } catch {
-            manifest = nil
+            state.manifest = nil
         }
-        return manifest.flatMap { $0.hasUnknownEdit ? nil : $0 }
+        return state.manifest.flatMap { $0.hasUnknownEdit ? nil : $0 }
     }
 
     private static func sizes(of manifest: ManifestScan) -> Sizes {

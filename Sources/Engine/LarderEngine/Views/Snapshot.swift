@@ -1,5 +1,5 @@
 import LarderLevelDB
-import LarderPlatform
+import Synchronization
 
 /// A read-only view of a database at one instant. Entries that have expired since then are not returned.
 ///
@@ -105,32 +105,29 @@ package final class Snapshot: Sendable {
 
 /// A snapshot of LevelDB that is registered with its store, so that it is released before LevelDB is closed.
 ///
-/// Thread-safe. `@unchecked Sendable`: the value is guarded by `lock`.
-final class StoreSnapshot: StoreChild, @unchecked Sendable {
-    private let lock = Lock()
-    private var value: LarderLevelDB.Snapshot?
-    /// Whether there is no LevelDB snapshot because LevelDB had no files. False after closing.
-    private var holdsNothing: Bool
+/// Thread-safe.
+final class StoreSnapshot: StoreChild {
+    /// LevelDB's snapshot; nil after closing. `isEmpty`: whether there is none because LevelDB had no files. False after
+    /// closing.
+    private let value: Mutex<(isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?)>
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.
     init(_ snapshot: LarderLevelDB.Snapshot?) {
-        value = snapshot
-        holdsNothing = snapshot == nil
+        value = Mutex((snapshot == nil, snapshot))
     }
 
-    var pinsRecords: Bool { lock.withLock { value != nil } }
-    var snapshot: LarderLevelDB.Snapshot? { lock.withLock { value } }
-    var isEmpty: Bool { lock.withLock { holdsNothing } }
-    var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
-    var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
+    var pinsRecords: Bool { snapshot != nil }
+    var snapshot: LarderLevelDB.Snapshot? { state.snapshot }
+    var isEmpty: Bool { state.isEmpty }
+    var isGone: Bool { value.withLock { !$0.isEmpty && $0.snapshot == nil } }
+    var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { value.withLock { $0 } }
 
     /// Releases LevelDB's snapshot after running reads have finished. Holds the lock until then: if another thread
     /// closes the store, that thread waits in this function, and LevelDB is closed only after the release.
     func invalidate() {
-        lock.withLock {
-            value?.close()
-            value = nil
-            holdsNothing = false
+        value.withLock { value in
+            value.snapshot?.close()
+            value = (false, nil)
         }
     }
 }

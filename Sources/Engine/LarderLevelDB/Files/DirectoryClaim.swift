@@ -13,9 +13,8 @@ import Synchronization
 ///
 /// The directory stays open, so that the file system cannot reuse its inode number for another directory.
 ///
-/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by the lock of `claimed`; `lockFile` is set while only one
-/// thread knows the claim.
-final class DirectoryClaim: @unchecked Sendable {
+/// `isHeld` is guarded by the lock of `claimed`; `lockFile` is set while only one thread knows the claim.
+final class DirectoryClaim {
     /// The claimed directories of this process.
     private static let claimed = Mutex<Set<FileSystem.FileIdentity>>([])
 

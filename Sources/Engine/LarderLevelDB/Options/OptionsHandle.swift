@@ -4,8 +4,8 @@ import CLarderLevelDBFiles
 /// ``Options`` as a LevelDB object. Also owns the filter policy and retains the block cache, because both must exist as
 /// long as the database is open.
 ///
-/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB does not change the object.
-final class OptionsHandle: @unchecked Sendable {
+/// Nothing changes after `init`, and LevelDB does not change the object.
+final class OptionsHandle {
     let handle: OpaquePointer
     private let filterPolicy: OpaquePointer?
     private let blockCache: BlockCache?

@@ -10,7 +10,8 @@ enum JournalCheck {
         var isKnown = false
         /// Whether damage or an incomplete write has cut off the end of the journal.
         var wasCut = false
-        var origin = Sequences.Origin.unknown
+        /// The content of `SEQUENCES`; nil if there is no such file, or it cannot be used.
+        var sequences: SequencesFile?
         /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
         fileprivate(set) var now: Int64 = 0
         /// The names of the databases whose operations are in the journal.
@@ -20,22 +21,23 @@ enum JournalCheck {
 
         /// Whether it is certain that the journal lost units up to `needed`, the last unit that a LevelDB needs.
         func isLossProven(needed: UInt64) -> Bool {
-            guard isKnown || origin == .unknown else { return false }
-            return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
+            guard isKnown || sequences == nil else { return false }
+            return Sequences.isLossProven(
+                needed: needed, end: isKnown ? last : .max, previous: sequences, wasCut: wasCut)
         }
     }
 
     static func run(_ directory: String, _ report: inout CheckReport) -> End {
         var end = End()
-        end.origin = sequences(directory, &report)
+        end.sequences = sequences(directory, &report)
         end.now = time(directory, &report)
-        let mark = mark(directory, end.origin, &report)
+        let mark = mark(directory, end.sequences, &report)
         do {
             try replay(directory + "/JOURNAL", mark, &end, &report)
         } catch {
             report.addUnseen("the journal", error)
         }
-        if case .known(let file) = end.origin, end.last > file.commitUnits {
+        if let file = end.sequences, end.last > file.commitUnits {
             report.add(
                 .damage, SequencesFile.name,
                 "it reserves sequence numbers up to \(file.commitUnits), but the journal already has \(end.last)",
@@ -46,9 +48,9 @@ enum JournalCheck {
 
     // MARK: Numbers and time
 
-    private static func sequences(_ directory: String, _ report: inout CheckReport) -> Sequences.Origin {
+    private static func sequences(_ directory: String, _ report: inout CheckReport) -> SequencesFile? {
         do {
-            return try SequencesFile.read(in: directory).map(Sequences.Origin.known) ?? .unknown
+            return try SequencesFile.read(in: directory)
         } catch SequencesFile.Defect.newerFormat(let version) {
             report.addNewer(SequencesFile.name, version, reads: SequencesFile.formatVersion)
         } catch SequencesFile.Defect.malformed(let why) {
@@ -58,7 +60,7 @@ enum JournalCheck {
         } catch {
             report.addUnseen(SequencesFile.name, error)
         }
-        return .unknown
+        return nil
     }
 
     /// Returns the time of the newer of the two marks in the file `TIME`; 0 if there is none.
@@ -78,9 +80,9 @@ enum JournalCheck {
     }
 
     private static func mark(
-        _ directory: String, _ origin: Sequences.Origin, _ report: inout CheckReport
+        _ directory: String, _ sequences: SequencesFile?, _ report: inout CheckReport
     ) -> JournalMark? {
-        guard case .known(let file) = origin else { return nil }
+        guard let file = sequences else { return nil }
         let marks = JournalMarkFile(directory: directory, reserved: { 0 })
         switch marks.load(reserved: file.commitUnits) {
         case .done: return marks.known
