@@ -30,7 +30,7 @@ extension Cache {
             let change = try policy.map { (policy) throws(LarderError) in
                 try PolicyChange(policy, nil, nil, "open", name)
             }
-            let opened = try Opened(name, change, directory, options) { MemoryDirectories.shared.remove(directory) }
+            let opened = try open(name, change, directory, options) { MemoryDirectories.shared.remove(directory) }
             return Cache(opened)
         } catch {
             MemoryDirectories.shared.remove(directory)

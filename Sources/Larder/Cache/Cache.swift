@@ -41,7 +41,7 @@ public final class Cache: CacheReading {
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        self.init(try Opened(name, nil, directory, options))
+        self.init(try Cache.open(name, nil, directory, options))
     }
 
     /// Opens a database like ``init(named:directory:options:)-(String,_,_)``, without blocking the calling thread.
@@ -49,7 +49,7 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
         self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Opened(name, nil, directory, options) })
+            try await BlockingWork.run { () throws(LarderError) in try Cache.open(name, nil, directory, options) })
     }
 
     /// Opens a database, creates it if it is missing, and sets its policy. The new policy also applies to existing
@@ -57,7 +57,8 @@ public final class Cache: CacheReading {
     ///
     /// - Parameters:
     ///   - name: as for `init(named:directory:options:)`, which also lists the errors.
-    ///   - policy: how long entries without a policy of their own stay fresh.
+    ///   - policy: how long entries without a policy of their own stay fresh. ``LarderError/Code/invalidArgument`` is
+    ///     thrown for an invalid interval.
     ///   - grace: how long entries are kept after their deadline, for calls that fetch: 0 to 9,000,000,000 seconds,
     ///     rounded to milliseconds. An entry may have a grace of its own instead. Nil keeps the database's grace; a new
     ///     database has none.
@@ -69,7 +70,7 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
         jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        self.init(try Opened(name, try PolicyChange(policy, grace, percent, "open", name), directory, options))
+        self.init(try Cache.open(name, try PolicyChange(policy, grace, percent, "open", name), directory, options))
     }
 
     /// Opens a database like `init(named:policy:grace:jitter:directory:options:)`, without blocking the calling thread.
@@ -79,7 +80,7 @@ public final class Cache: CacheReading {
     ) async throws(LarderError) {
         let change = try PolicyChange(policy, grace, percent, "open", name)
         self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Opened(name, change, directory, options) })
+            try await BlockingWork.run { () throws(LarderError) in try Cache.open(name, change, directory, options) })
     }
 
     /// Like `init(named:policy:grace:jitter:directory:options:)`, with an interval in seconds, rounded to milliseconds.
@@ -88,8 +89,7 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        let policy = try UpdatePolicy.checked(seconds, "open", name)
-        self.init(try Opened(name, try PolicyChange(policy, nil, nil, "open", name), directory, options))
+        try self.init(named: name, policy: .seconds(seconds), directory: directory, options: options)
     }
 
     /// Opens a database like ``init(named:interval:directory:options:)-(String,_,_,_)``, without blocking the calling
@@ -98,48 +98,38 @@ public final class Cache: CacheReading {
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
-        let change = try PolicyChange(try UpdatePolicy.checked(seconds, "open", name), nil, nil, "open", name)
-        self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Opened(name, change, directory, options) })
+        try await self.init(named: name, policy: .seconds(seconds), directory: directory, options: options)
     }
 
     init(_ opened: Opened) {
-        source = opened.source
-        directory = opened.directory
-        durability = opened.durability
+        (source, directory, durability) = opened
     }
 
     /// An open database, from which a cache is created.
-    struct Opened: Sendable {
-        let source: CacheSource
-        let directory: String
-        let durability: Durability?
+    typealias Opened = (source: CacheSource, directory: String, durability: Durability?)
 
-        init(
-            _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
-            onShutdown: @escaping @Sendable () -> Void = {}
-        ) throws(LarderError) {
-            try DatabaseName.checkIsNotCompanion(name, operation: "open")
-            var engineOptions = try options.engineOptions()
-            engineOptions.onShutdown = onShutdown
-            let engine = try Engine.open(
-                directory ?? Cache.defaultDirectory, options: engineOptions, time: options.timeSource)
-            try options.check(engine)
-            let database: Database
-            if let policy {
-                database = try engine.openDatabase(
-                    name, policy: policy.policy, grace: policy.grace, jitter: policy.jitter)
-            } else {
-                database = try engine.database(name)
-                // Prepare now, so that damage is reported here and not by the first read.
-                try database.prepare(forWriting: false)
-            }
-            source = CacheSource(
-                engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
-                keepsDecoded: options.decodedModels)
-            durability = options.durability
-            self.directory = engine.directory
+    static func open(
+        _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
+        onShutdown: @escaping @Sendable () -> Void = {}
+    ) throws(LarderError) -> Opened {
+        try DatabaseName.checkIsNotCompanion(name, operation: "open")
+        var engineOptions = try options.engineOptions()
+        engineOptions.onShutdown = onShutdown
+        let engine = try Engine.open(
+            directory ?? Cache.defaultDirectory, options: engineOptions, time: options.timeSource)
+        try options.check(engine)
+        let database: Database
+        if let policy {
+            database = try engine.openDatabase(name, policy: policy.policy, grace: policy.grace, jitter: policy.jitter)
+        } else {
+            database = try engine.database(name)
+            // Prepare now, so that damage is reported here and not by the first read.
+            try database.prepare(forWriting: false)
         }
+        let source = CacheSource(
+            engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
+            keepsDecoded: options.decodedModels)
+        return (source, engine.directory, options.durability)
     }
 
     /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, or `~/.cache`), so that
@@ -160,7 +150,7 @@ public final class Cache: CacheReading {
     ///     keeps the current grace.
     ///   - percent: the jitter, as for the initializer; applies to entries stored from now on. Nil keeps the current
     ///     jitter.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid grace or jitter.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid policy, grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderError)
     {

@@ -62,26 +62,14 @@ struct PolicyChange: Sendable {
     init(
         _ policy: UpdatePolicy, _ grace: Duration?, _ jitter: Int?, _ operation: String, _ database: String
     ) throws(LarderError) {
-        self.policy = policy
         do throws(EntryPolicy.Impossible) {
+            self.policy = try policy.checked()
             self.grace = try grace.map { (grace) throws(EntryPolicy.Impossible) in
                 try EntryPolicy.checked(grace: grace)
             }
             self.jitter = try jitter.map { (jitter) throws(EntryPolicy.Impossible) in
                 try EntryPolicy.checked(jitter: jitter)
             }
-        } catch {
-            throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
-        }
-    }
-}
-
-extension UpdatePolicy {
-    static func checked(_ seconds: Double, _ operation: String, _ database: String?) throws(LarderError)
-        -> UpdatePolicy
-    {
-        do throws(EntryPolicy.Impossible) {
-            return try checked(seconds)
         } catch {
             throw LarderError(.invalidArgument, error.message, operation: operation, database: database)
         }

@@ -80,12 +80,13 @@ extension Request where Result == Void {
     }
 
     /// Sets the database's policy. Nil keeps the current grace or jitter.
-    /// - Throws: `invalidArgument` for an invalid grace or jitter.
+    /// - Throws: `invalidArgument` for an invalid policy, grace or jitter.
     static func setPolicy(
         _ policy: UpdatePolicy, grace: Duration?, jitter: Int?, _ database: String
     ) throws(LarderClientError) -> Request {
-        var words = wordList("POLICY", policy.description)
+        var words: [[UInt8]] = []
         do throws(EntryPolicy.Impossible) {
+            words = wordList("POLICY", try policy.checked().description)
             if let grace { words += wordList("GRACE", EntryPolicy.graceText(try EntryPolicy.checked(grace: grace))) }
             if let jitter { words += wordList("JITTER", "\(try EntryPolicy.checked(jitter: jitter))") }
         } catch {

@@ -183,7 +183,7 @@ extension EntryPolicy {
         switch kind {
         case .governed: return .governed
         case .keep: return .keep
-        case .policy(let policy): return .policy(policy)
+        case .policy(let policy): return .policy(try policy.checked())
         case .seconds(let seconds): return .policy(try UpdatePolicy.checked(seconds))
         case .duration(let duration): return .policy(try UpdatePolicy.checked(duration))
         case .until(let instant):
@@ -212,21 +212,25 @@ extension Duration {
 
 extension UpdatePolicy {
     static func checked(_ duration: Duration) throws(EntryPolicy.Impossible) -> UpdatePolicy {
-        guard let policy = UpdatePolicy.every(milliseconds: duration.roundedMilliseconds ?? 0) else {
-            throw EntryPolicy.Impossible(
-                message: "invalid interval \(duration): it must be at least 0.001 seconds and at most "
-                    + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
-        }
-        return policy
+        try checked(every(milliseconds: duration.roundedMilliseconds ?? 0), "\(duration)")
     }
 
     /// Like ``every(_:)-(Double)``, but throws an error that describes the valid range.
-    package static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
-        guard let policy = UpdatePolicy.every(seconds) else {
-            throw EntryPolicy.Impossible(
-                message: "invalid interval of \(seconds) seconds: it must be at least 0.001 and at most "
-                    + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
-        }
-        return policy
+    static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
+        try checked(every(seconds), "of \(seconds) seconds")
+    }
+
+    /// Returns the policy, or throws an error that describes the valid range.
+    package func checked() throws(EntryPolicy.Impossible) -> UpdatePolicy {
+        guard let interval = intervalMilliseconds else { return self }
+        return try Self.checked(Self.every(milliseconds: interval), "'\(self)'")
+    }
+
+    private static func checked(_ policy: UpdatePolicy?, _ text: String) throws(EntryPolicy.Impossible) -> UpdatePolicy
+    {
+        if let policy { return policy }
+        throw EntryPolicy.Impossible(
+            message: "invalid interval \(text): it must be at least 0.001 seconds and at most "
+                + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
     }
 }

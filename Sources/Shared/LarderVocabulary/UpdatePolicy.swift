@@ -4,7 +4,8 @@
 /// fetch may return it, during its grace. With ``never``, entries do not expire. The default of a new database is
 /// ``lowest`` (7 days).
 public struct UpdatePolicy: Hashable, Sendable {
-    /// How long an entry stays fresh, in milliseconds; nil if it does not expire.
+    /// How long an entry stays fresh, in milliseconds; nil if it does not expire. Outside 1…``longestMilliseconds`` if
+    /// the policy is invalid: see ``seconds(_:)``.
     public let intervalMilliseconds: Int64?
 
     private init(milliseconds: Int64?) { intervalMilliseconds = milliseconds }
@@ -39,18 +40,16 @@ public struct UpdatePolicy: Hashable, Sendable {
         return UpdatePolicy(milliseconds: milliseconds)
     }
 
-    /// Returns a policy with an interval of `count` seconds: `.seconds(90)`. For numbers that are not constants use
-    /// ``every(_:)``, which returns nil for invalid numbers instead of trapping.
-    /// - Precondition: the interval is at least 1 ms and at most 9,000,000,000 seconds (about 285 years).
+    /// Returns a policy with an interval of `count` seconds: `.seconds(90)`. The interval must be from one millisecond
+    /// to 9,000,000,000 seconds (about 285 years); otherwise the call that uses the policy throws `invalidArgument`.
     public static func seconds(_ count: Double) -> UpdatePolicy {
-        guard let policy = every(count) else { preconditionFailure("invalid interval of \(count) seconds") }
-        return policy
+        every(count) ?? UpdatePolicy(milliseconds: count > 1 ? longestMilliseconds + 1 : 0)
     }
-    /// Returns a policy with an interval of `count` minutes. Precondition as for ``seconds(_:)``.
+    /// Returns a policy with an interval of `count` minutes. Limits as for ``seconds(_:)``.
     public static func minutes(_ count: Double) -> UpdatePolicy { seconds(count * 60) }
-    /// Returns a policy with an interval of `count` hours: `.hours(24)`. Precondition as for ``seconds(_:)``.
+    /// Returns a policy with an interval of `count` hours: `.hours(24)`. Limits as for ``seconds(_:)``.
     public static func hours(_ count: Double) -> UpdatePolicy { seconds(count * 3_600) }
-    /// Returns a policy with an interval of `count` days of 24 hours. Precondition as for ``seconds(_:)``.
+    /// Returns a policy with an interval of `count` days of 24 hours. Limits as for ``seconds(_:)``.
     public static func days(_ count: Double) -> UpdatePolicy { seconds(count * 86_400) }
 
     private static let named: [(name: String, policy: UpdatePolicy)] = [

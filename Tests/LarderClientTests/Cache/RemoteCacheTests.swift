@@ -125,6 +125,9 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(try await books.info(forKey: "none") == nil)
             #expect(try await books.policy() == .never)
             try await books.setPolicy(.high)
+            await #expect { try await books.setPolicy(.hours(0)) } throws: {
+                ($0 as? LarderClientError)?.code == .invalidArgument
+            }
             #expect(try await books.policy() == .high)
             #expect(Set(try await client.databases().map(\.name)).isSuperset(of: ["books", "numbers"]))
             #expect(try await client.serverInfo(section: "server").isEmpty == false)

@@ -37,12 +37,15 @@ import Testing
         for text in bad { #expect(UpdatePolicy(text) == nil, "\(text)") }
     }
 
-    @Test func policiesCanBeCreatedFromSecondsMinutesHoursAndDays() async {
+    @Test func policiesCanBeCreatedFromSecondsMinutesHoursAndDays() {
         #expect(UpdatePolicy.seconds(90).intervalMilliseconds == 90_000)
         #expect(UpdatePolicy.seconds(10) == .highest && UpdatePolicy.minutes(1) == .high)
         #expect(UpdatePolicy.hours(1) == .middle && UpdatePolicy.hours(24) == .low && UpdatePolicy.days(7) == .lowest)
         #expect(UpdatePolicy.hours(0.5).intervalMilliseconds == 1_800_000)
-        await #expect(processExitsWith: .failure) { _ = UpdatePolicy.hours(0) }
+        for count in [0, -1, 0.0006 / 86_400, .nan, 1e12, .infinity] {
+            #expect(throws: EntryPolicy.Impossible.self, "\(count)") { try UpdatePolicy.days(count).checked() }
+        }
+        #expect(throws: Never.self) { try UpdatePolicy.never.checked() }
     }
 
     @Test func aPolicysDescriptionIsParsedBack() {

@@ -74,6 +74,18 @@ import Testing
         #expect(try cache.storedCount() == 0)
     }
 
+    @Test("an invalid interval of a database throws, as that of an entry does", arguments: [0, -1, .nan, 1e12])
+    func invalidIntervalsOfDatabasesAreRefused(_ hours: Double) async throws {
+        let cache = try work.cache()
+        let invalid = UpdatePolicy.hours(hours)
+        expectError(.invalidArgument) { _ = try Cache(named: "other", policy: invalid, directory: cache.directory) }
+        expectError(.invalidArgument) { _ = try Cache.inMemory(policy: invalid) }
+        expectError(.invalidArgument) { try cache.setPolicy(invalid) }
+        expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: .policy(invalid)) }
+        expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: .hours(hours)) }
+        #expect(cache.policy.intervalMilliseconds.map { (1...UpdatePolicy.longestMilliseconds).contains($0) } ?? true)
+    }
+
     @Test(arguments: [
         EntryPolicy.until(millisecondsSince1970: .min), .until(millisecondsSince1970: 1_700_000_000_000),
         .until(Date.distantPast), .until(Date(timeIntervalSince1970: -.infinity)),
