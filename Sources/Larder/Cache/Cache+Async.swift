@@ -60,8 +60,10 @@ extension Cache {
     public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
         async throws(LarderError) -> Bool
     {
-        let renewal = try renewal(key, policy, durability)
-        return try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) } != nil
+        let key = key.keyBytes
+        return try await BlockingWork.run { () throws(LarderError) in
+            try self.touch(key, policy: policy, durability: durability)
+        }
     }
 
     /// Runs ``value(_:forKey:renewing:durability:)`` without blocking the calling thread.
@@ -69,8 +71,10 @@ extension Cache {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
     ) async throws(LarderError) -> Value? {
-        let renewal = try renewal(key, policy, durability, isRead: true)
-        let record = try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) }
+        let renewal = try renewal(key, policy)
+        let record = try await BlockingWork.run { () throws(LarderError) in
+            try self.renew(renewal, durability, isRead: true)
+        }
         guard let record else { return nil }
         return try await source.decodeForTask(type, record, renewal.key)
     }
@@ -83,13 +87,14 @@ extension Cache {
         attempts: Int? = nil, durability: Durability? = nil, _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = try source.key(key, "update")
-        try checkAttempts(attempts)
+        let update = try RunningUpdate(of: key, self, attempts)
+        defer { update.end() }
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
         while true {
             let record = try await source.recordForTask(key, "update")
             var model: Value?
             if let record { model = try await source.decodeForTask(type, record, key, isReplaceable: true) }
-            let result = try await body(&model)
+            let result = try await RunningUpdate.$current.withValue(update) { try await body(&model) }
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
@@ -117,9 +122,9 @@ extension Cache {
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         async throws(LarderError) -> Int
     {
-        let key = try source.key(key, "increment")
+        let key = key.keyBytes
         return try await BlockingWork.run { () throws(LarderError) in
-            try self.add(WholeCounter(number: step), key, durability).number
+            try self.increment(key, by: step, durability: durability)
         }
     }
 
@@ -128,9 +133,9 @@ extension Cache {
     public func increment<Value: FixedWidthInteger & Sendable>(
         _ key: some CacheKey, by step: Value, durability: Durability? = nil
     ) async throws(LarderError) -> Value {
-        let key = try source.key(key, "increment")
+        let key = key.keyBytes
         return try await BlockingWork.run { () throws(LarderError) in
-            try self.add(WholeCounter(number: step), key, durability).number
+            try self.increment(key, by: step, durability: durability)
         }
     }
 
@@ -139,8 +144,10 @@ extension Cache {
     public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
         async throws(LarderError) -> Double
     {
-        let key = try source.key(key, "increment")
-        return try await BlockingWork.run { () throws(LarderError) in try self.add(step, key, durability) }
+        let key = key.keyBytes
+        return try await BlockingWork.run { () throws(LarderError) in
+            try self.increment(key, by: step, durability: durability)
+        }
     }
 
     // MARK: Removing
@@ -148,8 +155,8 @@ extension Cache {
     /// Runs ``remove(_:durability:)-(CacheKey,_)`` without blocking the calling thread.
     @discardableResult
     public func remove(_ key: some CacheKey, durability: Durability? = nil) async throws(LarderError) -> Bool {
-        let key = try source.key(key, "remove")
-        return try await BlockingWork.run { () throws(LarderError) in try self.remove([key], durability) == 1 }
+        let key = key.keyBytes
+        return try await BlockingWork.run { () throws(LarderError) in try self.remove(key, durability: durability) }
     }
 
     /// Runs `remove(_:durability:)` without blocking the calling thread.

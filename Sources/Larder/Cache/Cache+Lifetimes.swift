@@ -15,7 +15,7 @@ extension Cache {
     public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
         throws(LarderError) -> Bool
     {
-        try renew(try renewal(key, policy, durability)) != nil
+        try renew(try renewal(key, policy), durability) != nil
     }
 
     /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
@@ -27,28 +27,19 @@ extension Cache {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
     ) throws(LarderError) -> Value? {
-        let renewal = try renewal(key, policy, durability, isRead: true)
-        guard let record = try renew(renewal) else { return nil }
+        let renewal = try renewal(key, policy)
+        guard let record = try renew(renewal, durability, isRead: true) else { return nil }
         return try source.decode(type, record, renewal.key)
     }
 
     /// A validated change of an entry's lifetime.
-    struct Renewal: Sendable {
-        let key: Key
-        let policy: EntryPolicy.Checked
-        let durability: Durability?
-        /// Whether the value is returned, so that the call counts as a read.
-        let isRead: Bool
-    }
+    typealias Renewal = (key: Key, policy: EntryPolicy.Checked)
 
-    func renewal(
-        _ key: some CacheKey, _ policy: EntryPolicy, _ durability: Durability?, isRead: Bool = false
-    ) throws(LarderError) -> Renewal {
+    func renewal(_ key: some CacheKey, _ policy: EntryPolicy) throws(LarderError) -> Renewal {
         let key = try source.key(key, "touch")
         do throws(EntryPolicy.Impossible) {
-            let renewal = Renewal(
-                key: key, policy: try policy.checked(), durability: durability, isRead: isRead)
-            if renewal.policy.grace == nil { return renewal }
+            let policy = try policy.checked()
+            if policy.grace == nil { return (key, policy) }
         } catch {
             throw .invalid(error.message, "touch", name, key)
         }
@@ -56,12 +47,13 @@ extension Cache {
     }
 
     /// Changes the lifetime of a fresh entry.
+    /// - Parameter isRead: whether the value is returned, so that the call counts as a read.
     /// - Returns: the entry before the change; nil if there was no fresh entry.
-    func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
+    func renew(_ renewal: Renewal, _ durability: Durability?, isRead: Bool = false) throws(LarderError) -> Record? {
         let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }
             return try source.database.commit(
-                [renewal.key], loading: .records, durability: renewal.durability ?? durability
+                [renewal.key], loading: .records, durability: durability ?? self.durability
             ) { update in
                 guard let record = update.current(0) else { return nil }
                 let previous = record.header.rule
@@ -71,7 +63,7 @@ extension Cache {
                 return record
             }
         }
-        if renewal.isRead { source.database.noteReads(hits: record == nil ? 0 : 1, misses: record == nil ? 1 : 0) }
+        if isRead { source.database.noteReads(hits: record == nil ? 0 : 1, misses: record == nil ? 1 : 0) }
         return record
     }
 }

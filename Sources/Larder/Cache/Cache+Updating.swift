@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderModelCoding
 import LarderPlatform
+import Synchronization
 
 // Read-modify-write calls.
 
@@ -14,7 +15,7 @@ extension Cache {
     ///     basket?.items.append(item)
     /// }
     /// ```
-    /// No lock is held while `body` runs: it may be slow, and it may call the cache.
+    /// No lock is held while `body` runs: it may be slow, and it may call the cache, but must not update the same key.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
@@ -30,7 +31,8 @@ extension Cache {
     ///     the entry is removed. `body` may run several times, so its side effects must be repeatable. If it throws,
     ///     nothing is written.
     /// - Returns: the result of the last run of `body`.
-    /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt; the errors of
+    /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt;
+    ///   ``LarderError/Code/recursion`` if the closure of an update of the key makes the call; the errors of
     ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and errors of `body`.
     @discardableResult
     public func update<Value: Codable, Result>(
@@ -38,14 +40,15 @@ extension Cache {
         attempts: Int? = nil, durability: Durability? = nil, _ body: (inout Value?) throws -> Result
     ) throws -> Result {
         let key = try source.key(key, "update")
-        try checkAttempts(attempts)
+        let update = try RunningUpdate(of: key, self, attempts)
+        defer { update.end() }
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
         while true {
             let record = try source.record(key, "update")
             var model = try record.flatMap { record throws(LarderError) in
                 try source.decode(type, record, key, isReplaceable: true)
             }
-            let result = try body(&model)
+            let result = try RunningUpdate.$current.withValue(update) { try body(&model) }
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try perform(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
@@ -55,12 +58,6 @@ extension Cache {
 
     /// The time limit, in milliseconds, of an update without a given number of attempts.
     static let updateMilliseconds = 5_000
-
-    func checkAttempts(_ attempts: Int?) throws(LarderError) {
-        guard let attempts, attempts < 1 else { return }
-        throw LarderError(
-            .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "update", database: name)
-    }
 
     func conflict(_ key: Key, _ attempts: UpdateAttempts) -> LarderError {
         LarderError(.conflict, attempts.conflict, operation: "update", database: name, key: key.description)
@@ -78,7 +75,7 @@ extension Cache {
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         throws(LarderError) -> Int
     {
-        try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
+        try addWhole(step, key, durability)
     }
 
     /// Like the call above, for integers of another type. The sum must fit into that type.
@@ -86,7 +83,7 @@ extension Cache {
     public func increment<Value: FixedWidthInteger & Sendable>(
         _ key: some CacheKey, by step: Value, durability: Durability? = nil
     ) throws(LarderError) -> Value {
-        try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
+        try addWhole(step, key, durability)
     }
 
     /// Adds `step` to the number of a key in one atomic step. A key without a fresh entry counts as 0. The entry keeps
@@ -98,35 +95,61 @@ extension Cache {
     public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
         throws(LarderError) -> Double
     {
-        try add(step, try source.key(key, "increment"), durability)
+        try add("a finite number", key, durability, zero: 0) {
+            Double(counter: $0)
+        } sum: {
+            ($0 + step).isFinite ? $0 + step : nil
+        } text: {
+            // Without `.0` after integers, as the daemon writes it.
+            Int(exactly: $0).map(\.description) ?? $0.description
+        }
     }
 
-    func add<Number: Counter>(_ step: Number, _ key: Key, _ durability: Durability?) throws(LarderError) -> Number {
-        let outcome = try source.whileOpen("increment") { (_) throws(LarderError) in
-            try source.database.commit([key], loading: .records, durability: durability ?? self.durability) { update in
+    private func addWhole<Number: FixedWidthInteger>(
+        _ step: Number, _ key: some CacheKey, _ durability: Durability?
+    ) throws(LarderError) -> Number {
+        try add(CounterText.kind(Number.self), key, durability, zero: 0) {
+            CounterText.number(Number.self, $0)
+        } sum: {
+            let (sum, overflows) = $0.addingReportingOverflow(step)
+            return overflows ? nil : sum
+        } text: {
+            $0.description
+        }
+    }
+
+    /// Replaces the number of a key by its sum with another one, in one atomic step.
+    /// - Parameters:
+    ///   - kind: the kind of number, for messages.
+    ///   - parse: returns the number with this text; nil if it is not a number of this kind.
+    ///   - sum: returns the sum; nil if it cannot be represented.
+    private func add<Number>(
+        _ kind: String, _ key: some CacheKey, _ durability: Durability?, zero: Number,
+        parse: (UnsafeRawBufferPointer) -> Number?, sum: (Number) -> Number?, text: (Number) -> String
+    ) throws(LarderError) -> Number {
+        let key = try source.key(key, "increment")
+        return try source.whileOpen("increment") { (_) throws(LarderError) in
+            try source.database.commit([key], loading: .records, durability: durability ?? self.durability) {
+                update -> Result<Number, LarderError> in
                 let previous = update.current(0)
-                guard let number = previous.map({ $0.withPayload { Number(text: $0) } }) ?? Number.zero else {
-                    return CounterOutcome<Number>.noNumber
+                guard let number = previous.map({ $0.withPayload(parse) }) ?? zero else {
+                    return .failure(
+                        LarderError(
+                            .decoding, "the value is not \(kind)", operation: "increment", database: name,
+                            key: key.description))
                 }
-                guard let sum = number.sum(step) else { return .outOfRange }
-                var text = sum.text
+                guard let sum = sum(number) else {
+                    return .failure(.invalid("the sum is not \(kind)", "increment", name, key))
+                }
+                var text = text(sum)
                 text.withUTF8 { bytes in
                     let bytes = UnsafeRawBufferPointer(bytes)
                     update.put(
                         0, payload: bytes, rule: previous?.header.rule ?? .governed, grace: previous?.header.grace,
                         codec: previous?.header.codec ?? .json, tags: previous?.tags)
                 }
-                return .sum(sum)
-            }
-        }
-        switch outcome {
-        case .sum(let sum): return sum
-        case .noNumber:
-            throw LarderError(
-                .decoding, "the value is not \(Number.kind)", operation: "increment", database: name,
-                key: key.description)
-        case .outOfRange:
-            throw .invalid("the sum is not \(Number.kind)", "increment", name, key)
+                return .success(sum)
+            }.get()
         }
     }
 }
@@ -151,65 +174,51 @@ extension CacheSource {
     }
 }
 
-enum CounterOutcome<Number> {
-    case sum(Number)
-    case noNumber
-    case outOfRange
-}
+/// An update whose closure may run. Detects updates of a key by the closure of an update of the same key.
+///
+/// Thread-safe.
+final class RunningUpdate: Sendable {
+    /// The update whose closure makes the current call, if any.
+    @TaskLocal static var current: RunningUpdate?
 
-/// A number that is stored as text and can be incremented.
-protocol Counter: Sendable {
-    static var zero: Self { get }
-    /// The kind of number, for messages.
-    static var kind: String { get }
-    /// Parses a number. Returns nil if the text is not a number of this kind.
-    init?(text: UnsafeRawBufferPointer)
-    /// Returns the sum of this number and `step`; nil if it cannot be represented.
-    func sum(_ step: Self) -> Self?
-    var text: String { get }
-}
+    private let database: ObjectIdentifier
+    private let key: Key
+    /// The update whose closure makes this update.
+    private let outer: RunningUpdate?
+    /// Whether the update has ended. A task that its closure has started may still have it as ``current``.
+    private let hasEnded = Atomic<Bool>(false)
 
-/// An integer of any width as a counter.
-struct WholeCounter<Number: FixedWidthInteger & Sendable>: Counter {
-    let number: Number
-
-    static var zero: Self { Self(number: 0) }
-    static var kind: String { CounterText.kind(Number.self) }
-
-    init(number: Number) { self.number = number }
-
-    init?(text bytes: UnsafeRawBufferPointer) {
-        guard let number = CounterText.number(Number.self, bytes) else { return nil }
-        self.number = number
+    init(of key: Key, _ cache: Cache, _ attempts: Int?) throws(LarderError) {
+        if let attempts, attempts < 1 {
+            throw LarderError(
+                .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "update",
+                database: cache.name)
+        }
+        (database, self.key, outer) = (ObjectIdentifier(cache.source.database), key, Self.current)
+        var next = outer
+        while let update = next {
+            if update.database == database, update.key == key, !update.hasEnded.load(ordering: .relaxed) {
+                throw LarderError(
+                    .recursion,
+                    "the closure of an update of this key updates the key again, so it would conflict with itself; "
+                        + "change the model that the closure gets instead", operation: "update", database: cache.name,
+                    key: key.description)
+            }
+            next = update.outer
+        }
     }
 
-    func sum(_ step: Self) -> Self? {
-        let (sum, overflows) = number.addingReportingOverflow(step.number)
-        return overflows ? nil : Self(number: sum)
-    }
-
-    var text: String { number.description }
+    func end() { hasEnded.store(true, ordering: .relaxed) }
 }
 
-extension Double: Counter {
-    static var kind: String { "a finite number" }
-
-    init?(text bytes: UnsafeRawBufferPointer) {
+extension Double {
+    /// Parses a number in decimal form; nil for other text.
+    fileprivate init?(counter bytes: UnsafeRawBufferPointer) {
         // Reject hexadecimal numbers and names such as `inf`, which Double's own parser accepts.
         let isDecimal = bytes.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || "+-.eE".utf8.contains($0) }
         guard isDecimal, bytes.count <= 400, let text = String(validating: bytes, as: UTF8.self),
             let number = Double(text), number.isFinite
         else { return nil }
         self = number
-    }
-
-    func sum(_ step: Double) -> Double? {
-        let sum = self + step
-        return sum.isFinite ? sum : nil
-    }
-
-    /// The number as text, without `.0` after integers, as the daemon writes it.
-    var text: String {
-        Int(exactly: self).map(\.description) ?? description
     }
 }

@@ -5,7 +5,7 @@ extension Cache {
 
     /// Stores a model under a key, and replaces an existing entry.
     /// - Parameters:
-    ///   - value: the model.
+    ///   - value: the model. A nil optional is stored too, as `null`: use `remove(_:durability:)` to remove an entry.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
     ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.

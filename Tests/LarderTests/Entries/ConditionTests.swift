@@ -211,6 +211,56 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
+    @Test("an update by the closure of an update of the same key throws at once")
+    func recursiveUpdatesAreRefused() throws {
+        try cache.set(1, forKey: "k")
+        let start = ContinuousClock.now
+        expectError(.recursion) {
+            try cache.update(Int.self, forKey: "k") { _ in
+                try cache.update(Int.self, forKey: "other") { $0 = 1 }
+                try cache.update(Int.self, forKey: "k") { $0 = 2 }
+            }
+        }
+        #expect(ContinuousClock.now - start < .seconds(4))
+        #expect(try cache.value(Int.self, forKey: "k") == 1)
+    }
+
+    @Test("an asynchronous update by the closure of an update of the same key throws at once")
+    func recursiveAsynchronousUpdatesAreRefused() async throws {
+        let cache = cache
+        try await cache.set(1, forKey: "k")
+        let start = ContinuousClock.now
+        await #expect {
+            try await cache.update(Int.self, forKey: "k") { (_: inout Int?) async throws in
+                try await cache.update(Int.self, forKey: "k") { $0 = 2 }
+            }
+        } throws: {
+            ($0 as? LarderError)?.code == .recursion
+        }
+        #expect(ContinuousClock.now - start < .seconds(4))
+        #expect(try await cache.value(Int.self, forKey: "k") == 1)
+        // A task that the closure has started may update the key after the closure's update.
+        let (ended, end) = AsyncStream<Void>.makeStream()
+        let task = try await cache.update(Int.self, forKey: "k") { number in
+            number = 3
+            return Task {
+                for await _ in ended {}
+                return try await cache.update(Int.self, forKey: "k") { $0? += 1 }
+            }
+        }
+        end.finish()
+        try await task.value
+        #expect(try await cache.value(Int.self, forKey: "k") == 4)
+    }
+
+    @Test("a nil optional is stored, and not a removal")
+    func nilOptionalsAreStored() throws {
+        try cache.set(1, forKey: "k")
+        try cache.set(Int?.none, forKey: "k")
+        #expect(try cache.contains("k") && cache.bytes(forKey: "k") == Array("null".utf8))
+        #expect(try cache.value(Int?.self, forKey: "k") == .some(nil))
+    }
+
     /// Regression test: with a fixed number of attempts, one of a hundred updates failed.
     @Test func updatesOfManyThreadsAllSucceed() throws {
         let cache = cache

@@ -49,6 +49,8 @@ public struct LarderError: Error, Sendable {
         public static let tooManyLeases = Code("tooManyLeases")
         /// An update has used all its attempts, because the entry was changed during each of them.
         public static let conflict = Code("conflict")
+        /// The closure of an update has updated the same entry, so the update would conflict with itself.
+        public static let recursion = Code("recursion")
     }
 
     /// The kind of the error, for programs.
