@@ -1,5 +1,6 @@
 import Larder
 import LarderPlatform
+import Synchronization
 
 @_exported import struct LarderOriginClients.OriginAddress
 import enum LarderOriginClients.OriginError
@@ -139,60 +140,64 @@ public final class RedisCacheOrigin: CacheOrigin {
 
     /// Passes the servers' notifications on to all caches that use this origin.
     ///
-    /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-    private final class Word: OriginListener, @unchecked Sendable {
-        private let lock = Lock()
-        private var listeners: [ObjectIdentifier: OriginChanges] = [:]
-        /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current while
-        /// the server can report changes. The epoch ends when a stamp is no longer current, or in ``originLost(_:)``.
-        /// If a server loses a single hash slot, its stamp may stay current, but ``originLost(_:)`` is called then too.
-        private var stamps: [UInt32: OriginStamp] = [:]
-        private var number: UInt64 = 0
-        /// Whether any server has ever been connected or has failed.
-        private var isTried = false
+    /// Thread-safe.
+    private final class Word: OriginListener, Sendable {
+        private struct State {
+            var listeners: [ObjectIdentifier: OriginChanges] = [:]
+            /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current
+            /// while the server can report changes. The epoch ends when a stamp is no longer current, or in
+            /// ``originLost(_:)``. If a server loses a single hash slot, its stamp may stay current, but
+            /// ``originLost(_:)`` is called then too.
+            var stamps: [UInt32: OriginStamp] = [:]
+            var number: UInt64 = 0
+            /// Whether any server has ever been connected or has failed.
+            var isTried = false
 
-        func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
-        func remove(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = nil } }
+            mutating func endEpoch() {
+                number += 1
+                stamps = [:]
+            }
+        }
+
+        private let state = Mutex(State())
+
+        func add(_ changes: OriginChanges) { state.withLock { $0.listeners[ObjectIdentifier(changes)] = changes } }
+        func remove(_ changes: OriginChanges) { state.withLock { $0.listeners[ObjectIdentifier(changes)] = nil } }
 
         func note(_ stamp: OriginStamp) {
-            lock.withLock {
-                if let previous = stamps[stamp.part], previous.epoch != stamp.epoch { endEpoch() }
-                stamps[stamp.part] = stamp
+            state.withLock { state in
+                if let previous = state.stamps[stamp.part], previous.epoch != stamp.epoch { state.endEpoch() }
+                state.stamps[stamp.part] = stamp
             }
         }
 
         /// Returns the number of the current epoch; nil if a server has been tried and none reports changes.
         func epoch(isCurrent: (OriginStamp) -> Bool, isAnyTrusted: @autoclosure () -> Bool) -> UInt64? {
-            lock.withLock {
-                if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
-                if !stamps.isEmpty { return number }
+            state.withLock { state in
+                if !state.stamps.values.allSatisfy(isCurrent) { state.endEpoch() }
+                if !state.stamps.isEmpty { return state.number }
                 if isAnyTrusted() {
-                    isTried = true
-                    return number
+                    state.isTried = true
+                    return state.number
                 }
                 // While the first connection is being made, requests wait for it, so their replies belong to this
                 // epoch.
-                return isTried ? nil : number
+                return state.isTried ? nil : state.number
             }
-        }
-
-        private func endEpoch() {
-            number += 1
-            stamps = [:]
         }
 
         func originInvalidated(_ keys: [[UInt8]]) {
-            for changes in lock.withLock({ Array(listeners.values) }) { changes.changed(keys) }
+            for changes in state.withLock({ Array($0.listeners.values) }) { changes.changed(keys) }
         }
 
         func originLost(_ reason: String) {
-            lock.withLock {
-                isTried = true
-                endEpoch()
+            state.withLock { state in
+                state.isTried = true
+                state.endEpoch()
             }
         }
 
-        func originFailed(_ reason: String) { lock.withLock { isTried = true } }
+        func originFailed(_ reason: String) { state.withLock { $0.isTried = true } }
 
         // Nothing to do: the epoch ended when the server was lost, so all entries must be verified again in any case.
         func originRecovered(_ server: String) {}

@@ -77,12 +77,7 @@ extension Cache {
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` if there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
-        try DatabaseName.check(name, operation: "set aside")
-        guard let engine = try existingLarder(directory) else {
-            throw LarderError(
-                .noSuchDatabase, "there is no larder at \(directory ?? defaultDirectory)", operation: "set aside",
-                database: name)
-        }
+        let engine = try larder(with: name, directory, "set aside")
         defer { withExtendedLifetime(engine) {} }
         try engine.setAsideDamaged(name)
     }
@@ -97,14 +92,20 @@ extension Cache {
     ///   there is no such database, ``LarderError/Code/io`` if the disk fails or is full. Nothing is changed in these
     ///   cases.
     public static func salvage(named name: String, directory: String? = nil) throws(LarderError) -> SalvageReport {
-        try DatabaseName.check(name, operation: "salvage")
-        guard let engine = try existingLarder(directory) else {
-            throw LarderError(
-                .noSuchDatabase, "there is no larder at \(directory ?? defaultDirectory)", operation: "salvage",
-                database: name)
-        }
+        let engine = try larder(with: name, directory, "salvage")
         defer { withExtendedLifetime(engine) {} }
         return SalvageReport(try engine.salvageDamaged(name))
+    }
+
+    /// Returns the engine of the larder that has a damaged database, or throws ``LarderError/Code/noSuchDatabase``.
+    private static func larder(with name: String, _ directory: String?, _ operation: String) throws(LarderError)
+        -> Engine
+    {
+        try DatabaseName.check(name, operation: operation)
+        if let engine = try existingLarder(directory) { return engine }
+        throw LarderError(
+            .noSuchDatabase, "there is no larder at \(directory ?? defaultDirectory)", operation: operation,
+            database: name)
     }
 
     /// Returns the larder's engine, or nil if the directory does not exist. Does not create it.

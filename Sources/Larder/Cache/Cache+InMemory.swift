@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderPlatform
+import Synchronization
 
 // Larders in memory. LevelDB's C interface can store data only in files. The files of these larders are in a directory
 // of a file system in memory. The directory is removed with its larder.
@@ -50,8 +51,8 @@ extension Cache {
 
 /// Creates and removes the directories of this process's larders in memory.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
-final class MemoryDirectories: @unchecked Sendable {
+/// Thread-safe.
+final class MemoryDirectories: Sendable {
     static let shared = MemoryDirectories()
 
     private static let prefix = "larder-memory-\(getuid())-"
@@ -62,9 +63,8 @@ final class MemoryDirectories: @unchecked Sendable {
         return String(cString: named)
     }()
 
-    private let lock = Lock()
-    private var made: Set<String> = []
-    private var count = 0
+    /// The directories that exist, and the number of all directories so far.
+    private let made = Mutex<(paths: Set<String>, count: Int)>(([], 0))
 
     private init() {
         // Remove the directories at exit, because exiting does not release the larders.
@@ -75,9 +75,9 @@ final class MemoryDirectories: @unchecked Sendable {
     func make() throws(LarderError) -> String {
         removeLeftovers()
         while true {
-            let number = lock.withLock {
-                count += 1
-                return count
+            let number = made.withLock { made in
+                made.count += 1
+                return made.count
             }
             let path = "\(Self.place)/\(Self.prefix)\(getpid())-\(number)"
             // Skip a directory that an earlier process with the same process ID has left behind and that could not be
@@ -88,7 +88,7 @@ final class MemoryDirectories: @unchecked Sendable {
             } catch {
                 throw LarderError(.io, error.description, operation: "open", underlying: error)
             }
-            lock.withLock { _ = made.insert(path) }
+            made.withLock { _ = $0.paths.insert(path) }
             return path
         }
     }
@@ -96,12 +96,11 @@ final class MemoryDirectories: @unchecked Sendable {
     func remove(_ path: String) {
         // If this fails, the next process that creates a larder in memory removes the rest.
         try? FileSystem.removeTree(path)
-        lock.withLock { _ = made.remove(path) }
+        made.withLock { _ = $0.paths.remove(path) }
     }
 
     private func removeAll() {
-        let paths = lock.withLock { made }
-        for path in paths { remove(path) }
+        for path in made.withLock({ $0.paths }) { remove(path) }
     }
 
     /// Removes directories left behind by processes that have exited.

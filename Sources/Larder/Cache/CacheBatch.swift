@@ -1,23 +1,20 @@
 import LarderEngine
-import LarderPlatform
+import Synchronization
 
 /// A set of writes to apply atomically with `Cache.apply(_:durability:)`.
 ///
 /// Models are encoded when they are added. If several changes have the same key, the last one wins. Entries count as
 /// stored when the batch is applied.
 ///
-/// Thread-safe: several threads may fill one batch, and each call adds its change atomically. `@unchecked Sendable`:
-/// `list`, `bytes` and `refusal` are guarded by `lock`; the rest is constant.
-public final class CacheBatch: @unchecked Sendable {
+/// Thread-safe: several threads may fill one batch, and each call adds its change atomically.
+public final class CacheBatch: Sendable {
     /// The maximum total length of the keys and values of a batch, in bytes: 1 GiB.
     public static let bytesMax = 1 << 30
 
     private let codec: ModelCodec
-    private let lock = Lock()
-    private var list: [EntryWrite] = []
-    private var bytes = 0
-    /// The error of the first invalid change. A batch with such an error cannot be applied.
-    private var refusal: LarderError?
+    /// The changes, their total length in bytes, and the error of the first invalid change. A batch with such an error
+    /// cannot be applied.
+    private let state = Mutex<(list: [EntryWrite], bytes: Int, refusal: LarderError?)>(([], 0, nil))
 
     /// Creates an empty batch.
     /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the codec of the cache.
@@ -48,21 +45,21 @@ public final class CacheBatch: @unchecked Sendable {
     public func remove(_ key: some CacheKey) {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)
-            lock.withLock {
-                list.append(EntryWrite(removing: key))
-                bytes += key.stored.count
+            state.withLock { state in
+                state.list.append(EntryWrite(removing: key))
+                state.bytes += key.stored.count
             }
         } catch {
-            lock.withLock { refusal = refusal ?? error }
+            state.withLock { $0.refusal = $0.refusal ?? error }
         }
     }
 
     private func add(_ change: EntryWrite, byteCount: Int) throws(LarderError) {
         let size = change.key.stored.count + byteCount
-        let fits = lock.withLock {
-            guard bytes <= Self.bytesMax - size else { return false }
-            list.append(change)
-            bytes += size
+        let fits = state.withLock { state in
+            guard state.bytes <= Self.bytesMax - size else { return false }
+            state.list.append(change)
+            state.bytes += size
             return true
         }
         guard fits else {
@@ -72,29 +69,23 @@ public final class CacheBatch: @unchecked Sendable {
     }
 
     /// The number of changes.
-    public var count: Int { lock.withLock { list.count } }
+    public var count: Int { state.withLock { $0.list.count } }
 
     /// Whether the batch has no changes.
     public var isEmpty: Bool { count == 0 }
 
     /// The total length of the added keys and values, in bytes.
-    public var byteCount: Int { lock.withLock { bytes } }
+    public var byteCount: Int { state.withLock { $0.bytes } }
 
     /// Removes all changes from the batch.
-    public func removeAll() {
-        lock.withLock {
-            list = []
-            bytes = 0
-            refusal = nil
-        }
-    }
+    public func removeAll() { state.withLock { $0 = ([], 0, nil) } }
 
     /// Returns the changes added so far.
     /// - Throws: the error of the first invalid change that was added.
     func changes() throws(LarderError) -> [EntryWrite] {
-        try lock.withLock { () throws(LarderError) in
-            if let refusal { throw refusal }
-            return list
+        try state.withLock { (state) throws(LarderError) in
+            if let refusal = state.refusal { throw refusal }
+            return state.list
         }
     }
 }

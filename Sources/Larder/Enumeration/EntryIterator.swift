@@ -9,18 +9,14 @@ public final class EntryIterator<Value: Decodable> {
     private let options: EntryOptions
     private let filters: [CacheEntry<Value>.Filter]
     private var remaining: Int
+    /// The engine keeps the larder open, even if the cache was closed.
     private var run: Run?
     /// Increases with every move, so that an entry can check whether the cursor is still at that entry.
     private var position = 0
     /// The current entry's decoded model, if any.
     private var decoded: Value?
 
-    private struct Run {
-        let cursor: EntryCursor
-        let source: CacheSource
-        /// Keeps the larder open, even if the cache was closed.
-        let engine: Engine
-    }
+    private typealias Run = (cursor: EntryCursor, source: CacheSource, engine: Engine)
 
     init(_ source: CacheSource, _ options: EntryOptions, _ filters: [CacheEntry<Value>.Filter]) throws(LarderError) {
         database = source.database
@@ -28,7 +24,7 @@ public final class EntryIterator<Value: Decodable> {
         self.filters = filters
         remaining = try options.checkedLimit(database.name)
         guard remaining > 0 else { return }
-        run = try source.cursor(options.enumeration).map { Run(cursor: $0, source: source, engine: $1) }
+        run = try source.cursor(options.enumeration).map { ($0, source, $1) }
     }
 
     deinit { close() }

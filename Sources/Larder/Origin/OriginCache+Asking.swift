@@ -80,14 +80,14 @@ extension OriginCache {
     func ask<Value: Codable & Sendable>(
         _ type: Value.Type, _ keys: [[UInt8]], since began: Int64? = nil
     ) async throws -> [OriginFetched<Value>] {
-        let pass = try limiter.enter()
+        let number = try limiter.enter()
         let ticket = trust.beginCall()
         defer { trust.endCall() }
         let sentAt = cache.source.database.leases.time
         let deadline = began.flatMap { began in
             options.hardTimeout?.roundedMilliseconds.map { min($0, .max - began) + began }
         }
-        let end = await limiter.run(pass, question: keys, deadline: deadline) { [origin] in
+        let end = await limiter.run(number, question: keys, deadline: deadline) { [origin] in
             try await origin.read(keys)
         }
         let answers: [OriginAnswer]
@@ -101,10 +101,7 @@ extension OriginCache {
         }
         var fetched: [OriginFetched<Value>] = []
         for (key, answer) in zip(keys, answers) {
-            fetched.append(
-                OriginFetched(
-                    model: try model(type, answer, Key(key)),
-                    answer: OriginAnswered(answer: answer, ticket: ticket, sentAt: sentAt)))
+            fetched.append(OriginFetched(model: try model(type, answer, Key(key)), answer: (answer, ticket, sentAt)))
         }
         return fetched
     }

@@ -44,9 +44,8 @@ extension OriginCache {
             $0.confirmedAt
         }
         defer { trust.endCall() }
-        let life = OriginLifetime(acknowledgement.lifetime, since: sentAt)
         guard self.writing == .through, acknowledgement.isWatched || !trust.isNotified, let ticket,
-            let policy = life.policy(policy, source.database)
+            let policy = self.policy(policy, lifetime: acknowledgement.lifetime, since: sentAt)
         else { return await forget([bytes]) }
         let write = try EntryWrite(payload, codec, stored, policy, self.tags(tags), cache.name)
         guard await keep(write, bytes, ticket) else { return await forget([bytes]) }
@@ -78,9 +77,9 @@ extension OriginCache {
         _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value,
         confirmedAt: (Value) -> OriginMoment?
     ) async throws -> (Value, InvalidationEpoch.Ticket?) {
-        let pass = try limiter.enter()
+        let number = try limiter.enter()
         let began = trust.beginWrite(keys)
-        let end = await limiter.run(pass, body) { [weak self] in
+        let end = await limiter.run(number, body) { [weak self] in
             // The origin's function has returned, after the time limit. Only now is it certain to change nothing more.
             guard let self else { return }
             _ = trust.endWrite(keys, began)

@@ -9,13 +9,8 @@ struct OriginFetched<Value: Sendable>: Sendable {
     var answer: OriginAnswered?
 }
 
-/// A reply of the origin, and the time of the request.
-struct OriginAnswered: Sendable {
-    let answer: OriginAnswer
-    let ticket: InvalidationEpoch.Ticket
-    /// When the request was sent, in milliseconds of the lease clock.
-    let sentAt: Int64
-}
+/// A reply of the origin, and when the request was sent: also in milliseconds of the lease clock.
+typealias OriginAnswered = (answer: OriginAnswer, ticket: InvalidationEpoch.Ticket, sentAt: Int64)
 
 /// The lookups and writes that a call makes in the cache for one key of an origin. A reply is stored only while it is
 /// known to be current.
@@ -50,8 +45,8 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
         guard let bytes = answered.answer.bytes else {
             return await base.release(token: token, .absent(milliseconds: max(1, options.absent)))
         }
-        let life = OriginLifetime(answered.answer.lifetime, since: answered.sentAt)
-        guard let policy = life.policy(options.policy, cache.cache.source.database) else {
+        guard let policy = cache.policy(options.policy, lifetime: answered.answer.lifetime, since: answered.sentAt)
+        else {
             return await base.release(token: token, .open)
         }
         let write = try EntryWrite(
@@ -76,23 +71,16 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     }
 }
 
-/// The lifetime of an entry at its origin.
-struct OriginLifetime {
-    /// The lifetime in milliseconds; nil if the entry does not expire.
-    private let milliseconds: Int64?
-    private let since: Int64
-
-    /// - Parameter since: when the request was sent, in milliseconds of the lease clock.
-    init(_ lifetime: Duration?, since: Int64) {
-        self.since = since
-        // A lifetime longer than any policy counts as unlimited.
-        milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
-    }
-
-    /// Returns a policy that expires the entry by its lifetime at the origin or by the policy `own`, whichever is
+extension OriginCache {
+    /// Returns a policy that expires an entry by its lifetime at the origin or by the policy `own`, whichever is
     /// earlier; nil if the lifetime at the origin is over.
-    func policy(_ own: EntryPolicy, _ database: Database) -> EntryPolicy? {
-        guard let milliseconds else { return own }
+    /// - Parameters:
+    ///   - lifetime: the lifetime at the origin; nil if the entry does not expire there.
+    ///   - since: when the request was sent, in milliseconds of the lease clock.
+    func policy(_ own: EntryPolicy, lifetime: Duration?, since: Int64) -> EntryPolicy? {
+        let database = cache.source.database
+        // A lifetime longer than any policy counts as unlimited.
+        guard let milliseconds = lifetime.flatMap({ $0 < .zero ? 0 : $0.wholeMilliseconds }) else { return own }
         let left = milliseconds - (database.leases.time - since)
         guard left > 0 else { return nil }
         guard let checked = try? own.checked() else { return own }

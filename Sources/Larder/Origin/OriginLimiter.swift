@@ -1,17 +1,13 @@
 import LarderEngine
+import LarderFetching
 import LarderPlatform
+import Synchronization
 
 /// Limits the calls of a cache to its origin: a time limit for each call, and a circuit breaker. For origins with
 /// limits of their own it only counts the calls.
 ///
-/// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
-final class OriginLimiter: @unchecked Sendable {
-    /// The permission for one call to the origin.
-    struct Pass: Sendable {
-        fileprivate let isProbe: Bool
-        fileprivate let number: Int
-    }
-
+/// Thread-safe.
+final class OriginLimiter: Sendable {
     /// How a call ended.
     enum Ending {
         case answered
@@ -23,106 +19,107 @@ final class OriginLimiter: @unchecked Sendable {
 
     private let name: String
     private let keepsLimits: Bool
-    let limits: OriginCacheLimits.Checked
+    let limits: (call: Int64, failuresBeforeRest: Int, rest: Int64)
     private let database: Database
-    private let lock = Lock()
-    private var breaker: Breaker
-    private var counts = OriginCacheStatus()
-    /// The number of the call that probes the origin; nil if no call does.
-    private var probe: Int?
-    /// The hashes of the reads that have failed since the last success.
-    private var failedReads = BoundedTable<Int, Void>(most: 1024)
-    /// Closures that end the waiting calls, by call number; nil when closed.
-    private var ends: [Int: @Sendable () -> Void]? = [:]
+    private let state: Mutex<State>
+
+    fileprivate struct State {
+        let keepsLimits: Bool
+        var breaker: Breaker
+        var counts = OriginCacheStatus()
+        /// The number of the call that probes the origin; nil if no call does.
+        var probe: Int?
+        /// The hashes of the reads that have failed since the last success.
+        var failedReads = BoundedTable<Int, Void>(most: 1024)
+        /// Closures that end the waiting calls, by call number; nil when closed.
+        var ends: [Int: @Sendable () -> Void]? = [:]
+    }
 
     init(_ origin: some CacheOrigin, _ limits: OriginCacheLimits, _ database: Database) {
         name = origin.name
         keepsLimits = origin.keepsLimits
-        self.limits = OriginCacheLimits.Checked(limits)
+        self.limits = limits.checked
         self.database = database
-        breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
+        let breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
+        state = Mutex(State(keepsLimits: keepsLimits, breaker: breaker))
     }
 
     /// The time of the lease clock, in nanoseconds.
     private func now() -> Int64 { database.leases.time * 1_000_000 }
 
     /// Whether a call would fail immediately, because the circuit breaker is open.
-    var isResting: Bool { lock.withLock { breaker.reasonToRefuse(now()) != nil } }
+    var isResting: Bool { state.withLock { $0.breaker.reasonToRefuse(now()) != nil } }
 
     var status: OriginCacheStatus {
-        lock.withLock {
+        state.withLock { state in
             let now = now()
-            var status = counts
-            status.isResting = breaker.reasonToRefuse(now) != nil
-            status.restLeft = .nanoseconds(breaker.restLeft(now))
-            status.failuresInRow = breaker.failures
+            var status = state.counts
+            status.isResting = state.breaker.reasonToRefuse(now) != nil
+            status.restLeft = .nanoseconds(state.breaker.restLeft(now))
+            status.failuresInRow = state.breaker.failures
             return status
         }
     }
 
     // MARK: Calls
 
-    /// Admits a call to the origin.
+    /// Admits a call to the origin, and returns its number.
     /// - Throws: ``OriginFailure/resting(_:reason:)`` if the circuit breaker is open.
-    func enter() throws(OriginFailure) -> Pass {
-        let entered = lock.withLock { () -> Result<Pass, OriginFailure> in
-            if let reason = breaker.refusal(now()) {
-                counts.refused += 1
-                return .failure(.resting(name, reason: reason))
+    func enter() throws(OriginFailure) -> Int {
+        try state.withLock { (state) throws(OriginFailure) in
+            if let reason = state.breaker.refusal(now()) {
+                state.counts.refused += 1
+                throw .resting(name, reason: reason)
             }
-            counts.calls += 1
-            if breaker.isOpen { probe = counts.calls }
-            return .success(Pass(isProbe: breaker.isOpen, number: counts.calls))
+            state.counts.calls += 1
+            if state.breaker.isOpen { state.probe = state.counts.calls }
+            return state.counts.calls
         }
-        return try entered.get()
     }
 
     /// Runs an admitted call.
     /// - Parameters:
+    ///   - call: its number.
     ///   - question: the keys to read; nil for writes.
     ///   - deadline: when the caller's own time limit ends, in milliseconds of the monotonic clock; nil if there is no
     ///     limit. If the call is cancelled after this time, it counts as a timeout.
     ///   - late: called when `body` ends after the time limit was reached.
     func run<Value: Sendable>(
-        _ pass: Pass, question: [[UInt8]]? = nil, deadline: Int64? = nil,
+        _ call: Int, question: [[UInt8]]? = nil, deadline: Int64? = nil,
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
     ) async -> OriginOutcome<Value> {
         let began = MonotonicClock.milliseconds()
         let end: OriginOutcome<Value>
         if keepsLimits {
-            do {
-                end = .answered(.success(try await body()))
-            } catch {
-                end = .answered(.failure(error))
-            }
+            end = .answered(await Result.of(body))
         } else {
-            end = await OriginOutcome.run(milliseconds: limits.call, body, late: late) { list(pass, $0) }
-            lock.withLock { _ = ends?.removeValue(forKey: pass.number) }
+            end = await OriginOutcome.run(milliseconds: limits.call, body, late: late) { list(call, $0) }
+            state.withLock { _ = $0.ends?.removeValue(forKey: call) }
         }
         switch end {
-        case .answered(.success): note(.answered, pass, question)
-        case .closed: note(.abandoned, pass, question)
-        case .timedOut: note(.timedOut, pass, question)
+        case .answered(.success): note(.answered, call, question)
+        case .closed: note(.abandoned, call, question)
+        case .timedOut: note(.timedOut, call, question)
         case .answered(.failure(let error)):
             let now = MonotonicClock.milliseconds()
-            note(Self.ending(error, isLate: now >= min(began + limits.call, deadline ?? .max)), pass, question)
+            note(Self.ending(error, isLate: now >= min(began + limits.call, deadline ?? .max)), call, question)
         }
         return end
     }
 
-    private func list(_ pass: Pass, _ end: @escaping @Sendable () -> Void) {
-        let isClosed = lock.withLock {
-            ends?[pass.number] = end
-            return ends == nil
+    private func list(_ call: Int, _ end: @escaping @Sendable () -> Void) {
+        let isClosed = state.withLock { state in
+            state.ends?[call] = end
+            return state.ends == nil
         }
         if isClosed { end() }
     }
 
     /// Ends the waits for all running calls. Origins with limits of their own end their calls themselves.
     func close() {
-        let all = lock.withLock {
-            defer { ends = nil }
-            return ends ?? [:]
+        let all = state.withLock { state in
+            defer { state.ends = nil }
+            return state.ends ?? [:]
         }
         for end in all.values { end() }
     }
@@ -141,24 +138,27 @@ final class OriginLimiter: @unchecked Sendable {
 
     // MARK: Outcomes
 
-    private func note(_ ending: Ending, _ pass: Pass, _ question: [[UInt8]]?) {
-        let word = lock.withLock { () -> (isAsked: Bool, text: String)? in
-            let wasOpen = breaker.isOpen
-            count(ending, pass, question)
-            guard breaker.isOpen != wasOpen else { return nil }
-            guard breaker.isOpen else { return (true, "the origin '\(name)' is available again") }
+    private func note(_ ending: Ending, _ call: Int, _ question: [[UInt8]]?) {
+        let word = state.withLock { (state) -> (isAsked: Bool, text: String)? in
+            let wasOpen = state.breaker.isOpen
+            state.count(ending, call, question, now: now())
+            guard state.breaker.isOpen != wasOpen else { return nil }
+            guard state.breaker.isOpen else { return (true, "the origin '\(name)' is available again") }
             return (
                 false,
-                "the origin '\(name)' has failed \(breaker.failures) times in a row, and is now asked at most every "
-                    + "\(limits.rest) ms; last error: \(counts.lastError ?? "")"
+                "the origin '\(name)' has failed \(state.breaker.failures) times in a row, and is now asked at most every "
+                    + "\(limits.rest) ms; last error: \(state.counts.lastError ?? "")"
             )
         }
         if let word { database.report(word.isAsked ? .info : .warning, word.text) }
     }
+}
 
-    /// Called with `lock` held.
-    private func count(_ ending: Ending, _ pass: Pass, _ question: [[UInt8]]?) {
-        let isProbe = pass.isProbe && probe == pass.number
+extension OriginLimiter.State {
+    fileprivate mutating func count(
+        _ ending: OriginLimiter.Ending, _ call: Int, _ question: [[UInt8]]?, now: Int64
+    ) {
+        let isProbe = probe == call
         if isProbe { probe = nil }
         switch ending {
         case .answered:
@@ -170,26 +170,26 @@ final class OriginLimiter: @unchecked Sendable {
             if isProbe { breaker.noteAbandoned() }
         case .timedOut:
             counts.timeouts += 1
-            fail("no answer within the time limit", isProbe, isCounted: true)
+            fail("no answer within the time limit", isProbe, isCounted: true, now)
         case .failed(let error):
-            fail("\(error)", isProbe, isCounted: isNew(question))
+            fail("\(error)", isProbe, isCounted: isNew(question), now)
         }
     }
 
     /// Whether this read has not failed since the last success of any call. Only the first failure of a read counts,
     /// because its repeated failures say nothing about other reads.
-    private func isNew(_ question: [[UInt8]]?) -> Bool {
+    private mutating func isNew(_ question: [[UInt8]]?) -> Bool {
         guard let read = question?.hashValue else { return true }
         defer { failedReads[read] = () }
         return failedReads[read] == nil
     }
 
-    private func fail(_ reason: String, _ isProbe: Bool, isCounted: Bool) {
+    private mutating func fail(_ reason: String, _ isProbe: Bool, isCounted: Bool, _ now: Int64) {
         counts.failures += 1
         counts.lastError = reason
         // While the circuit breaker is open, only the probe counts: other calls were sent before it opened.
         guard !keepsLimits, isProbe || !breaker.isOpen else { return }
-        if isCounted { breaker.noteFailure(reason, now()) } else { breaker.noteAbandoned() }
+        if isCounted { breaker.noteFailure(reason, now) } else { breaker.noteAbandoned() }
     }
 }
 
@@ -212,13 +212,7 @@ enum OriginOutcome<Value: Sendable>: Sendable {
     ) async -> Self {
         let outcome = Promise<Self>()
         let work = Task {
-            let result: Result<Value, any Error>
-            do {
-                result = .success(try await body())
-            } catch {
-                result = .failure(error)
-            }
-            if !outcome.set(.answered(result)) { await late() }
+            if !outcome.set(.answered(await Result.of(body))) { await late() }
         }
         let timer = Task.delayed(milliseconds: milliseconds) { if outcome.set(.timedOut) { work.cancel() } }
         defer { timer.cancel() }
@@ -250,21 +244,12 @@ public struct OriginCacheLimits: Hashable, Sendable {
     /// Creates the default limits.
     public init() {}
 
-    /// The clamped values, in milliseconds.
-    struct Checked: Sendable {
-        let call: Int64
-        let failuresBeforeRest: Int
-        let rest: Int64
-
-        init(_ limits: OriginCacheLimits) {
-            call = Self.checked(limits.call)
-            failuresBeforeRest = max(1, limits.failuresBeforeRest)
-            rest = Self.checked(limits.rest)
-        }
-
-        private static func checked(_ span: Duration) -> Int64 {
+    /// The limits in milliseconds, clamped to their ranges.
+    var checked: (call: Int64, failuresBeforeRest: Int, rest: Int64) {
+        func checked(_ span: Duration) -> Int64 {
             max(1, min(span.roundedMilliseconds ?? (span < .zero ? 1 : .max), 86_400_000))
         }
+        return (checked(call), max(1, failuresBeforeRest), checked(rest))
     }
 }
 

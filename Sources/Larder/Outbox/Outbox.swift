@@ -72,7 +72,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         }
         let lease = try source.hold("outbox")
         let companion = try lease.engine.database(name)
-        guard OpenOutboxes.shared.add(companion) else {
+        guard OutboxDeliverer.claim(companion) else {
             throw refuse("the outbox of this database is already open in this process: close it first")
         }
         do throws(LarderError) {
@@ -82,7 +82,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 await Self.deliver(parcel, source, undecodable, handler)
             }
         } catch {
-            OpenOutboxes.shared.remove(companion)
+            OutboxDeliverer.release(companion)
             throw error
         }
         self.cache = cache

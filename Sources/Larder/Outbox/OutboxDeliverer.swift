@@ -6,9 +6,8 @@ import Synchronization
 /// Delivers the pending writes of an outbox on a thread of its own. Starts them in the order of the writes, several at
 /// a time, but never two with the same key.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "Guarded" are guarded by `lock`; those below "Confined" are
-/// used only by the thread that runs a round.
-final class OutboxDeliverer: @unchecked Sendable {
+/// Thread-safe.
+final class OutboxDeliverer: Sendable {
     enum End: Sendable {
         case delivered
         case refused(String)
@@ -23,11 +22,7 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     /// The write that the current task delivers in the handler. It lets a call detect that the handler itself makes the
     /// call. Such a call must not wait for this write, because the wait would never end.
-    struct Delivering: Sendable {
-        fileprivate let deliverer: ObjectIdentifier
-        fileprivate let key: [UInt8]
-    }
-    @TaskLocal static var delivering: Delivering?
+    @TaskLocal private static var delivering: (deliverer: ObjectIdentifier, key: [UInt8])?
 
     /// Whether the caller runs in the handler.
     var isInHandler: Bool { Self.delivering?.deliverer == ObjectIdentifier(self) }
@@ -41,18 +36,36 @@ final class OutboxDeliverer: @unchecked Sendable {
     /// Keeps the larder open.
     private let lease: EngineLease
     private let mustStop = Atomic<Bool>(false)
-    private let lock = Lock()
-    // Guarded:
-    private var thread: WorkThread?
-    private var running: [Task<Void, Never>] = []
-    private var failure: String?
-    private var undecodable: Set<[UInt8]> = []
-    // Confined:
-    private let rounds = Lock()
-    private var isOver = false
-    private var nextAttemptAt: Int64 = 0
-    private var failuresInRow = 0
-    private var rollbacks: UInt64
+    private let state = Mutex(State())
+    /// Held during a round, so that only one thread at a time runs one.
+    private let rounds: Mutex<Rounds>
+    /// The databases with an open outbox. A database has only one outbox at a time.
+    private static let open = Mutex<Set<ObjectIdentifier>>([])
+
+    private struct State {
+        var thread: WorkThread?
+        var running: [Task<Void, Never>] = []
+        var failure: String?
+        var undecodable: Set<[UInt8]> = []
+    }
+
+    private struct Rounds {
+        var isOver = false
+        var nextAttemptAt: Int64 = 0
+        var failuresInRow = 0
+        var rollbacks: UInt64
+    }
+
+    /// Claims the database of an outbox.
+    /// - Returns: false if an outbox of the database is open.
+    static func claim(_ database: Database) -> Bool {
+        let id = ObjectIdentifier(database)
+        return open.withLock { $0.insert(id).inserted }
+    }
+    static func release(_ database: Database) {
+        let id = ObjectIdentifier(database)
+        open.withLock { _ = $0.remove(id) }
+    }
 
     /// The maximum total size of concurrently delivered values, in bytes.
     private static let bytesMax = 16 << 20
@@ -66,26 +79,26 @@ final class OutboxDeliverer: @unchecked Sendable {
         engine = lease.engine
         self.concurrency = concurrency
         self.handler = handler
-        rollbacks = engine.rollbackCount
+        rounds = Mutex(Rounds(rollbacks: engine.rollbackCount))
     }
 
-    var lastFailure: String? { lock.withLock { failure } }
+    var lastFailure: String? { state.withLock { $0.failure } }
 
     /// The number of pending keys whose writes cannot be decoded.
     var undecodableCount: Int {
-        let keys = lock.withLock { undecodable }
+        let keys = state.withLock { $0.undecodable }
         return keys.count { $0.withUnsafeBytes { outbox.index.isWaiting($0) } }
     }
 
     func start() {
-        lock.withLock {
-            thread = WorkThread(name: "larder-outbox") { [self] in
-                while !isStopping {
-                    let pause = round()
-                    outbox.index.wait(milliseconds: pause, isResting: nextAttemptAt > engine.monotonic())
-                }
+        let thread = WorkThread(name: "larder-outbox") { [self] in
+            while !isStopping {
+                let pause = round()
+                let isResting = rounds.withLock { $0.nextAttemptAt } > engine.monotonic()
+                outbox.index.wait(milliseconds: pause, isResting: isResting)
             }
         }
+        state.withLock { $0.thread = thread }
     }
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
@@ -94,23 +107,23 @@ final class OutboxDeliverer: @unchecked Sendable {
     func beginStop() {
         mustStop.store(true, ordering: .releasing)
         outbox.index.wake()
-        for task in lock.withLock({ running }) { task.cancel() }
+        for task in state.withLock({ $0.running }) { task.cancel() }
     }
 
     /// Cancels running deliveries, and waits until they have ended. Pending writes stay. Idempotent.
     func stop() {
         beginStop()
-        let thread = lock.withLock {
-            defer { self.thread = nil }
-            return self.thread
+        let thread = state.withLock { state in
+            defer { state.thread = nil }
+            return state.thread
         }
         thread?.join()
         // Wait for a round that another thread runs, so that it ends before the next outbox of the database starts.
-        let isFirst = rounds.withLock {
-            defer { isOver = true }
-            return !isOver
+        let isFirst = rounds.withLock { rounds in
+            defer { rounds.isOver = true }
+            return !rounds.isOver
         }
-        if isFirst { OpenOutboxes.shared.remove(outbox.database) }
+        if isFirst { Self.release(outbox.database) }
         endWaits()
     }
 
@@ -120,38 +133,38 @@ final class OutboxDeliverer: @unchecked Sendable {
     /// Delivers the next writes, and waits until the deliveries have ended.
     /// - Returns: the time until the next delivery is due, in milliseconds, if no new write arrives.
     func round() -> Int64 {
-        rounds.withLock {
+        rounds.withLock { rounds in
             let now = engine.monotonic()
             defer { outbox.index.notifyWaiters(now: nil) }
-            if nextAttemptAt > now { return nextAttemptAt - now }
+            if rounds.nextAttemptAt > now { return rounds.nextAttemptAt - now }
             do throws(LarderError) {
-                if engine.rollbackCount != rollbacks {
+                if engine.rollbackCount != rounds.rollbacks {
                     // A rollback may have undone applied writes and restored removed writes, so load the pending writes
                     // again.
-                    rollbacks = engine.rollbackCount
+                    rounds.rollbacks = engine.rollbackCount
                     try outbox.load()
                 }
                 defer { outbox.index.endTurns() }
                 let turns = outbox.index.take(
-                    failuresInRow >= Self.failuresBeforeRest ? 1 : concurrency, now: now)
+                    rounds.failuresInRow >= Self.failuresBeforeRest ? 1 : concurrency, now: now)
                 do throws(LarderError) {
-                    try deliver(turns)
+                    try deliver(turns, &rounds)
                 } catch {
                     outbox.index.putBack(turns)
                     throw error
                 }
             } catch {
                 note("the outbox cannot be used: \(error)")
-                failuresInRow += 1
-                nextAttemptAt = engine.monotonic() + RetryBackoff.rest(after: failuresInRow)
+                rounds.failuresInRow += 1
+                rounds.nextAttemptAt = engine.monotonic() + RetryBackoff.rest(after: rounds.failuresInRow)
             }
             let after = engine.monotonic()
-            let next = max(nextAttemptAt, outbox.index.nextEvent)
+            let next = max(rounds.nextAttemptAt, outbox.index.nextEvent)
             return next <= after ? 0 : next - after
         }
     }
 
-    private func deliver(_ turns: [OutboxIndex.Turn]) throws(LarderError) {
+    private func deliver(_ turns: [OutboxIndex.Turn], _ rounds: inout Rounds) throws(LarderError) {
         if turns.isEmpty { return }
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
             note("an entry was not written by this outbox, and is ignored until it is purged")
@@ -162,11 +175,11 @@ final class OutboxDeliverer: @unchecked Sendable {
         var (successes, failures) = (0, 0)
         for (parcel, end) in zip(parcels, ends(of: parcels)) {
             let isUndecodable = if case .undecodable = end { true } else { false }
-            lock.withLock {
+            state.withLock { state in
                 if isUndecodable {
-                    undecodable.insert(parcel.turn.key)
+                    state.undecodable.insert(parcel.turn.key)
                 } else {
-                    undecodable.remove(parcel.turn.key)
+                    state.undecodable.remove(parcel.turn.key)
                 }
             }
             switch end {
@@ -194,10 +207,10 @@ final class OutboxDeliverer: @unchecked Sendable {
             }
             settled.append(.init(turn: parcel.turn, number: parcel.entry.number))
         }
-        failuresInRow = successes > 0 ? 0 : failuresInRow + failures
-        if failuresInRow >= Self.failuresBeforeRest {
-            let rest = RetryBackoff.rest(after: failuresInRow - Self.failuresBeforeRest)
-            nextAttemptAt = engine.monotonic() + rest
+        rounds.failuresInRow = successes > 0 ? 0 : rounds.failuresInRow + failures
+        if rounds.failuresInRow >= Self.failuresBeforeRest {
+            let rest = RetryBackoff.rest(after: rounds.failuresInRow - Self.failuresBeforeRest)
+            rounds.nextAttemptAt = engine.monotonic() + rest
         }
         try outbox.settle(settled)
     }
@@ -205,30 +218,17 @@ final class OutboxDeliverer: @unchecked Sendable {
     private func ends(of parcels: [LarderOutboxes.Outbox.Parcel]) -> [End] {
         let answers = BlockingResults<End>(parcels.count)
         let tasks = parcels.enumerated().map { position, parcel in
-            Task { [handler, delivering = Delivering(deliverer: ObjectIdentifier(self), key: parcel.turn.key)] in
-                answers.set(position, await Self.$delivering.withValue(delivering) { await handler(parcel) })
+            Task { [handler, id = ObjectIdentifier(self)] in
+                answers.set(position, await Self.$delivering.withValue((id, parcel.turn.key)) { await handler(parcel) })
             }
         }
-        lock.withLock { running = tasks }
+        state.withLock { $0.running = tasks }
         // `beginStop` cancels only the tasks that are in `running` at that time. If it ran before these tasks were
         // added, cancel them here.
         if isStopping { for task in tasks { task.cancel() } }
-        defer { lock.withLock { running = [] } }
+        defer { state.withLock { $0.running = [] } }
         return answers.wait()
     }
 
-    private func note(_ text: String) { lock.withLock { failure = text } }
-}
-
-/// The set of databases with an open outbox. It ensures that a database has only one outbox at a time.
-///
-/// Thread-safe. `@unchecked Sendable`: the set is guarded by `lock`.
-final class OpenOutboxes: @unchecked Sendable {
-    static let shared = OpenOutboxes()
-
-    private let lock = Lock()
-    private var open: Set<ObjectIdentifier> = []
-
-    func add(_ database: Database) -> Bool { lock.withLock { open.insert(ObjectIdentifier(database)).inserted } }
-    func remove(_ database: Database) { lock.withLock { _ = open.remove(ObjectIdentifier(database)) } }
+    private func note(_ text: String) { state.withLock { $0.failure = text } }
 }

@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderObserving
 import LarderPlatform
+import Synchronization
 
 extension ChangeBuffer: ChangeSubscriber {
     package func take(_ changes: [EntryChange]) {
@@ -25,30 +26,32 @@ extension ChangeBuffer: ChangeSubscriber {
 /// The readers of changes of one cache: its sequences, and tasks that wait for a change. They end when the cache is
 /// closed.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
-final class ChangeReaders: @unchecked Sendable {
-    private let lock = Lock()
-    private var ends: [ObjectIdentifier: @Sendable () -> Void] = [:]
-    private var isClosed = false
+/// Thread-safe.
+final class ChangeReaders: Sendable {
+    /// The functions that end the readers; nil after the cache was closed.
+    private let ends = Mutex<[ObjectIdentifier: @Sendable () -> Void]?>([:])
 
     /// - Parameter end: ends the reader. Must retain the reader.
     /// - Returns: false if the cache was closed.
     func add(_ reader: AnyObject, _ end: @escaping @Sendable () -> Void) -> Bool {
-        lock.withLock {
-            if !isClosed { ends[ObjectIdentifier(reader)] = end }
-            return !isClosed
+        let id = ObjectIdentifier(reader)
+        return ends.withLock { ends in
+            ends?[id] = end
+            return ends != nil
         }
     }
 
-    func end(_ reader: AnyObject) { lock.withLock { ends.removeValue(forKey: ObjectIdentifier(reader)) }?() }
+    func end(_ reader: AnyObject) {
+        let id = ObjectIdentifier(reader)
+        ends.withLock { $0?.removeValue(forKey: id) }?()
+    }
 
     func close() {
-        let all = lock.withLock {
-            isClosed = true
-            defer { ends = [:] }
-            return Array(ends.values)
+        let all = ends.withLock { ends in
+            defer { ends = nil }
+            return ends ?? [:]
         }
-        for end in all { end() }
+        for end in all.values { end() }
     }
 }
 

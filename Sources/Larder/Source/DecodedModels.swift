@@ -133,22 +133,18 @@ extension CacheSource {
         }
     }
 
-    /// The state of a key in memory: its fresh entry, or its absence.
-    struct Known {
-        var record: Record?
-        /// The version of the entry in memory, to which a decoded model can be attached; 0 if there is no entry.
-        var version: UInt64 = 0
-    }
-
-    /// Returns the state of a key if it is known without waiting; nil if the disk must be read, or a commit is pending.
-    func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
+    /// Returns the state of a key in memory: its fresh entry, and the version to which a decoded model can be attached;
+    /// or no entry and 0. Returns nil if the disk must be read, or a commit is pending.
+    func known(
+        _ key: Key, _ operation: String = "get"
+    ) throws(LarderError) -> (record: Record?, version: UInt64)? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in
             var ticket = CommitTicket.none
-            var known = Known()
+            var known: (record: Record?, version: UInt64) = (nil, 0)
             let outcome = try key.withBytes { (bytes) throws(LarderError) in
                 try database.read(bytes, .memoryOnly, ticket: &ticket) { header, record, version in
-                    known = Known(record: Record(header, stored: record), version: version)
+                    known = (Record(header, stored: record), version)
                 }
             }
             guard outcome == .cold else {

@@ -65,11 +65,7 @@ extension CacheSource {
 
     /// A fresh entry that was found. `version` is 0 if the entry was read from the disk. Otherwise it is the version of
     /// the entry in memory, to which a decoded model can be attached.
-    private struct Found: Sendable {
-        let index: Int
-        let record: Record
-        var version: UInt64 = 0
-    }
+    private typealias Found = (index: Int, record: Record, version: UInt64)
 
     private func foundRecords(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> [Found] {
         if let found = try recordsInMemory(keys, waits: true, { _, _ in false }) { return found }
@@ -134,7 +130,7 @@ extension CacheSource {
                     if let attachment = entries.attachment(index), use(index, attachment) {
                         attachment.touch()
                     } else if let record = entries.current(index) {
-                        found.append(Found(index: index, record: record, version: entries.version(index)))
+                        found.append((index, record, entries.version(index)))
                     }
                 }
                 return true
@@ -153,7 +149,7 @@ extension CacheSource {
     private func coldRecords(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [Found] {
         var found: [Found] = []
         for (index, record) in try records(keys, fillCache: fillCache).enumerated() {
-            if let record { found.append(Found(index: index, record: record)) }
+            if let record { found.append((index, record, 0)) }
         }
         return found
     }

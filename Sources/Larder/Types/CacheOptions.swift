@@ -158,7 +158,9 @@ extension CacheOptions {
         options.backgroundMaintenance = backgroundMaintenance
         if let listener {
             options.onEvent = { event in
-                listener.body(CacheEvent(level: .init(event.level), message: event.message, isDamage: event.isDamage))
+                // Both types have cases of the same names.
+                let level = CacheEvent.Level(rawValue: "\(event.level)") ?? .error
+                listener.body(CacheEvent(level: level, message: event.message, isDamage: event.isDamage))
             }
             options.listener = listener
         }
@@ -202,15 +204,4 @@ private final class EventListener: Sendable {
     let body: @Sendable (CacheEvent) -> Void
 
     init(_ body: @escaping @Sendable (CacheEvent) -> Void) { self.body = body }
-}
-
-extension CacheEvent.Level {
-    init(_ level: EngineEvent.Level) {
-        switch level {
-        case .debug: self = .debug
-        case .info: self = .info
-        case .warning: self = .warning
-        case .error: self = .error
-        }
-    }
 }

@@ -48,7 +48,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     /// The keys that this flight fetches.
     private let names: [FetchName]
-    private let lock: FlightLock
+    private let table: FlightTable
+    private var lock: Lock { table.lock }
     private var phase = Phase.asking
     /// The waiting callers by identity, so that removing one is O(1).
     private(set) var waiters: [ObjectIdentifier: Waiter] = [:]
@@ -64,16 +65,16 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// Whether the lookup may wait for another process although there is a stale value. Accessed with the lock held.
     var mayAskForLong = false
 
-    init(_ names: [FetchName], _ lock: FlightLock) {
+    init(_ names: [FetchName], _ table: FlightTable) {
         self.names = names
-        self.lock = lock
+        self.table = table
     }
 
     /// Creates a fetch that is not shared. Its only caller counts as entered.
     /// - Parameter found: the cached value that may be returned during the fetch.
-    init(alone names: [FetchName], _ lock: FlightLock, _ found: FoundValue<Value>? = nil) {
+    init(alone names: [FetchName], _ table: FlightTable, _ found: FoundValue<Value>? = nil) {
         self.names = names
-        self.lock = lock
+        self.table = table
         users = 1
         phase = .loading(found, leaseEnds: .max)
     }
@@ -142,16 +143,16 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// - Returns: an error if the wait would be a deadlock.
     private func listWait(_ waiter: Waiter) -> Event? {
         guard let closure = waiter.closures.last, let name = names.first else { return nil }
-        guard !lock.waits.leads(from: names, to: waiter.closures) else {
+        guard !table.waits.leads(from: names, to: waiter.closures) else {
             return .finished(.failure(FetchError.cycle(name, closure)))
         }
-        lock.waits.add(waiter.closures, names)
+        table.waits.add(waiter.closures, names)
         return nil
     }
 
     /// Removes a waiting caller from the wait-for graph. Called with the lock held.
     private func unlistWait(_ waiter: Waiter) {
-        if !waiter.closures.isEmpty { lock.waits.remove(waiter.closures, names) }
+        if !waiter.closures.isEmpty { table.waits.remove(waiter.closures, names) }
     }
 
     private func timer(_ waiter: Waiter, _ milliseconds: Int64, _ event: Event) -> Task<Void, Never> {
@@ -263,18 +264,5 @@ struct WaitGraph {
             for (other, _) in waits[name] ?? [:] where seen.insert(other).inserted { next.append(other) }
         }
         return false
-    }
-}
-
-/// The lock of a ``FlightTable``, and the wait-for graph that it guards too.
-///
-/// Thread-safe. `@unchecked Sendable`: ``waits`` is guarded by `lock`.
-final class FlightLock: @unchecked Sendable {
-    private let lock = Lock()
-    /// Accessed with the lock held.
-    var waits = WaitGraph()
-
-    func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
-        try lock.withLock(body)
     }
 }

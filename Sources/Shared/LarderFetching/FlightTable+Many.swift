@@ -5,12 +5,7 @@ import LarderPlatform
 extension FlightTable {
     /// The keys of a call, grouped by the cache's replies.
     private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
-        struct Lead: Sendable {
-            let key: Key
-            let backend: Backend
-            let token: UInt64
-            let found: FoundValue<Backend.Value>?
-        }
+        typealias Lead = (key: Key, backend: Backend, token: UInt64, found: FoundValue<Backend.Value>?)
 
         var values: [Key: Backend.Value] = [:]
         /// The keys for which this call has got the lease, and which it fetches.
@@ -69,13 +64,10 @@ extension FlightTable {
     ) async throws -> [Key: Backend.Value] {
         let leads = sorted.leads
         let found = options.servesStale ? sorted.found : nil
-        let flight = Flight<[Key: Backend.Value]>(alone: leads.map(\.backend.name), lock, found)
+        let flight = Flight<[Key: Backend.Value]>(alone: leads.map(\.backend.name), self, found)
         flight.begin(background: false) {
-            let result: Result<[Key: Backend.Value]?, any Error>
-            do {
-                result = .success(try await self.fetch(leads, options, load))
-            } catch {
-                result = .failure(error)
+            let result = await Result<[Key: Backend.Value]?, any Error>.of {
+                try await self.fetch(leads, options, load)
             }
             if !flight.finish(result), case .failure(let error) = result {
                 for lead in leads { lead.backend.failedInBackground(error) }
@@ -98,14 +90,8 @@ extension FlightTable {
         _ name: FetchName, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Value?
     ) async throws -> Value? {
         guard let hard = options.hard else { return try await load() }
-        let flight = Flight<Value>(alone: [], lock)
-        flight.begin(background: false) {
-            do {
-                _ = flight.finish(.success(try await load()))
-            } catch {
-                _ = flight.finish(.failure(error))
-            }
-        }
+        let flight = Flight<Value>(alone: [], self)
+        flight.begin(background: false) { _ = flight.finish(await Result.of(load)) }
         switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
         case .finished(let result): return try result.get()
         case .cancelled: throw CancellationError()
@@ -138,7 +124,7 @@ extension FlightTable {
                     sorted.values[key] = found.value
                     continue
                 }
-                sorted.leads.append(.init(key: key, backend: backend, token: token, found: found))
+                sorted.leads.append((key, backend, token, found))
             }
         }
         do {

@@ -7,7 +7,9 @@ import LarderVocabulary
 package final class FlightTable: @unchecked Sendable {
     package static let shared = FlightTable()
 
-    let lock = FlightLock()
+    let lock = Lock()
+    /// The waits for running fetches. Accessed with `lock` held.
+    var waits = WaitGraph()
     private var flights: [FlightID: AnyObject] = [:]
     /// The errors of failed fetches, and when the back-off of their keys ends, in milliseconds of the backend's clock.
     private var failures = BoundedTable<FetchName, (error: any Error, until: Int64)>(most: 1024)
@@ -23,10 +25,7 @@ package final class FlightTable: @unchecked Sendable {
     }
 
     /// A lease that the caller already holds.
-    private struct Lead<Value: Sendable>: Sendable {
-        let token: UInt64
-        let found: FoundValue<Value>?
-    }
+    private typealias Lead<Value: Sendable> = (token: UInt64, found: FoundValue<Value>?)
 
     /// Returns the cached value of a key. Without one, calls `load`, and stores and returns its value.
     /// - Parameter began: when the call began, in monotonic milliseconds: the start of its hard timeout.
@@ -63,30 +62,14 @@ package final class FlightTable: @unchecked Sendable {
                 }
             }
             // A fetch is running. Ask the cache, which may still have a stale value that this caller accepts.
-            switch try await askAlone(backend, options) {
-            case .value(let value): return value
-            case .lead(let token, let found): lead = Lead(token: token, found: found)
+            switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: .never) {
+            case .stale where options.waitsForFresh: mustWait = true
+            case .fresh(let value), .stale(let value): return value
+            case .absent: return nil
+            case .failed(let left): throw restError(name, left, now: backend.now())
+            case .lead(let token, let found): lead = (token, found)
             case .wait: mustWait = true
             }
-        }
-    }
-
-    private enum Alone<Value: Sendable> {
-        case value(Value?)
-        case lead(token: UInt64, FoundValue<Value>?)
-        case wait
-    }
-
-    private func askAlone<Backend: FetchBackend>(
-        _ backend: Backend, _ options: CheckedFetch
-    ) async throws -> Alone<Backend.Value> {
-        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: .never) {
-        case .stale where options.waitsForFresh: return .wait
-        case .fresh(let value), .stale(let value): return .value(value)
-        case .absent: return .value(nil)
-        case .failed(let left): throw restError(backend.name, left, now: backend.now())
-        case .lead(let token, let found): return .lead(token: token, found)
-        case .wait: return .wait
         }
     }
 
@@ -172,15 +155,10 @@ package final class FlightTable: @unchecked Sendable {
         _ id: FlightID, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, background: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
     ) -> Flight<Backend.Value> {
-        let flight = Flight<Backend.Value>([id.name], lock)
+        let flight = Flight<Backend.Value>([id.name], self)
         flights[id] = flight
         flight.begin(background: background) { [self] in
-            let result: Result<Backend.Value?, any Error>
-            do {
-                result = .success(try await run(flight, backend, options, lead, load))
-            } catch {
-                result = .failure(error)
-            }
+            let result = await Result.of { try await run(flight, backend, options, lead, load) }
             lock.withLock { if flights[id] === flight { flights[id] = nil } }
             if !flight.finish(result), case .failure(let error) = result { backend.failedInBackground(error) }
         }
@@ -208,7 +186,7 @@ package final class FlightTable: @unchecked Sendable {
                 lock.withLock { flight.isFromCache = true }
                 return found.value
             }
-            return try await fetch(flight, backend, options, Lead(token: token, found: found), load)
+            return try await fetch(flight, backend, options, (token, found), load)
         }
     }
 
@@ -257,6 +235,17 @@ package final class FlightTable: @unchecked Sendable {
             }
         }.value
         try result.get()
+    }
+}
+
+extension Result where Failure == any Error {
+    /// Returns the result of `body`.
+    package static func of(_ body: () async throws -> Success) async -> Result {
+        do {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
     }
 }
 

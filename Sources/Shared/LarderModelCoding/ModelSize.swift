@@ -1,4 +1,4 @@
-import LarderPlatform
+import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -23,13 +23,13 @@ package struct ModelSize {
     /// Sets the size to the decoder's count, or to the size that a traversal has found if that is larger.
     mutating func note<Model>(counted: Int, of model: Model) {
         bytes = counted <= most ? counted : nil
-        let traversal = UndercountedTypes.shared.traversal(for: Model.self)
+        let traversal = UndercountedTypes.traversal(for: Model.self)
         guard traversal != .none else { return }
         // Do not follow objects: the decoder did not create them, so other code may use them too.
         var walk = ModelWalk(most: most, followsObjects: false)
         walk.visit(model)
         let isSwollen = walk.bytes > 2 * counted + 4_096
-        if isSwollen { UndercountedTypes.shared.note(Model.self) }
+        if isSwollen { UndercountedTypes.note(Model.self) }
         // Prefer the decoder's count, unless it is known to be wrong for this type.
         if isSwollen || traversal == .always {
             bytes = walk.isOver ? nil : max(walk.bytes, counted)
@@ -44,32 +44,26 @@ package struct ModelSize {
     }
 }
 
-/// The types whose models use much more memory than the decoder counts.
-///
-/// Thread-safe. `@unchecked Sendable`: `counts` is guarded by `lock`.
-private final class UndercountedTypes: @unchecked Sendable {
+/// The types whose models use much more memory than the decoder counts. Thread-safe.
+private enum UndercountedTypes {
     enum Traversal { case none, once, always }
-
-    static let shared = UndercountedTypes()
 
     /// The first four models of each type are traversed, and then one in 16.
     private static let firstModels = 4
     private static let oneIn = 16
 
     /// The number of models of each type so far; nil for a type whose models are all traversed.
-    private var counts: [ObjectIdentifier: Int?] = [:]
-    // Not a `Mutex`, because ThreadSanitizer reports false races with it.
-    private let lock = Lock()
+    private static let counts = Mutex<[ObjectIdentifier: Int?]>([:])
 
-    func traversal(for type: Any.Type) -> Traversal {
-        lock.withLock {
+    static func traversal(for type: Any.Type) -> Traversal {
+        counts.withLock { counts in
             guard let count = counts[ObjectIdentifier(type), default: 0] else { return .always }
             counts[ObjectIdentifier(type)] = .some(count &+ 1)
-            return count < Self.firstModels || count % Self.oneIn == 0 ? .once : .none
+            return count < firstModels || count % oneIn == 0 ? .once : .none
         }
     }
 
-    func note(_ type: Any.Type) { lock.withLock { counts[ObjectIdentifier(type)] = .some(nil) } }
+    static func note(_ type: Any.Type) { counts.withLock { $0[ObjectIdentifier(type)] = .some(nil) } }
 }
 
 /// Traverses a model and adds up the memory that is not part of its inline value: strings, collections, objects, and

@@ -7,10 +7,7 @@ import LarderPlatform
 ///   it are reported after it.
 /// - If too many changes are pending, all are dropped, and ``CacheChange/Kind/fellBehind`` is reported instead.
 package struct PendingChanges: MailboxContent {
-    private struct Place {
-        let number: Int
-        let change: CacheChange
-    }
+    private typealias Place = (number: Int, change: CacheChange)
 
     private let max: Int
     /// The queue of pending changes, in the order of their numbers. If a key changes again after a purge, its change
@@ -72,7 +69,7 @@ package struct PendingChanges: MailboxContent {
     package mutating func lose(_ error: any Error) { loss = error }
 
     private mutating func append(_ change: CacheChange) {
-        places.append(Place(number: nextNumber, change: change))
+        places.append((nextNumber, change))
         nextNumber += 1
         guard places.count > 64, places.count > 4 * count else { return }
         places.removeAll { [keys] in !Self.isCurrent($0, keys) }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Shortens lifetimes at random, so that entries stored together do not expire together.
 package enum Jitter {
     package static let percentMax = 100
@@ -23,14 +25,14 @@ package enum Jitter {
 
     /// A random number generator with a seed: SplitMix64 (Steele, Lea, Flood, 2014).
     ///
-    /// `@unchecked Sendable`: only the thread that calls ``repeatably(_:_:)`` uses it.
-    private final class Source: RandomNumberGenerator, @unchecked Sendable {
-        private var state: UInt64
+    /// Thread-safe.
+    private final class Source: RandomNumberGenerator, Sendable {
+        private let state: Atomic<UInt64>
 
-        init(seed: UInt64) { state = seed }
+        init(seed: UInt64) { state = Atomic(seed) }
 
         func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
+            let state = state.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
             var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
             mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
             return mixed ^ (mixed >> 31)

@@ -55,11 +55,11 @@ import Testing
     /// continued yet. The failure is then reported as one in the background.
     @Test func aFailureRightAfterTheCachedValueWasReturnedIsInTheBackground() async {
         for _ in 0..<100 {
-            let lock = FlightTable().lock
-            let flight = Flight<String>(alone: [], lock)
+            let table = FlightTable()
+            let flight = Flight<String>(alone: [], table)
             let waiter = Flight<String>.Waiter(takesFound: true, soft: 0)
             let caller = Task { await flight.wait(waiter, hard: nil) }
-            await eventually { lock.withLock { !flight.waiters.isEmpty } }
+            await eventually { table.lock.withLock { !flight.waiters.isEmpty } }
             flight.load(FoundValue("cached", isFresh: false, isYoung: true), leaseEnds: .max)
             #expect(!flight.finish(.failure(CancellationError())), "nobody receives this error")
             guard case .found("cached") = await caller.value else {

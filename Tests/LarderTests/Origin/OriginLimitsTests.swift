@@ -115,10 +115,10 @@ import Testing
     @Test func limitsOutOfRangeAreClamped() {
         var limits = OriginCacheLimits()
         (limits.call, limits.failuresBeforeRest, limits.rest) = (.zero, -1, .seconds(-5))
-        var checked = OriginCacheLimits.Checked(limits)
+        var checked = limits.checked
         #expect(checked.call == 1 && checked.failuresBeforeRest == 1 && checked.rest == 1)
         (limits.call, limits.rest) = (.seconds(Int64.max), .seconds(86_401))
-        checked = OriginCacheLimits.Checked(limits)
+        checked = limits.checked
         #expect(checked.call == 86_400_000 && checked.rest == 86_400_000)
     }
 
