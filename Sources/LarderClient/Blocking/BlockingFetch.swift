@@ -3,34 +3,8 @@ import LarderPlatform
 
 /// One key that a blocking client fetches. Not thread-safe: belongs to one call.
 final class BlockingFetch<Value: Codable> {
-    /// A lease: the right to fetch the key.
-    struct Lead {
-        let call: BlockingFetch
-        let token: UInt64
-        /// The value that the daemon returned with the lease.
-        let value: Value?
-        let isFresh: Bool
-        let isYoung: Bool
-
-        /// Releases the lease. If the request does not reach the daemon, the lease expires.
-        func release(_ release: FetchRelease = .open) {
-            guard token != 0 else { return }
-            _ = try? call.client.perform(.release(call.key, token: token, release))
-        }
-
-        /// Releases the lease after `fetch` has thrown an error.
-        func fail(_ error: any Error) {
-            let release = call.options.backOff > 0 ? FetchRelease.failed(milliseconds: call.options.backOff) : .open
-            FlightTable.shared.note(error, call.name, release, now: MonotonicClock.milliseconds())
-            self.release(release)
-        }
-    }
-
-    enum Answer {
-        case answer(Value?)
-        case lead(Lead)
-        case wait
-    }
+    /// A lease: the right to fetch the key. The token is 0 with Redis, which has no leases.
+    typealias Lead = (call: BlockingFetch, token: UInt64, value: FoundValue<Value>?)
 
     /// The longest wait in one request, in milliseconds. It is shorter than the usual time limit of a client, so that
     /// the request does not time out.
@@ -59,14 +33,14 @@ final class BlockingFetch<Value: Codable> {
         }
         do {
             switch try ask(waits: true) {
-            case .answer(let value): return value
+            case .fresh(let value), .stale(let value): return value
+            case .absent: return nil
             case .wait: throw FetchError.timeout(name, options.hard ?? 0)
-            case .lead(let lead):
-                if lead.isFresh, lead.isYoung, !options.refreshesAhead {
-                    lead.release()
-                    return lead.value
-                }
-                return try load(lead, fetch)
+            case .failed(let left): throw restError(left)
+            case .lead(let token, let found?) where found.isFresh && found.isYoung && !options.refreshesAhead:
+                release(token)
+                return found.value
+            case .lead(let token, let found): return try load((self, token, found), fetch)
             }
         } catch {
             // With `originElseCache` a value of any age is acceptable after the origin has failed.
@@ -75,96 +49,135 @@ final class BlockingFetch<Value: Codable> {
         }
     }
 
+    /// Fetches several keys with one call of `fetch`, which receives the keys that the daemon does not have. Returns
+    /// the values of the keys that have one.
+    static func values<Key: Hashable>(
+        _ calls: [(key: Key, call: BlockingFetch)], _ fetch: ([Key]) throws -> [Key: Value]
+    ) throws -> [Key: Value] {
+        var found: [Key: Value] = [:]
+        var leads: [(key: Key, lead: Lead)] = []
+        var waits: [(key: Key, call: BlockingFetch)] = []
+        defer { for (_, lead) in leads { lead.call.release(lead.token) } }
+        var failure: (any Error)?
+        for ((key, call), reply) in zip(calls, try askAll(calls.map(\.call))) {
+            switch reply {
+            case .failure(let error): failure = failure ?? error
+            case .success(.failed(let left)): failure = failure ?? call.restError(left)
+            case .success(.fresh(let value)), .success(.stale(let value)): found[key] = value
+            case .success(.absent): break
+            case .success(.lead(let token, let value)): leads.append((key, (call, token, value)))
+            case .success(.wait): waits.append((key, call))
+            }
+        }
+        if let failure { throw failure }
+        if !leads.isEmpty {
+            let asked = leads
+            leads = []
+            let fetched = try load(asked.map(\.lead)) { try fetch(asked.map(\.key)) }
+            try end(asked.map { (lead: $0.lead, value: fetched[$0.key]) })
+            for (key, _) in asked { found[key] = fetched[key] }
+        }
+        // Wait for the other callers' fetches last: these callers may be waiting for values that this call fetches
+        // above.
+        for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }
+        return found
+    }
+
     private func load(_ lead: Lead, _ fetch: () throws -> Value?) throws -> Value? {
         let value: Value?
         do {
             value = try Self.load([lead], fetch)
         } catch {
-            guard options.servesStale, lead.isYoung, let value = lead.value else { throw error }
-            return value
+            guard options.servesStale, let found = lead.value, found.isYoung else { throw error }
+            return found.value
         }
-        if let value { try Self.end([(lead, value)]) } else { lead.release(absence) }
+        if value != nil {
+            try Self.end([(lead, value)])
+        } else {
+            release(lead.token, .absent(milliseconds: max(1, options.absent)))
+        }
         return value
     }
 
     /// Fetches the keys of some leases with one call of `fetch`. If it throws, releases the leases.
-    static func load<Result>(_ leads: [Lead], _ fetch: () throws -> Result) throws -> Result {
+    private static func load<Result>(_ leads: [Lead], _ fetch: () throws -> Result) throws -> Result {
         do {
             return try FetchContext.$names.withValue(FetchContext.names + leads.map(\.call.name)) { try fetch() }
         } catch {
-            for lead in leads { lead.fail(error) }
+            for (call, token, _) in leads {
+                let backOff = call.options.backOff
+                let release = backOff > 0 ? FetchRelease.failed(milliseconds: backOff) : .open
+                FlightTable.shared.note(error, call.name, release, now: MonotonicClock.milliseconds())
+                call.release(token, release)
+            }
             throw error
         }
+    }
+
+    /// Releases a lease. If the request does not reach the daemon, the lease expires.
+    private func release(_ token: UInt64, _ release: FetchRelease = .open) {
+        if token != 0 { _ = try? client.perform(.release(key, token: token, release)) }
+    }
+
+    private func restError(_ left: Int64) -> any Error {
+        FlightTable.shared.restError(name, left, now: MonotonicClock.milliseconds())
     }
 
     // MARK: The daemon
 
     /// Reads the key from the daemon, or requests a lease for it.
     /// - Parameter waits: whether to wait for another caller's fetch, up to the hard timeout.
-    private func ask(waits: Bool) throws -> Answer {
+    private func ask(waits: Bool) throws -> FetchReply<Value> {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
-        return try ask(waits: waits, options.maxAge, since: began) ?? ask(waits: waits, 0, since: began)
-            ?? .answer(try any())
+        if let reply = try ask(waits: waits, options.maxAge, since: began) ?? ask(waits: waits, 0, since: began) {
+            return reply
+        }
+        return try any().map { .stale($0) } ?? .absent
     }
 
     /// Requests the key with FETCH, and waits for another caller's fetch if `waits` is true.
     /// - Returns: nil if the stored value cannot be decoded; the caller must then ask for a newer value.
-    private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
+    private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> FetchReply<Value>? {
         var limit = AgeLimit(maxAge)
         var asked = maxAge
         var answer = try client.perform(.fetch(key, maxAge: asked, lease: options.lease))
         while answer.state == .wait, waits {
             limit.answered()
-            let left = options.hard.map { $0 - (MonotonicClock.milliseconds() - began) } ?? .max
+            let left = options.hardLeft(since: began) ?? .max
             guard left > 0 else { return .wait }
             let session = try own ?? client.session.another()
             own = session
             let most = session.timeoutMilliseconds == 0 ? .max : max(1, Int64(session.timeoutMilliseconds) / 2)
-            let wait = min(left, most, Self.sliceMilliseconds)
             asked = limit.now
-            let request = Request.fetch(key, maxAge: asked, wait: wait, lease: options.lease)
+            let request = Request.fetch(
+                key, maxAge: asked, wait: min(left, most, Self.sliceMilliseconds), lease: options.lease)
             answer = try request.result(of: try session.perform([request.words], operation: "FETCH")[0])
         }
-        return try self.answer(answer, asked)
+        return try reply(answer, asked)
     }
 
     /// Looks up several keys, in one round trip and without waiting.
-    /// - Returns: the answers, up to and including the first error.
-    static func askAll(_ calls: [BlockingFetch]) throws -> [Result<Answer, any Error>] {
+    /// - Returns: the replies, up to and including the first error.
+    private static func askAll(_ calls: [BlockingFetch]) throws -> [Result<FetchReply<Value>, any Error>] {
         guard let client = calls.first?.client else { return [] }
         guard try client.server().isLarder else { return calls.map { call in Result { try call.askRedis() } } }
         let requests = calls.map { Request.fetch($0.key, maxAge: $0.options.maxAge, lease: $0.options.lease) }
         return zip(calls, try client.performAll(requests)).map { call, answer in
-            Result { try call.answer(try answer.get(), call.options.maxAge) ?? call.ask(waits: false) }
+            Result { try call.reply(try answer.get(), call.options.maxAge) ?? call.ask(waits: false) }
         }
     }
 
-    /// Converts the daemon's answer to FETCH.
-    /// - Parameter asked: the maximum age in the request.
-    /// - Returns: nil for a value that cannot be decoded.
-    private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer? {
-        switch answer.state {
-        case .fresh, .stale:
-            guard let bytes = answer.value else { return .answer(nil) }
-            return try client.decodable(Value.self, bytes, key).map { .answer($0) }
-        case .lead:
-            let value = try? client.decoded(Value.self, answer.value, key)
-            return .lead(
-                Lead(
-                    call: self, token: answer.token, value: value, isFresh: answer.isFresh,
-                    isYoung: answer.isYoung(asked)))
-        case .wait: return .wait
-        case .absent: return .answer(nil)
-        case .failed: throw FlightTable.shared.restError(name, answer.left, now: MonotonicClock.milliseconds())
+    private func reply(_ answer: FetchAnswer, _ asked: Int64?) throws -> FetchReply<Value>? {
+        if answer.state == .lead {
+            // Ignore a stored value that cannot be read: this caller has the lease, and fetches a new value.
+            return answer.reply(try? client.decodable(Value.self, answer.value, key), asked)
         }
+        return answer.reply(try client.decodable(Value.self, answer.value, key), asked)
     }
 
-    /// Reads the key from Redis, which has no leases and does not report the age of values.
-    private func askRedis() throws -> Answer {
-        let value = try client.decodable(Value.self, try client.bytes(forKey: key), key)
-        if let value, options.maxAge == nil { return .answer(value) }
-        return .lead(Lead(call: self, token: 0, value: value, isFresh: value != nil, isYoung: false))
+    private func askRedis() throws -> FetchReply<Value> {
+        FetchAnswer.redisReply(try client.decodable(Value.self, try client.bytes(forKey: key), key), options.maxAge)
     }
 
     /// Returns the daemon's value, fresh or stale, of any age.
@@ -180,40 +193,29 @@ final class BlockingFetch<Value: Codable> {
         return try client.value(Value.self, forKey: key)
     }
 
-    // MARK: Results
-
-    /// How to release the lease if the origin has no value.
-    private var absence: FetchRelease { .absent(milliseconds: max(1, options.absent)) }
-
-    /// Stores the fetched values of several leases, or their absence, in one round trip.
-    static func end(_ ends: [(lead: Lead, value: Value?)]) throws {
+    /// Stores the fetched values of several leases, or their absence, in one round trip. If a value cannot be stored,
+    /// releases its lease.
+    private static func end(_ ends: [(lead: Lead, value: Value?)]) throws {
         guard let client = ends.first?.lead.call.client else { return }
-        var failure: (any Error)?
-        var sent: [(lead: Lead, request: Request<Bool>)] = []
         let server = try client.server()
+        var failure: LarderClientError?
+        var sent: [(lead: Lead, request: Request<Bool>)] = []
+        func fail(_ lead: Lead, _ error: LarderClientError) {
+            failure = failure ?? error.about(client.name)
+            lead.call.release(lead.token)
+        }
         for (lead, value) in ends {
+            let (call, token) = (lead.call, lead.token)
             do throws(LarderClientError) {
-                guard let request = try lead.call.request(lead, value, server) else { continue }
-                sent.append((lead, request))
+                let request = try Request.end(token, call.key, value, client.codec, call.options, for: server)
+                if let request { sent.append((lead, request)) }
             } catch {
-                failure = failure ?? error.about(client.name)
-                lead.release()
+                fail(lead, error)
             }
         }
         for (lead, result) in zip(sent.map(\.lead), try client.performAll(sent.map(\.request))) {
-            guard case .failure(let error) = result else { continue }
-            failure = failure ?? error
-            lead.release()
+            if case .failure(let error) = result { fail(lead, error) }
         }
         if let failure { throw failure }
-    }
-
-    /// Returns the request that ends a lease; nil if there is no lease and nothing to store.
-    private func request(_ lead: Lead, _ value: Value?, _ server: ServerKind) throws(LarderClientError)
-        -> Request<Bool>?
-    {
-        guard let value else { return lead.token == 0 ? nil : .release(key, token: lead.token, absence) }
-        let entry = try client.newEntry(value, key, options.policy, options.tags)
-        return try entry.request(for: server, if: NewEntry.lease(lead.token))
     }
 }

@@ -1,4 +1,8 @@
-// Entries: read, write, remove, inspect, list.
+import LarderFetching
+import LarderPlatform
+
+// Calls about entries: read, write, inspect, list, fetch. The calls of the same names of RemoteCache describe them in
+// full.
 
 extension BlockingLarderClient {
     // MARK: Reading
@@ -36,50 +40,6 @@ extension BlockingLarderClient {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// Decodes stored bytes. Tries the likely codec first, and requests the entry's codec from the daemon if that
-    /// fails.
-    func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
-        throws(LarderClientError) -> Value?
-    {
-        guard let bytes else { return nil }
-        if let model = RemoteCoding.decodeByGuess(type, from: bytes, codec) { return model }
-        return try named { () throws(LarderClientError) in
-            let stored = try server().isLarder ? try info(forKey: key)?.codec : nil
-            return try RemoteCoding.decode(type, from: bytes, codec, reported: stored, key: key, "GET")
-        }
-    }
-
-    /// Decodes stored bytes. Returns nil if that fails: the caller then makes a new value.
-    func decodable<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
-        throws(LarderClientError) -> Value?
-    {
-        do throws(LarderClientError) {
-            return try decoded(type, bytes, key)
-        } catch {
-            guard error.code == .decode else { throw error }
-            return nil
-        }
-    }
-
-    /// Encodes a model, and validates the options with which it is stored.
-    func newEntry(_ value: some Encodable, _ key: [UInt8], _ policy: EntryPolicy = .database, _ tags: [String] = [])
-        throws(LarderClientError) -> NewEntry
-    {
-        try named { () throws(LarderClientError) in try NewEntry(value, codec, key, policy, tags) }
-    }
-
-    /// Stores an entry; parameters as for ``NewEntry/request(for:if:keepsTags:)``.
-    /// - Returns: whether the condition held, so that the entry was stored.
-    @discardableResult
-    func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false) throws(LarderClientError) -> Bool
-    {
-        try named { () throws(LarderClientError) in
-            try perform { (server) throws(LarderClientError) in
-                try entry.request(for: server, if: condition, keepsTags: keepsTags)
-            }
-        }
-    }
-
     /// Returns the stored bytes of a key; nil if there are none or they have expired.
     public func bytes(forKey key: some CacheKey) throws(LarderClientError) -> [UInt8]? {
         try perform(.get(key.keyBytes))
@@ -90,8 +50,7 @@ extension BlockingLarderClient {
         try perform(.contains(key.keyBytes))
     }
 
-    /// Returns the metadata of an entry without reading its value: the time at which it was stored, its age, its
-    /// deadline. Nil if there is no fresh entry.
+    /// Returns the metadata of an entry without reading its value, as ``RemoteCache/info(forKey:)``.
     public func info(forKey key: some CacheKey) throws(LarderClientError) -> EntryInfo? {
         try perform(.info(key.keyBytes))
     }
@@ -101,35 +60,39 @@ extension BlockingLarderClient {
         try perform(.timeToLive(key.keyBytes))
     }
 
-    /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
-    /// tags that are not UTF-8, which other programs may have stored. Needs larderd.
+    /// Returns the tags of an entry that are UTF-8, as ``RemoteCache/tags(forKey:)``. Needs larderd.
     public func tags(forKey key: some CacheKey) throws(LarderClientError) -> [String]? {
         try perform(Request<[String]?>.tags(key.keyBytes))
     }
 
-    /// Like ``tags(forKey:)``, including tags that are not UTF-8.
-    package func tagBytes(forKey key: some CacheKey) throws(LarderClientError) -> [[UInt8]]? {
-        try perform(Request<[[UInt8]]?>.tagBytes(key.keyBytes))
+    /// Returns the number of fresh entries in the database, as ``RemoteCache/count()``.
+    public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }
+
+    /// Returns the keys of the database's fresh entries, as ``RemoteCache/keys(matching:)``.
+    /// ``forEachKey(matching:_:)`` includes keys that are not UTF-8, and is better for many keys.
+    public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
+        var next: Request<ScanStep>? = .scan(matching: pattern?.keyBytes)
+        var (seen, keys) = (Set<[UInt8]>(), [String]())
+        while let request = next {
+            let step = try perform(request)
+            keys += step.texts(notIn: &seen)
+            next = step.next
+        }
+        return keys
     }
 
-    /// Returns the number of fresh entries in the database. If the database was changed since the last count, the
-    /// daemon reads all entries to count them.
-    public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }
+    /// Calls `body` with each key that ``keys(matching:)`` finds, as bytes and including keys that are not UTF-8, until
+    /// `body` returns false. Reads a few hundred keys per round trip. No lock is held in between: `body` may call the
+    /// client.
+    public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
+        try forEachKey(matching: pattern?.keyBytes, body)
+    }
 
     // MARK: Writing
 
-    /// Stores a model under a key, and replaces an existing entry. The client's codec encodes the model: by default as
-    /// JSON, which other programs can read. The Larder library stores the same bytes.
-    /// - Parameters:
-    ///   - value: the model.
-    ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
-    ///     ``EntryPolicy/keep`` it keeps the deadline rule of the entry that it replaces.
-    ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
-    ///     of 1 to 128 bytes of UTF-8 without NUL. By default none, or with ``EntryPolicy/keep`` the tags of the
-    ///     replaced entry. Needs larderd.
-    /// - Throws: `encode` if the codec cannot encode the model; `invalidArgument` for an invalid lifetime or invalid
-    ///   tags, before anything is sent.
+    /// Stores a model under a key, and replaces an existing entry, as ``RemoteCache/set(_:forKey:policy:tags:)``. The
+    /// client's codec encodes the model: by default as JSON, which other programs can read. The Larder library stores
+    /// the same bytes.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -141,9 +104,35 @@ extension BlockingLarderClient {
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
-        try named { () throws(LarderClientError) in
-            try put(try NewEntry(bytes: bytes, key.keyBytes, policy, tags))
-        }
+        try put(try named { () throws(LarderClientError) in try NewEntry(bytes: bytes, key.keyBytes, policy, tags) })
+    }
+
+    /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, only one succeeds.
+    /// - Returns: whether it was stored.
+    public func setIfAbsent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) -> Bool {
+        try put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("NX"))
+    }
+
+    /// Replaces a fresh entry, whatever its value.
+    /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
+    public func setIfPresent(
+        _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) -> Bool {
+        try put(try newEntry(value, key.keyBytes, policy, tags), if: wordList("XX"))
+    }
+
+    /// Replaces a fresh entry if it holds `previous` (compare and swap), as
+    /// ``RemoteCache/replace(_:with:forKey:policy:tags:)``. Needs larderd, or Redis 8.4 or later.
+    /// - Returns: whether it was stored.
+    public func replace<Value: Encodable>(
+        _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        tags: [String] = []
+    ) throws(LarderClientError) -> Bool {
+        let key = key.keyBytes
+        let condition = wordList("IFEQ") + [try newEntry(previous, key).bytes]
+        return try put(try newEntry(value, key, policy, tags), if: condition)
     }
 
     /// Removes an entry. It is not an error if there is none.
@@ -162,41 +151,175 @@ extension BlockingLarderClient {
         return Int(clamping: try perform(.remove(keys)))
     }
 
-    // MARK: Keys
+    /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. Needs
+    /// larderd, or Redis 8.4 or later.
+    /// - Returns: whether it was removed.
+    @discardableResult
+    public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value) throws(LarderClientError) -> Bool {
+        let key = key.keyBytes
+        return try perform(.remove(key, ifEqual: try newEntry(value, key).bytes))
+    }
 
-    /// Returns the keys of the database's fresh entries, each once, in no particular order.
+    /// Removes an entry and returns its value, in one step, as ``RemoteCache/removeValue(forKey:)``.
+    public func removeValue<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
+        throws(LarderClientError) -> Value?
+    {
+        let key = key.keyBytes
+        return try decoded(type, try perform(.take(key)), key)
+    }
+
+    /// Reads the model of a key and changes the lifetime of its entry in one step, as
+    /// ``RemoteCache/value(forKey:renewing:)``.
+    public func value<Value: Decodable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy
+    ) throws(LarderClientError) -> Value? {
+        let key = key.keyBytes
+        return try decoded(type, try perform(try .get(key, renewing: policy, name)), key)
+    }
+
+    /// Changes the lifetime of an entry, as ``RemoteCache/touch(_:policy:)``.
+    /// - Returns: whether there was a fresh entry.
+    @discardableResult
+    public func touch(_ key: some CacheKey, policy: EntryPolicy) throws(LarderClientError) -> Bool {
+        var isThere = false
+        for result in try performAll(try Request.touch(key.keyBytes, policy, name)) { isThere = try result.get() }
+        return isThere
+    }
+
+    // MARK: Batches
+
+    /// Stores many models in one step, all or none, as ``RemoteCache/set(_:policy:tags:)``.
+    public func set<Key: CacheKey, Value: Encodable>(
+        _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderClientError) {
+        var batch = makeBatch()
+        for (key, value) in pairs { try batch.set(value, forKey: key, policy: policy, tags: tags) }
+        try apply(batch)
+    }
+
+    /// Calls `body` to fill a batch, and applies all its changes in one step, as ``RemoteCache/batch(_:)``.
+    @discardableResult
+    public func batch<Result>(_ body: (inout BlockingBatch) throws -> Result) throws -> Result {
+        var batch = makeBatch()
+        let result = try body(&batch)
+        try apply(batch)
+        return result
+    }
+
+    /// Creates an empty batch with this client's codec, for ``apply(_:)``.
+    public func makeBatch() -> BlockingBatch { BlockingBatch(codec: codec) }
+
+    /// Applies the changes of a batch, in the order in which they were added.
+    public func apply(_ batch: BlockingBatch) throws(LarderClientError) {
+        guard !batch.isEmpty else { return try session.nothing("batch", ()) }
+        switch try BatchPlan(batch.changes, for: try server()) {
+        case .command(let request): try perform(request)
+        case .transaction(let commands):
+            let requests = [wordList("MULTI")] + commands + [wordList("EXEC")]
+            let replies = try BatchPlan.results(of: commands, try session.perform(requests, operation: "batch"))
+            try BatchPlan.check(replies ?? [], to: batch.changes, "batch")
+        }
+    }
+
+    // MARK: Updates and counters
+
+    /// Updates an entry atomically: reads it, lets `body` change it, and stores the result, as
+    /// ``RemoteCache/update(forKey:policy:tags:attempts:_:)``. `body` may use the client.
+    @discardableResult
+    public func update<Value: Codable, Result>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
+        attempts: Int? = nil, _ body: (inout Value?) throws -> Result
+    ) throws -> Result {
+        let key = key.keyBytes
+        var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: session.timeoutMilliseconds)
+        while true {
+            let previous = try bytes(forKey: key)
+            var model = try decodable(type, previous, key)
+            let result = try body(&model)
+            let entry = try model.map { try newEntry($0, key, policy, tags) }
+            if try exchange(previous, for: entry, key) { return result }
+            WorkThread.sleep(nanoseconds: try update.pause(name))
+        }
+    }
+
+    /// Adds to an integer in one step, as `RemoteCache.increment(_:by:)`. A key without a fresh entry counts as 0.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Int = 1) throws(LarderClientError) -> Int {
+        Int(clamping: try perform(.increment(key.keyBytes, by: Int64(step))))
+    }
+
+    /// Like the call above, for integers of another type. Costs and errors are those of `RemoteCache.increment(_:by:)`.
+    @discardableResult
+    public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
+        throws(LarderClientError) -> Value
+    {
+        let key = key.keyBytes
+        if let step = step.stepOfDaemon { return Value(clamping: try perform(.increment(key, by: step))) }
+        var update = try EntryUpdate(key, timeoutMilliseconds: session.timeoutMilliseconds)
+        while true {
+            let previous = try bytes(forKey: key)
+            let (sum, entry) = try step.added(to: previous, key)
+            if try exchange(previous, for: entry, key) { return sum }
+            WorkThread.sleep(nanoseconds: try update.pause(name))
+        }
+    }
+
+    /// Adds to a number in one step, as `RemoteCache.increment(_:by:)`. A key without a fresh entry counts as 0.
+    @discardableResult
+    public func increment(_ key: some CacheKey, by step: Double) throws(LarderClientError) -> Double {
+        try perform(.increment(key.keyBytes, by: step))
+    }
+
+    // MARK: Fetching
+
+    /// Returns the model of a key. On a miss it runs `fetch`, and stores the result, as
+    /// ``RemoteCache/value(forKey:options:fetch:)-(_,_,()->Value)``.
     ///
-    /// Includes every key that exists during the whole call; keys stored or removed meanwhile may be missing. Omits
-    /// keys that are not UTF-8. ``forEachKey(matching:_:)`` includes those too, and is better for many keys.
-    /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
-    ///   nil for all keys.
-    public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
-        var next: Request<ScanStep>? = .scan(matching: pattern?.keyBytes)
-        var seen: Set<[UInt8]> = []
-        var keys: [String] = []
-        while let request = next {
-            let step = try perform(request)
-            keys += step.texts(notIn: &seen)
-            next = step.next
-        }
-        return keys
+    /// The caller that fetches runs its closure on its own thread. The others wait for the value, each on a connection
+    /// of its own; if the entry is stale but within its grace, they get the stale value at once. The fetching caller
+    /// always waits for the origin, because nothing runs in the background. So ``FetchOptions/softTimeout`` has no
+    /// effect; ``FetchOptions/hardTimeout`` limits only how long the others wait. With Redis instead of larderd, every
+    /// caller runs its own fetch.
+    public func value<Value: Codable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
+        fetch: () throws -> Value
+    ) throws -> Value {
+        let call = try BlockingFetch<Value>(self, key.keyBytes, options)
+        if let value = try call.value({ withoutNil(try fetch()) }) ?? nothing(of: type) { return value }
+        throw options.source == .cacheOnly ? FetchError.notCached(call.name) : FetchError.absent(call.name)
     }
 
-    /// Calls `body` with each key that ``keys(matching:)`` finds, as bytes and including keys that are not UTF-8, until
-    /// `body` returns false. Reads a few hundred keys per round trip. No lock is held in between: `body` may call the
-    /// client.
-    public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
-        try forEachKey(matching: pattern?.keyBytes, body)
+    /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
+    /// absence is remembered for all callers for the duration ``FetchOptions/absent``.
+    @_disfavoredOverload
+    public func value<Value: Codable>(
+        _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
+        fetch: () throws -> Value?
+    ) throws -> Value? {
+        try BlockingFetch<Value>(self, key.keyBytes, options).value(fetch)
     }
 
-    /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes. For larderctl, because words from a shell need
-    /// not be UTF-8.
-    package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
-        var next: Request<ScanStep>? = .scan(matching: pattern)
-        while let request = next {
-            let step = try perform(request)
-            for key in step.keys where try !body(key) { return }
-            next = step.next
+    /// Returns the models of several keys, as ``RemoteCache/values(forKeys:options:fetch:)``. One call of `fetch` reads
+    /// all keys that the daemon does not have. Waits for other callers' running fetches of its keys.
+    public func values<Key: CacheKey & Hashable, Value: Codable>(
+        _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),
+        fetch: ([Key]) throws -> [Key: Value]
+    ) throws -> [Key: Value] {
+        var seen: Set<Key> = []
+        let keys = keys.filter { seen.insert($0).inserted }
+        guard options.source != .ignoreCache else { return try fetch(keys) }
+        if keys.isEmpty || options.source == .cacheOnly && options.takesAnyFresh {
+            return try values(type, forKeys: keys)
         }
+        var found: [Key: Value] = [:]
+        if options.takesAnyFresh {
+            for (key, bytes) in zip(keys, try perform(.getAll(keys.map(\.keyBytes)))) {
+                found[key] = try decodable(type, bytes, key.keyBytes)
+            }
+        }
+        let calls = try keys.filter { found[$0] == nil }.map {
+            (key: $0, call: try BlockingFetch<Value>(self, $0.keyBytes, options))
+        }
+        return try found.merging(BlockingFetch.values(calls, fetch)) { $1 }
     }
 }

@@ -16,6 +16,9 @@ import LarderWire
 /// sends the request again. The call throws instead if the daemon may have received a part of the request, or if the
 /// lost connection had state that is lost too, such as an open snapshot.
 ///
+/// The calls have the names, parameters and errors of ``RemoteCache``, whose pages describe them in full. They differ
+/// in three ways: each call has its own type of model, there is no near cache, and `onUndecodable` does not exist.
+///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {
     let session: BlockingSession
@@ -39,7 +42,7 @@ public final class BlockingLarderClient: Sendable {
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
-        let path = try SocketPath.checked(socketPath, timeoutMilliseconds)
+        let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
         self.codec = codec
         session = try BlockingSession(
             socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
@@ -70,9 +73,7 @@ public final class BlockingLarderClient: Sendable {
 
     /// Like ``command(_:)-([String])``.
     @discardableResult
-    public func command(_ words: String...) throws(LarderClientError) -> RESPValue {
-        try command(words)
-    }
+    public func command(_ words: String...) throws(LarderClientError) -> RESPValue { try command(words) }
 
     /// Like ``command(_:)-([String])``, for keys and values of any bytes.
     @discardableResult
@@ -89,17 +90,6 @@ public final class BlockingLarderClient: Sendable {
     public func pipeline(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)
         return try session.perform(commands, operation: "pipeline")
-    }
-
-    /// Passes the lines of MONITOR to `visit` as they arrive, until the connection ends.
-    /// - Throws: errors of `visit`, or the reason why the connection ended.
-    package func monitor(_ visit: (String) throws -> Void) throws -> Never {
-        var hasBegun = false
-        try session.stream([wordList("MONITOR")], operation: "MONITOR") { reply in
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "MONITOR") }
-            if hasBegun, let line = reply.string { try visit(line) }
-            hasBegun = true
-        }
     }
 
     /// Checks that the daemon answers.
@@ -135,57 +125,51 @@ public final class BlockingLarderClient: Sendable {
         }
     }
 
-    // MARK: For the other files of this module
+    // MARK: Databases
 
-    /// Returns the kind of the server. Costs a round trip the first time.
-    func server() throws(LarderClientError) -> ServerKind {
-        if let server = session.knownServer { return server }
-        var server = ServerKind()
-        let refusal = try session.perform([wordList("POLICY")], operation: "POLICY")[0].errorMessage
-        server.isLarder = refusal.map { !Handshake.isUnknownCommand($0) } ?? true
-        session.knownServer = server
-        return server
+    /// Selects a database, now and after each reconnect. The daemon creates it when it stores the first entry.
+    public func select(_ database: String) throws(LarderClientError) { try session.select(database) }
+
+    /// Returns the databases of the larder, ordered by name.
+    public func databases() throws(LarderClientError) -> [DatabaseInfo] { try perform(.databases) }
+
+    /// Returns the daemon's `INFO`, as ``LarderClient/LarderClient/serverInfo(section:)``.
+    public func serverInfo(section: String? = nil) throws(LarderClientError) -> String {
+        try perform(.serverInfo(section))
     }
 
-    /// Performs one request. An error of the server is thrown.
-    func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
-        do throws(LarderClientError) {
-            return try request.result(of: try session.perform([request.words], operation: request.name)[0])
-        } catch {
-            throw error.about(name)
-        }
-    }
+    /// Returns the policy of this client's database.
+    public func policy() throws(LarderClientError) -> UpdatePolicy { try perform(.updatePolicy) }
 
-    /// Performs several requests in one round trip. Returns a result or an error for each of them.
-    func performAll<Result>(_ requests: [Request<Result>]) throws(LarderClientError)
-        -> [Swift.Result<Result, LarderClientError>]
+    /// Changes the policy of this client's database, as ``RemoteCache/setPolicy(_:grace:jitter:)``.
+    public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
+        throws(LarderClientError)
     {
-        try named { () throws(LarderClientError) in
-            let replies = try session.perform(requests.map(\.words), operation: requests.first?.name ?? "pipeline")
-            return Request.results(of: requests, replies, name)
-        }
+        try perform(try .setPolicy(policy, grace: grace, jitter: percent, name))
     }
 
-    /// Performs a request whose form depends on the kind of the server. The client assumes larderd until the server
-    /// refuses the request.
-    func perform<Result>(
-        _ request: (ServerKind) throws(LarderClientError) -> Request<Result>
-    ) throws(LarderClientError) -> Result {
-        do throws(LarderClientError) {
-            return try perform(try request(session.knownServer ?? ServerKind()))
-        } catch {
-            guard error.code == .server, session.knownServer == nil, try !server().isLarder else { throw error }
-            return try perform(try request(try server()))
-        }
-    }
-
-    /// Adds the database's name to errors of `body`.
+    /// Empties this client's database, at a cost that does not depend on its size. The policy stays.
     @discardableResult
-    func named<Result>(_ body: () throws(LarderClientError) -> Result) throws(LarderClientError) -> Result {
-        do throws(LarderClientError) {
-            return try body()
-        } catch {
-            throw error.about(name)
-        }
+    public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
+
+    /// Removes all entries with a tag, or makes them stale, as `RemoteCache.removeAll(tagged:soft:)`. Needs larderd.
+    public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderClientError) {
+        try removeAll(tagged: [tag], soft: soft)
+    }
+
+    /// Like the call above, for all entries with at least one of several tags, in one step. Without tags, nothing is
+    /// sent.
+    public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderClientError) {
+        try removeAll(taggedBytes: tags.map { Array($0.utf8) }, soft: soft)
+    }
+
+    /// Removes expired entries of this client's database that the daemon has not removed yet.
+    @discardableResult
+    public func removeExpired() throws(LarderClientError) -> PurgeReport { try perform(.purgeExpired) }
+
+    /// Removes the entries of this client's database whose keys begin with `prefix`.
+    @discardableResult
+    public func remove(prefix: some CacheKey) throws(LarderClientError) -> PurgeReport {
+        try perform(.purge(wordList("PREFIX") + [prefix.keyBytes]))
     }
 }

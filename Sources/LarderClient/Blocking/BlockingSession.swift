@@ -50,17 +50,7 @@ final class BlockingSession: @unchecked Sendable {
     /// connection was lost, and that connection had no state besides the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
         guard !requests.isEmpty else { return try nothing(operation, []) }
-        var bytes: [UInt8] = []
-        // Reserve space for all requests at once, because the encoder reserves it for one request at a time.
-        bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
-        for request in requests {
-            guard let name = request.first, !name.isEmpty else {
-                throw LarderClientError(
-                    .invalidArgument, "a command must have at least one word, its name", operation: operation)
-            }
-            try CommandRules.checkLengths(request)
-            RequestEncoder.encode(request, into: &bytes)
-        }
+        let bytes = try Self.encoded(requests)
         return try lock.withLock { () throws(LarderClientError) in
             try exchange(bytes, requests, operation: operation)
         }
@@ -91,9 +81,6 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// The time limit of updates without a given number of attempts, in milliseconds; nil for no limit.
-    var updateMilliseconds: Int? { timeoutMilliseconds == 0 ? nil : timeoutMilliseconds }
-
     /// The kind of the server; nil until it is needed.
     var knownServer: ServerKind? {
         get { lock.withLock { kind } }
@@ -121,17 +108,10 @@ final class BlockingSession: @unchecked Sendable {
     /// `visit`.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
     func stream(_ requests: [[[UInt8]]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
-        var bytes: [UInt8] = []
-        for request in requests {
-            try CommandRules.checkLengths(request)
-            RequestEncoder.encode(request, into: &bytes)
-        }
-        let own = try another()
+        let bytes = try Self.encoded(requests)
+        let connection = try lock.withLock { () throws(LarderClientError) in try connect() }
         var hasBegun = false
         do {
-            guard let connection = own.lock.withLock({ own.connection }) else {
-                throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
-            }
             interruption.begin(connection.descriptor)
             defer { interruption.end() }
             try connection.stream(bytes) { reply in
@@ -149,6 +129,11 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
+    private static func encoded(_ requests: [[[UInt8]]]) throws(LarderClientError) -> [UInt8] {
+        for request in requests { try CommandRules.checkLengths(request) }
+        return RequestEncoder.encoded(requests)
+    }
+
     // MARK: Called with `lock` held
 
     private func checkIsOpen(_ operation: String) throws(LarderClientError) {
@@ -160,13 +145,16 @@ final class BlockingSession: @unchecked Sendable {
         -> [RESPValue]
     {
         try checkIsOpen(operation)
-        if let connection {
+        while true {
+            let previous = connection
+            let connection = if let previous { previous } else { try connect() }
             do throws(WireFailure) {
                 let replies = try waiting(connection, bytes, requests.count)
+                self.connection = connection
                 remember(requests, replies)
                 return replies
             } catch {
-                let mayRetry = !carriesState
+                let mayRetry = previous != nil && !carriesState
                 self.connection = nil
                 queued = []
                 carriesState = false
@@ -174,15 +162,6 @@ final class BlockingSession: @unchecked Sendable {
                     throw describe(error, operation: operation)
                 }
             }
-        }
-        let fresh = try connect()
-        do throws(WireFailure) {
-            let replies = try waiting(fresh, bytes, requests.count)
-            connection = fresh
-            remember(requests, replies)
-            return replies
-        } catch {
-            throw describe(error, operation: operation)
         }
     }
 
@@ -260,4 +239,33 @@ final class BlockingSession: @unchecked Sendable {
     private func describe(_ failure: WireFailure, operation: String) -> LarderClientError {
         failure.error(socketPath: socketPath, operation: operation, limit: timeoutMilliseconds)
     }
+}
+
+/// Interrupts a thread that waits on a connection, from another thread.
+///
+/// Thread-safe. `@unchecked Sendable`: the mutable properties are guarded by `lock`.
+final class Interruption: @unchecked Sendable {
+    private let lock = Lock()
+    private var descriptor: CInt?
+    private var isWanted = false
+
+    /// Registers a wait on a connection, which must stay open until ``end()``.
+    func begin(_ descriptor: CInt) {
+        lock.withLock {
+            self.descriptor = descriptor
+            if isWanted { shutdown(descriptor, CInt(SHUT_RDWR)) }
+        }
+    }
+
+    func end() { lock.withLock { descriptor = nil } }
+
+    /// Shuts down the connection of the current wait, and of every wait that begins before ``forget()``.
+    func interrupt() {
+        lock.withLock {
+            isWanted = true
+            if let descriptor { shutdown(descriptor, CInt(SHUT_RDWR)) }
+        }
+    }
+
+    func forget() { lock.withLock { isWanted = false } }
 }

@@ -65,7 +65,7 @@ extension RemoteCache {
         DecodedChanges(changes) { [self] key in try await value(forKey: key) }
     }
 
-    private func observe(_ keys: ChangeListener.Keys, _ bufferMax: Int) async throws(LarderClientError)
+    private func observe(_ keys: WatchedKeys, _ bufferMax: Int) async throws(LarderClientError)
         -> CacheChanges
     {
         do throws(LarderClientError) {
@@ -87,7 +87,7 @@ extension RemoteCache {
         }
     }
 
-    private func check(_ keys: ChangeListener.Keys, _ bufferMax: Int) throws(LarderClientError) {
+    private func check(_ keys: WatchedKeys, _ bufferMax: Int) throws(LarderClientError) {
         guard bufferMax >= 1 else {
             throw LarderClientError(
                 .invalidArgument, "bufferMax is \(bufferMax), and must be at least 1", operation: "changes")

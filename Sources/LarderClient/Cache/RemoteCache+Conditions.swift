@@ -46,7 +46,7 @@ extension RemoteCache {
         tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let previous = try newEntry(previous, key, .database, []).bytes
+        let previous = try newEntry(previous, key).bytes
         return try await put(try newEntry(value, key, policy, tags), if: wordList("IFEQ") + [previous])
     }
 
@@ -56,13 +56,7 @@ extension RemoteCache {
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        return try await remove(key, ifEqual: try newEntry(value, key, .database, []).bytes)
-    }
-
-    private func remove(_ key: [UInt8], ifEqual bytes: [UInt8]) async throws(LarderClientError) -> Bool {
-        try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.remove(key, ifEqual: bytes))
-        }
+        return try await store.perform(.remove(key, ifEqual: try newEntry(value, key).bytes))
     }
 
     /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another client has
@@ -95,16 +89,14 @@ extension RemoteCache {
         attempts: Int? = nil, _ body: (inout Value?) async throws -> Result
     ) async throws -> Result {
         let key = key.keyBytes
-        try LarderClientError.checkAttempts(attempts, "update")
-        var runs = UpdateAttempts(most: attempts, limitMilliseconds: core.options.updateMilliseconds)
+        var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: core.options.timeoutMilliseconds)
         while true {
             let previous = try await store.perform(.get(key))
             var model = try await decodable(previous, key)
             let result = try await body(&model)
             let entry = try model.map { try newEntry($0, key, policy, tags) }
             if try await exchange(previous, for: entry, key) { return result }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
-            try await Self.rest(rest, "update")
+            try await Self.rest(try update.pause(name), "update")
         }
     }
 
@@ -113,9 +105,11 @@ extension RemoteCache {
     private func exchange(_ previous: [UInt8]?, for entry: NewEntry?, _ key: [UInt8])
         async throws(LarderClientError) -> Bool
     {
-        guard let previous else { return if let entry { try await put(entry, if: wordList("NX")) } else { true } }
-        guard let entry else { return try await remove(key, ifEqual: previous) }
-        return try await put(entry, if: wordList("IFEQ") + [previous], keepsTags: true)
+        let server = try await store.server()
+        let request = try LarderClientError.naming(name) { () throws(LarderClientError) in
+            try NewEntry.replacing(previous, with: entry, key, for: server)
+        }
+        return if let request { try await store.perform(request) } else { true }
     }
 
     // MARK: Lifetimes
@@ -125,10 +119,7 @@ extension RemoteCache {
     /// - Throws: `decode` if the value is of another type; the entry is still removed.
     public func removeValue(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
-        let bytes = try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.take(key))
-        }
-        return try await decoded(bytes, key, "GETDEL")
+        return try await decoded(try await store.perform(.take(key)), key, "GETDEL")
     }
 
     /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
@@ -139,11 +130,7 @@ extension RemoteCache {
         -> Value?
     {
         let key = key.keyBytes
-        let lifetime = try LifetimeChange.words(renewing: policy, name, key)
-        let bytes = try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.get(key, renewing: lifetime))
-        }
-        return try await decoded(bytes, key, "GETEX")
+        return try await decoded(try await store.perform(try .get(key, renewing: policy, name)), key, "GETEX")
     }
 
     /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
@@ -155,15 +142,11 @@ extension RemoteCache {
     /// - Throws: `invalidArgument` for ``EntryPolicy/database``, because the daemon has no command for it.
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy) async throws(LarderClientError) -> Bool {
-        let key = key.keyBytes
-        let change = try LifetimeChange(policy, name, key)
-        return try await changing([key]) { () async throws(LarderClientError) in
-            do throws(LarderClientError) {
-                return try change.result(try await store.commands(change.requests.map(\.words), rules: .shared))
-            } catch {
-                throw error.about(name)
-            }
+        var isThere = false
+        for result in try await store.performAll(try Request.touch(key.keyBytes, policy, name)) {
+            isThere = try result.get()
         }
+        return isThere
     }
 }
 
@@ -174,10 +157,7 @@ extension RemoteCache where Value == Int {
     /// - Throws: `server` if the value is not an integer, or the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1) async throws(LarderClientError) -> Int {
-        let key = key.keyBytes
-        return try await changing([key]) { () async throws(LarderClientError) in
-            Int(clamping: try await store.perform(.increment(key, by: Int64(step))))
-        }
+        Int(clamping: try await store.perform(.increment(key.keyBytes, by: Int64(step))))
     }
 }
 
@@ -193,20 +173,14 @@ extension RemoteCache where Value: FixedWidthInteger {
     ///   is thrown instead.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
-        let increment = WholeIncrement(key: key.keyBytes, step: step)
-        let key = increment.key
-        if let step = increment.stepOfDaemon {
-            return try await changing([key]) { () async throws(LarderClientError) in
-                Value(clamping: try await store.perform(.increment(key, by: step)))
-            }
-        }
-        var runs = UpdateAttempts(most: nil, limitMilliseconds: core.options.updateMilliseconds)
+        let key = key.keyBytes
+        if let step = step.stepOfDaemon { return Value(clamping: try await store.perform(.increment(key, by: step))) }
+        var update = try EntryUpdate(key, timeoutMilliseconds: core.options.timeoutMilliseconds)
         while true {
             let previous = try await store.perform(.get(key))
-            let (sum, entry) = try increment.sum(previous)
+            let (sum, entry) = try step.added(to: previous, key)
             if try await exchange(previous, for: entry, key) { return sum }
-            guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
-            try await Self.rest(rest, "increment")
+            try await Self.rest(try update.pause(name), "increment")
         }
     }
 }
@@ -219,9 +193,6 @@ extension RemoteCache where Value == Double {
     ///   `decode` if Redis has stored a sum that does not fit into a `Double`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double) async throws(LarderClientError) -> Double {
-        let key = key.keyBytes
-        return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.increment(key, by: step))
-        }
+        try await store.perform(.increment(key.keyBytes, by: step))
     }
 }

@@ -64,7 +64,7 @@ extension RemoteCache {
             }
             let reply: FeedReply
             do throws(LarderClientError) {
-                reply = try await store.perform(request, link)
+                reply = try await store.perform(request, on: link)
             } catch {
                 if error.code == .cancelled { return nil }
                 throw error.about(name)

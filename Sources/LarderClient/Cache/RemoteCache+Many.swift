@@ -102,9 +102,7 @@ extension RemoteCache {
             try store.nothing("DEL")
             return 0
         }
-        return try await changing(bytes) { () async throws(LarderClientError) in
-            Int(clamping: try await store.perform(.remove(bytes)))
-        }
+        return Int(clamping: try await store.perform(.remove(bytes)))
     }
 
     /// Calls `body` to fill a batch, and applies all changes of the batch in one step, also for other clients. If
@@ -132,17 +130,11 @@ extension RemoteCache {
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
         if batch.isEmpty { try store.nothing("batch") }
         guard !batch.isEmpty else { return }
-        let plan = try BatchPlan(batch.changes, for: try await store.server())
-        try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
-            switch plan {
-            case .command(let request): try await store.perform(request)
-            case .transaction(let commands):
-                let replies = try await store.transaction(commands)
-                for (reply, change) in zip(replies, batch.changes) {
-                    guard let text = reply.errorMessage else { continue }
-                    throw .server(text, operation: "batch", key: printableKey(change.key))
-                }
-            }
+        switch try BatchPlan(batch.changes, for: try await store.server()) {
+        case .command(let request): try await store.perform(request)
+        case .transaction(let commands):
+            defer { store.drop(batch.changes) }
+            try BatchPlan.check(try await store.transaction(commands), to: batch.changes, "batch")
         }
     }
 
@@ -150,11 +142,7 @@ extension RemoteCache {
 
     /// Returns the database's policy, which applies to entries without a policy of their own.
     public func policy() async throws(LarderClientError) -> UpdatePolicy {
-        let info = try await store.perform(.policy)
-        guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
-            throw LarderClientError.unexpectedReply(to: "POLICY", "a policy")
-        }
-        return policy
+        try await store.perform(.updatePolicy)
     }
 
     /// Changes the database's policy. This also affects existing entries that follow the policy, but does not revive
@@ -169,15 +157,12 @@ extension RemoteCache {
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         async throws(LarderClientError)
     {
-        let request = try Request.setPolicy(policy, grace: grace, jitter: percent, name)
-        try await changingAll { () async throws(LarderClientError) in try await store.perform(request) }
+        try await store.perform(try .setPolicy(policy, grace: grace, jitter: percent, name))
     }
 
     /// Empties the database, at a cost that does not depend on its size. The policy stays.
     @discardableResult
-    public func removeAll() async throws(LarderClientError) -> PurgeReport {
-        try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
-    }
+    public func removeAll() async throws(LarderClientError) -> PurgeReport { try await store.perform(.purge()) }
 
     /// Removes all entries with a tag, at a cost that does not depend on their number. When the call returns, the
     /// removal is durable, and no read returns such an entry any more. Disk space is reclaimed in the background. If a
@@ -198,23 +183,18 @@ extension RemoteCache {
         let words = try CheckedTags.purged(tags.map { Array($0.utf8) }, soft: soft, name)
         if words.isEmpty { try store.nothing("PURGE") }
         guard !words.isEmpty else { return }
-        try await changingAll { () async throws(LarderClientError) in
-            try await store.perform(.purge(tags: words))
-        }
+        try await store.perform(.purge(tags: words))
     }
 
     /// Removes the entries whose keys begin with `prefix`.
     @discardableResult
     public func remove(prefix: some CacheKey) async throws(LarderClientError) -> PurgeReport {
-        let prefix = prefix.keyBytes
-        return try await changingAll { () async throws(LarderClientError) in
-            try await store.perform(.purge(wordList("PREFIX") + [prefix]))
-        }
+        try await store.perform(.purge(wordList("PREFIX") + [prefix.keyBytes]))
     }
 
     /// Removes expired entries that the daemon has not removed yet.
     @discardableResult
     public func removeExpired() async throws(LarderClientError) -> PurgeReport {
-        try await store.perform(.purge(wordList("EXPIRED")))
+        try await store.perform(.purgeExpired)
     }
 }

@@ -139,13 +139,11 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// Encodes a model, and validates the options with which it is stored.
-    func newEntry(_ value: Value, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]) throws(LarderClientError)
-        -> NewEntry
+    func newEntry(_ value: Value, _ key: [UInt8], _ policy: EntryPolicy = .database, _ tags: [String] = [])
+        throws(LarderClientError) -> NewEntry
     {
-        do throws(LarderClientError) {
-            return try NewEntry(value, codec, key, policy, tags)
-        } catch {
-            throw error.about(name)
+        try LarderClientError.naming(name) { () throws(LarderClientError) in
+            try NewEntry(value, codec, key, policy, tags)
         }
     }
 
@@ -175,11 +173,11 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     public func setBytes(
         _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
-        do throws(LarderClientError) {
-            try await put(try NewEntry(bytes: value, key.keyBytes, policy, tags))
-        } catch {
-            throw error.about(name)
-        }
+        let key = key.keyBytes
+        try await put(
+            try LarderClientError.naming(name) { () throws(LarderClientError) in
+                try NewEntry(bytes: value, key, policy, tags)
+            })
     }
 
     /// Stores an entry; parameters as for ``NewEntry/request(for:if:keepsTags:)``.
@@ -188,24 +186,18 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false)
         async throws(LarderClientError) -> Bool
     {
-        do throws(LarderClientError) {
-            let request = try entry.request(for: try await store.server(), if: condition, keepsTags: keepsTags)
-            return try await changing([entry.key]) { () async throws(LarderClientError) in
-                try await store.perform(request)
-            }
-        } catch {
-            throw error.about(name)
-        }
+        let server = try await store.server()
+        return try await store.perform(
+            try LarderClientError.naming(name) { () throws(LarderClientError) in
+                try entry.request(for: server, if: condition, keepsTags: keepsTags)
+            })
     }
 
     /// Removes an entry. It is not an error if there is none.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
     public func remove(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
-        let bytes = key.keyBytes
-        return try await changing([bytes]) { () async throws(LarderClientError) in
-            try await store.perform(.remove([bytes])) > 0
-        }
+        try await store.perform(.remove([key.keyBytes])) > 0
     }
 
     /// Returns whether there is a fresh entry under a key, whatever its value.
@@ -247,30 +239,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false,
         returning type: Result.Type = Result.self
     ) async throws(LarderClientError) -> Result {
-        do throws(LarderClientError) {
-            return try ScriptCall.result(
-                try await self.script(script, keys: keys, arguments: arguments, readOnly: readOnly) as RESPValue)
-        } catch {
-            throw error.about(name)
-        }
-    }
-    // MARK: For the other files of this module
-
-    /// Runs `body`, which changes `keys`. The near cache then drops the keys, even if `body` fails, so that the caller
-    /// reads its own writes. The near cache does not keep results of running reads of these keys.
-    func changing<Result>(
-        _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
-    ) async throws(LarderClientError) -> Result {
-        guard let near = store.near else { return try await body() }
-        defer { for key in keys { near.drop(key) } }
-        return try await body()
-    }
-
-    /// Like ``changing(_:_:)``, for a `body` that may change any key: the near cache drops all keys.
-    func changingAll<Result>(_ body: () async throws(LarderClientError) -> Result) async throws(LarderClientError)
-        -> Result
-    {
-        defer { store.near?.dropAll() }
-        return try await body()
+        let reply: RESPValue = try await self.script(script, keys: keys, arguments: arguments, readOnly: readOnly)
+        return try LarderClientError.naming(name) { () throws(LarderClientError) in try ScriptCall.result(reply) }
     }
 }

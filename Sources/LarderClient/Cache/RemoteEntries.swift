@@ -34,45 +34,32 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
     /// An iteration over the entries. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let cache: RemoteCache<Value>
-        private var keys: ArraySlice<[UInt8]> = []
+        private var keys: RemoteKeyBytes.Iterator
         private var found: ArraySlice<(key: [UInt8], value: [UInt8]?)> = []
-        /// The next request for keys; nil at the end.
-        private var nextRequest: Request<ScanStep>?
+        private var isOver = false
 
         init(cache: RemoteCache<Value>, pattern: [UInt8]?) {
             self.cache = cache
-            nextRequest = .scan(matching: pattern)
+            keys = RemoteKeyBytes.Iterator(store: cache.store, pattern: pattern)
         }
 
         /// Returns the next entry; nil at the end.
         /// - Throws: errors of the client's calls, and `decode` if a value is of another type. The iteration ends after
         ///   an error.
         public mutating func next() async throws(LarderClientError) -> Element? {
-            do throws(LarderClientError) {
-                while true {
-                    while let (key, bytes) = found.popFirst() {
-                        // Skip entries that have been removed in the meantime.
-                        guard let value = try await cache.decoded(bytes, key) else { continue }
-                        return RemoteEntry(keyBytes: key, value: value)
-                    }
-                    if keys.isEmpty {
-                        guard let request = nextRequest else { return nil }
-                        let step = try await cache.store.perform(request)
-                        keys = step.keys[...]
-                        nextRequest = step.next
-                    }
-                    // Read only a few at a time, because values may be large.
-                    let some = Array(keys.prefix(32))
-                    keys = keys.dropFirst(some.count)
-                    guard !some.isEmpty else { continue }
-                    let values = try await cache.store.perform(.getAll(some))
-                    found = zip(some, values).map { (key: $0, value: $1) }[...]
+            guard !isOver else { return nil }
+            isOver = true
+            while true {
+                while let (key, bytes) = found.popFirst() {
+                    // Skip entries that have been removed in the meantime.
+                    guard let value = try await cache.decoded(bytes, key) else { continue }
+                    isOver = false
+                    return RemoteEntry(keyBytes: key, value: value)
                 }
-            } catch {
-                keys = []
-                found = []
-                nextRequest = nil
-                throw error
+                // Read only a few at a time, because values may be large.
+                let some = Array(try await keys.nextKeys(most: 32))
+                if some.isEmpty { return nil }
+                found = zip(some, try await cache.store.perform(.getAll(some))).map { (key: $0, value: $1) }[...]
             }
         }
 

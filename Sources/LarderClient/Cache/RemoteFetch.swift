@@ -26,7 +26,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
             let wakeUp = waits != .never ? store.signals.listen(key) : nil
             defer { if let wakeUp { store.signals.forget(wakeUp, key) } }
             let asked = limit.now
-            let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
+            let answer = try await store.perform(.fetch(key, maxAge: asked, lease: lease), on: store.fetchLink)
             guard answer.state == .wait, let wakeUp else {
                 if let reply = try await reply(answer, asked, isReplaceable: !isSecond) { return reply }
                 // The value cannot be decoded, so ask for a newer value.
@@ -48,7 +48,8 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         let found: [Result<FetchAnswer, LarderClientError>]
         do {
             guard try await store.server().isLarder else { return await askRedis(backends, maxAge) }
-            found = try await store.fetch(backends.map { .fetch($0.key, maxAge: maxAge, lease: lease) })
+            let requests = backends.map { Request.fetch($0.key, maxAge: maxAge, lease: lease) }
+            found = try await store.performAll(requests, on: store.fetchLink)
         } catch {
             return [.failure(error)]
         }
@@ -89,47 +90,31 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     private func reply(
         _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
     ) async throws -> FetchReply<Value>? {
-        switch answer.state {
-        case .fresh, .stale:
-            guard let bytes = answer.value else {
-                throw LarderClientError.unexpectedReply(to: "FETCH", "a value", key: printableKey(key))
-            }
-            let value =
-                isReplaceable
-                ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
-            return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
-        case .lead:
+        let value: Value?
+        if answer.state == .lead {
             // Ignore a stored value that cannot be decoded: this caller has the lease, and fetches a new value.
-            let value = try? await cache.decoded(answer.value, key, "FETCH")
-            let isYoung = answer.isYoung(maxAge)
-            return .lead(
-                token: answer.token, value.map { FoundValue($0, isFresh: answer.isFresh, isYoung: isYoung) })
-        case .wait: return .wait
-        case .absent: return .absent
-        case .failed: return .failed(milliseconds: answer.left)
+            value = try? await cache.decoded(answer.value, key, "FETCH")
+        } else if isReplaceable {
+            value = try await cache.decodable(answer.value, key, "FETCH")
+        } else {
+            value = try await cache.decoded(answer.value, key, "FETCH")
         }
+        return answer.reply(value, maxAge)
     }
 
-    /// Reads a value from Redis, which has no leases: each process fetches for itself, and the age of a value is
-    /// unknown.
     private func askRedis(_ maxAge: Int64?) async throws -> FetchReply<Value> {
-        let value = try await cache.decodable(try await store.perform(.get(key)), key)
-        guard let value else { return .lead(token: 0, nil) }
-        if maxAge == nil { return .fresh(value) }
-        return .lead(token: 0, FoundValue(value, isFresh: true, isYoung: false))
+        FetchAnswer.redisReply(try await cache.decodable(try await store.perform(.get(key)), key), maxAge)
     }
 
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
-        let entry = try cache.newEntry(value, key, options.policy, options.tags)
-        try await cache.put(entry, if: NewEntry.lease(token))
+        let request = try request(token, value, options, try await store.server())
+        if let request { _ = try await store.perform(request) }
     }
 
     func release(token: UInt64, _ release: FetchRelease) async {
         guard token != 0 else { return }
         // If this request does not reach the daemon, the lease expires.
-        _ = try? await cache.changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.release(key, token: token, release))
-        }
+        _ = try? await store.perform(.release(key, token: token, release))
     }
 
     /// Ends the leases of several keys in one round trip.
@@ -141,20 +126,15 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
             let server = try await cache.store.server()
             for end in ends {
                 do throws(LarderClientError) {
-                    guard let request = try end.backend.request(end, options, server) else { continue }
+                    guard let request = try end.backend.request(end.token, end.value, options, server) else { continue }
                     sent.append((end, request))
                 } catch {
-                    failure = failure ?? error.about(cache.name)
+                    failure = failure ?? error
                     await end.backend.release(token: end.token, .open)
                 }
             }
             if sent.isEmpty { return failure }
-            let words = sent.map(\.request.words)
-            let replies = try await cache.changing(sent.map(\.end.backend.key)) {
-                () async throws(LarderClientError) in
-                try await cache.store.commands(words, rules: .shared)
-            }
-            for (end, result) in zip(sent.map(\.end), Request.results(of: sent.map(\.request), replies, cache.name)) {
+            for (end, result) in zip(sent.map(\.end), try await cache.store.performAll(sent.map(\.request))) {
                 guard case .failure(let error) = result else { continue }
                 failure = failure ?? error
                 await end.backend.release(token: end.token, .open)
@@ -167,14 +147,12 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     /// Returns the request that ends a lease; nil if there is no lease and nothing to store.
-    private func request(_ end: FetchEnd<Self>, _ options: CheckedFetch, _ server: ServerKind)
+    private func request(_ token: UInt64, _ value: Value?, _ options: CheckedFetch, _ server: ServerKind)
         throws(LarderClientError) -> Request<Bool>?
     {
-        guard let value = end.value else {
-            return end.token == 0 ? nil : .release(key, token: end.token, end.release(options))
+        try LarderClientError.naming(cache.name) { () throws(LarderClientError) in
+            try .end(token, key, value, cache.codec, options, for: server)
         }
-        let entry = try cache.newEntry(value, key, options.policy, options.tags)
-        return try entry.request(for: server, if: NewEntry.lease(end.token))
     }
 
     func failedInBackground(_ error: any Error) {

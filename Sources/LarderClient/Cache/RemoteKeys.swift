@@ -65,19 +65,19 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
         }
 
         /// - Throws: errors of the client's calls; the iteration is over afterwards.
-        public mutating func next() async throws(LarderClientError) -> [UInt8]? {
-            do throws(LarderClientError) {
-                while keys.isEmpty, let request = nextRequest {
-                    let step = try await store.perform(request)
-                    keys = step.keys[...]
-                    nextRequest = step.next
-                }
-                return keys.popFirst()
-            } catch {
-                keys = []
+        public mutating func next() async throws(LarderClientError) -> [UInt8]? { try await nextKeys(most: 1).first }
+
+        /// Returns the next keys, at most `most` of them; none at the end.
+        mutating func nextKeys(most: Int) async throws(LarderClientError) -> ArraySlice<[UInt8]> {
+            while keys.isEmpty, let request = nextRequest {
+                // If this throws, the iteration is over.
                 nextRequest = nil
-                throw error
+                let step = try await store.perform(request)
+                keys = step.keys[...]
+                nextRequest = step.next
             }
+            defer { keys = keys.dropFirst(most) }
+            return keys.prefix(most)
         }
 
         public mutating func next(

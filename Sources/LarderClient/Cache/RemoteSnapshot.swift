@@ -15,14 +15,10 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         self.codec = codec
     }
 
-    private func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
-        try request.result(of: try await connection.command(bytes: request.words))
-    }
-
     private func decoded(_ bytes: [UInt8], _ key: [UInt8]) async throws(LarderClientError) -> Value {
         try await RemoteCoding.decode(Value.self, from: bytes, codec, key: key) {
             () async throws(LarderClientError) in
-            try await perform(.info(key))?.codec
+            try await connection.perform(.info(key))?.codec
         }
     }
 
@@ -30,7 +26,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
-        guard let bytes = try await perform(Request<[UInt8]?>.get(key)) else { return nil }
+        guard let bytes = try await connection.perform(Request<[UInt8]?>.get(key)) else { return nil }
         return try await decoded(bytes, key)
     }
 
@@ -44,7 +40,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
             return [:]
         }
         var models: [Key: Value] = [:]
-        for (key, bytes) in zip(keys, try await perform(.getAll(keys.map(\.keyBytes)))) {
+        for (key, bytes) in zip(keys, try await connection.perform(.getAll(keys.map(\.keyBytes)))) {
             if let bytes { models[key] = try await decoded(bytes, key.keyBytes) }
         }
         return models
@@ -52,25 +48,25 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
 
     /// Returns the stored bytes of a key; nil if there were none or they have expired.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
-        try await perform(.get(key.keyBytes))
+        try await connection.perform(.get(key.keyBytes))
     }
 
     /// Returns whether the snapshot has an entry under a key, and the entry is still fresh.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
-        try await perform(.contains(key.keyBytes))
+        try await connection.perform(.contains(key.keyBytes))
     }
 
     /// Returns the tags of an entry; nil if there was no entry or it has expired. Otherwise like
     /// ``RemoteCache/tags(forKey:)``.
     public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
-        try await perform(.tags(key.keyBytes))
+        try await connection.perform(.tags(key.keyBytes))
     }
 
     /// Returns the keys, each once, in no particular order. Keys that are not UTF-8 are omitted.
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
-            try await perform(request)
+            try await connection.perform(request)
         }
     }
 }
@@ -88,15 +84,12 @@ extension RemoteCache {
     /// - Throws: errors of `body`; `server` if the daemon has no free snapshot, or has closed this one.
     public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
         try await store.ownConnections.withOwnConnection { connection in
-            func say(_ word: String) async throws(LarderClientError) {
-                try Request<Void>.expectingOK(wordList("SNAPSHOT", word)).result(
-                    of: try await connection.command("SNAPSHOT", word))
-            }
-            try await say("OPEN")
+            try await connection.perform(.expectingOK(wordList("SNAPSHOT", "OPEN")))
             let result = try await body(RemoteSnapshot(connection, codec))
             // If CLOSE fails, the daemon has closed the snapshot earlier, and all reads since then have thrown an
             // error.
-            if (try? await say("CLOSE")) != nil { connection.isClean = true }
+            let close = Request.expectingOK(wordList("SNAPSHOT", "CLOSE"))
+            if (try? await connection.perform(close)) != nil { connection.isClean = true }
             return result
         }
     }

@@ -2,18 +2,18 @@
 
 import LarderPlatform
 import LarderRESP
+import Synchronization
 
 /// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads are executed
 /// immediately. Writes are collected, and executed together after the body, if no watched key was changed.
 ///
 /// Valid while its body runs; afterwards every call throws `closed`.
 ///
-/// Thread-safe. `@unchecked Sendable`: `batch` and `isOver` are guarded by `lock`; the rest is constant.
-public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Sendable {
+/// Thread-safe.
+public final class RemoteTransaction<Value: Codable & Sendable>: Sendable {
     private let connection: OwnConnection
-    private let lock = Lock()
-    private var batch: RemoteBatch<Value>
-    private var isOver = false
+    /// The collected writes; nil after the body.
+    private let batch: Mutex<RemoteBatch<Value>?>
     private let codec: ModelCodec
     private let server: ServerKind
 
@@ -21,33 +21,36 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         self.connection = connection
         self.codec = codec
         self.server = server
-        batch = RemoteBatch(codec: codec)
+        batch = Mutex(RemoteBatch(codec: codec))
     }
 
     /// Makes every later call throw `closed`, and returns the collected writes.
-    func end() -> RemoteBatch<Value> {
-        lock.withLock {
-            isOver = true
+    func end() -> RemoteBatch<Value>? {
+        batch.withLock { batch in
+            defer { batch = nil }
             return batch
         }
     }
 
-    /// Throws `closed` if the body has ended. Called with `lock` held.
+    /// Throws `closed` if the body has ended.
     private func checkIsRunning(_ operation: String) throws(LarderClientError) {
-        if isOver { throw OwnConnection.overError(operation) }
+        if batch.withLock({ $0 == nil }) { throw OwnConnection.overError(operation) }
     }
 
     private func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
-        try lock.withLock { () throws(LarderClientError) in try checkIsRunning(request.name) }
-        return try request.result(of: try await connection.command(bytes: request.words))
+        try checkIsRunning(request.name)
+        return try await connection.perform(request)
     }
 
     private func add(_ operation: String, _ body: (inout RemoteBatch<Value>) throws(LarderClientError) -> Void)
         throws(LarderClientError)
     {
-        try lock.withLock { () throws(LarderClientError) in
-            try checkIsRunning(operation)
-            try body(&batch)
+        try batch.withLock { (batch) throws(LarderClientError) in
+            guard var changed = batch else { throw OwnConnection.overError(operation) }
+            // Let the batch have no second reference, so that a change does not copy it.
+            batch = nil
+            defer { batch = changed }
+            try body(&changed)
         }
     }
 
@@ -71,7 +74,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
     /// Watches additional keys from now on.
     public func watch(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) {
         let keys = keys.map(\.keyBytes)
-        if keys.isEmpty { return try lock.withLock { () throws(LarderClientError) in try checkIsRunning("WATCH") } }
+        if keys.isEmpty { return try checkIsRunning("WATCH") }
         try await perform(Request<Void>.expectingOK(wordList("WATCH") + keys))
     }
 
@@ -123,7 +126,7 @@ extension RemoteCache {
         watching keys: [some CacheKey], attempts: Int = 16,
         _ body: (RemoteTransaction<Value>) async throws -> Result
     ) async throws -> Result {
-        try LarderClientError.checkAttempts(attempts, "transaction")
+        try EntryUpdate.check(attempts: attempts, "transaction")
         let keys = keys.map(\.keyBytes)
         return try await store.ownConnections.withOwnConnection { connection in
             try await transaction(keys, attempts, on: connection, body)
@@ -144,9 +147,8 @@ extension RemoteCache {
             try await transaction.watch(keys)
             defer { _ = transaction.end() }
             let result = try await body(transaction)
-            let batch = transaction.end()
-            if batch.isEmpty {
-                try Request<Void>.expectingOK(wordList("UNWATCH")).result(of: try await connection.command("UNWATCH"))
+            guard let batch = transaction.end(), !batch.isEmpty else {
+                try await connection.perform(.expectingOK(wordList("UNWATCH")))
                 connection.isClean = true
                 return result
             }
@@ -186,15 +188,11 @@ extension RemoteCache {
         _ batch: RemoteBatch<Value>, on connection: OwnConnection, _ server: ServerKind
     ) async throws(LarderClientError) -> Bool {
         for change in batch.changes { try change.check(for: server) }
-        return try await changing(batch.changes.map(\.key)) { () async throws(LarderClientError) in
-            let commands = batch.changes.map { $0.words(for: server) }
-            let replies = try await store.execute(commands, on: connection.link, connection: connection.number)
-            guard let replies else { return false }
-            for (reply, change) in zip(replies, batch.changes) {
-                guard let text = reply.errorMessage else { continue }
-                throw .server(text, operation: "transaction", key: printableKey(change.key))
-            }
-            return true
-        }
+        defer { store.drop(batch.changes) }
+        let commands = batch.changes.map { $0.words(for: server) }
+        let replies = try await store.execute(commands, on: connection.link, connection: connection.number)
+        guard let replies else { return false }
+        try BatchPlan.check(replies, to: batch.changes, "transaction")
+        return true
     }
 }

@@ -44,7 +44,7 @@ extension LarderClient {
     ///   - body: receives the held lock with its token.
     /// - Returns: the result of `body`.
     /// - Throws: errors of `body`; `locked` if another holder kept the lock for all of `limit`; `lockLost`;
-    ///   `recursion`; `cancelled` if the task was cancelled while it waited; `invalidArgument` for an invalid time, and
+    ///   `recursion`; `timeout` if the daemon has not answered a second after `limit`; `cancelled` if the task was cancelled while it waited; `invalidArgument` for an invalid time, and
     ///   if the server is not larderd; `server` if there are too many waiters (100,000).
     public func lock<Result: Sendable>(
         _ name: some CacheKey, for time: Duration, waitingUpTo limit: Duration? = nil, database: String? = nil,
@@ -59,7 +59,7 @@ extension LarderClient {
         clock: LockClock, _ body: @escaping @Sendable (HeldLock) async throws -> Result
     ) async throws -> Result {
         let store = core.store(database ?? core.options.database)
-        let call = try LockCall(core, store, name.keyBytes, for: time, waitingUpTo: limit, clock: clock)
-        return try await call.run(body)
+        let queue = try LockQueue(core, store, name.keyBytes, for: time, waitingUpTo: limit, clock: clock)
+        return try await queue.run(body)
     }
 }

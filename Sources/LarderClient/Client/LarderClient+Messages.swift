@@ -61,9 +61,7 @@ extension LarderClient {
     /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], to channel: String) async throws(LarderClientError) -> Int {
-        let request = Request.publish(message, to: Array(channel.utf8))
-        try CommandRules.checkLengths(request.words)
-        return Int(clamping: try await core.own.perform(request))
+        try await publish(message, to: channel, isSharded: false)
     }
 
     /// Like ``publish(_:to:)-([UInt8],_)``, for text.
@@ -77,7 +75,12 @@ extension LarderClient {
     /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], toSharded channel: String) async throws(LarderClientError) -> Int {
-        let request = Request.publish(message, to: Array(channel.utf8), isSharded: true)
+        try await publish(message, to: channel, isSharded: true)
+    }
+
+    private func publish(_ message: [UInt8], to channel: String, isSharded: Bool) async throws(LarderClientError) -> Int
+    {
+        let request = Request.publish(message, to: Array(channel.utf8), isSharded: isSharded)
         try CommandRules.checkLengths(request.words)
         return Int(clamping: try await core.own.perform(request))
     }

@@ -40,7 +40,7 @@ public final class LarderClient: Sendable {
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
-        let path = try SocketPath.checked(socketPath, options.timeoutMilliseconds)
+        let path = try ClientOptions.checkedPath(socketPath, options.timeoutMilliseconds)
         try options.check(path)
         let core = ClientCore(socketPath: path, options: options)
         try await core.store(options.database).links[0].connected(patience: 0)

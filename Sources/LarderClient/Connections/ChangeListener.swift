@@ -1,34 +1,25 @@
 import LarderObserving
 import LarderPlatform
+import Synchronization
 
 /// Converts the daemon's messages into changes of entries. Invalidates the near cache first, so that a read after a
 /// reported change returns the state after that change or a newer one.
 ///
-/// Thread-safe. `@unchecked Sendable`: the mutable property is guarded by `lock`.
-final class ChangeListener: TopicListener, @unchecked Sendable {
+/// Thread-safe.
+final class ChangeListener: TopicListener {
     let buffer: ChangeBuffer
     let topics: [Topic]
     private let channels: ChangeChannels
     private let near: NearCache?
     private let socketPath: String
-    private let lock = Lock()
-    private var isLost = false
+    private let isLost = Atomic(false)
 
-    enum Keys {
-        case key([UInt8])
-        case prefix([UInt8])
-    }
-
-    init(_ keys: Keys, of database: DatabaseStore, max: Int, socketPath: String) {
+    init(_ keys: WatchedKeys, of database: DatabaseStore, max: Int, socketPath: String) {
         buffer = ChangeBuffer(PendingChanges(max: max))
         channels = ChangeChannels(database.name)
         near = database.near
         self.socketPath = socketPath
-        topics =
-            switch keys {
-            case .key(let key): [.channel(channels.all), .channel(channels.of(key))]
-            case .prefix(let prefix): [.channel(channels.all), .pattern(channels.pattern(prefix: prefix))]
-            }
+        topics = keys.topics(channels)
     }
 
     func take(_ message: TopicMessage) {
@@ -58,11 +49,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
     }
 
     func connectionWasLost() {
-        let isNews = lock.withLock {
-            defer { isLost = true }
-            return !isLost
-        }
-        guard isNews else { return }
+        guard !isLost.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let error = LarderClientError(
             .closed, "the connection was lost; after the reconnection the sequence continues with fellBehind",
             operation: "changes", socketPath: socketPath)
@@ -70,7 +57,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
     }
 
     func isRestored() {
-        lock.withLock { isLost = false }
+        isLost.store(false, ordering: .releasing)
         // Values that were read while the connection was lost may be older than the changes reported from now on.
         near?.invalidate(nil)
         buffer.change { $0.fallBehind() }

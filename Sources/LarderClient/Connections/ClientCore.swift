@@ -8,72 +8,51 @@ import Synchronization
 /// The state of a client: the databases in use and the subscriptions. Closes everything when its last reference is
 /// released.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
-final class ClientCore: @unchecked Sendable {
+/// Thread-safe.
+final class ClientCore: Sendable {
     let socketPath: String
     let options: ClientOptions
     /// The client's own database.
     let own: DatabaseStore
-    private let lock = Lock()
+    let hub: SubscriptionHub
+    /// The hub for changes of entries. It has a separate connection, so that these changes do not delay other messages.
+    /// If that connection is lost, calls do not wait for a new one: the listeners are notified of the gap.
+    let changesHub: SubscriptionHub
     /// The databases in use, by name. The server's default database has one element, whether it is requested by nil or
     /// by its name.
-    private var stores: [String: DatabaseStore]
-    private var subscriptions: SubscriptionHub?
-    private var changes: SubscriptionHub?
-    private var isClosed = false
+    private let state: Mutex<(stores: [String: DatabaseStore], isClosed: Bool)>
     private let gate = ConnectionGate()
 
     init(socketPath: String, options: ClientOptions) {
         self.socketPath = socketPath
         self.options = options
         own = DatabaseStore(socketPath, options.database, options, gate)
-        stores = [Self.name(options.database): own]
+        hub = SubscriptionHub(socketPath, options, gate)
+        changesHub = SubscriptionHub(socketPath, options, ConnectionGate())
+        state = Mutex((stores: [own.name: own], isClosed: false))
     }
 
     deinit { close() }
 
-    private static func name(_ database: String?) -> String { database ?? DatabaseStore.standardName }
-
     func store(_ database: String?) -> DatabaseStore {
-        lock.withLock {
-            let name = Self.name(database)
-            if let store = stores[name] { return store }
+        state.withLock { state in
+            let name = database ?? DatabaseStore.standardName
+            if let store = state.stores[name] { return store }
             let store = DatabaseStore(socketPath, database, options, gate)
-            if isClosed { store.close() }
-            stores[name] = store
+            if state.isClosed { store.close() }
+            state.stores[name] = store
             return store
         }
     }
 
-    var hub: SubscriptionHub {
-        lock.withLock {
-            if let subscriptions { return subscriptions }
-            let hub = SubscriptionHub(socketPath, options, gate)
-            if isClosed { hub.close() }
-            subscriptions = hub
-            return hub
-        }
-    }
-
-    /// The hub for changes of entries. It has a separate connection, so that these changes do not delay other messages.
-    /// If that connection is lost, calls do not wait for a new one: the listeners are notified of the gap.
-    var changesHub: SubscriptionHub {
-        lock.withLock {
-            if let changes { return changes }
-            let hub = SubscriptionHub(socketPath, options, ConnectionGate())
-            if isClosed { hub.close() }
-            changes = hub
-            return hub
-        }
-    }
-
     func close() {
-        let (stores, hubs) = lock.withLock {
-            isClosed = true
-            return (Array(self.stores.values), [subscriptions, changes])
+        let stores = state.withLock { state in
+            state.isClosed = true
+            return Array(state.stores.values)
         }
         // Close the hubs first: the sequences of messages and changes must end before calls of their consumers fail.
-        for hub in hubs { hub?.close() }
+        hub.close()
+        changesHub.close()
         for store in stores { store.close() }
     }
 }
@@ -93,8 +72,9 @@ final class DatabaseStore: LinkEvents, Sendable {
     let ownConnections: ConnectionPool
     /// Wakes callers that wait for other processes' fetches.
     let signals = FetchSignals()
-    /// The connection for fetching, created by the first fetch. Leases end when it is closed.
-    private let fetchLink: Link
+    /// The connection for FETCH, on which no request blocks; created by the first fetch. It owns the leases, which end
+    /// when it is closed.
+    let fetchLink: Link
     /// The queues of this process's tasks for locks, by the lock's key.
     let lockQueues = NamedSemaphores()
     /// The permit to repeat a transaction after a conflict: one transaction at a time.
@@ -111,7 +91,7 @@ final class DatabaseStore: LinkEvents, Sendable {
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(socketPath, options, database: database, gate: gate)
-        ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
+        ownConnections = ConnectionPool(socketPath, database, options, gate)
         var forFetches = settings
         forFetches.setup.tracking = .optIn
         fetchLink = Link(forFetches)
@@ -144,43 +124,33 @@ final class DatabaseStore: LinkEvents, Sendable {
         return links[Int(UInt(bitPattern: turn) % UInt(links.count))]
     }
 
-    func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
-        try await perform(request, on: link(isRead: request.isRead))
-    }
-
-    /// Performs FETCH on a connection on which no request blocks. The connection owns the lease.
-    func fetch(_ request: Request<FetchAnswer>) async throws(LarderClientError) -> FetchAnswer {
-        try await perform(request, on: fetchLink)
-    }
-
-    /// Performs several FETCHes in one round trip.
-    /// - Returns: an answer or an error for each of them.
-    func fetch(_ requests: [Request<FetchAnswer>]) async throws(LarderClientError)
-        -> [Result<FetchAnswer, LarderClientError>]
-    {
-        guard !requests.isEmpty else { return [] }
-        let exchange = Exchange(requests.map(\.words), isRead: true)
-        let replies: [RESPValue]
-        do throws(LarderClientError) {
-            replies = try await fetchLink.perform(exchange)
-        } catch {
-            throw error.about(name)
-        }
-        return Request.results(of: requests, replies, name)
-    }
-
-    /// Performs a request over a link; nil chooses the next link.
-    func perform<Result>(_ request: Request<Result>, _ link: Link?) async throws(LarderClientError) -> Result {
-        try await perform(request, on: link ?? self.link(isRead: request.isRead))
-    }
-
-    private func perform<Result>(_ request: Request<Result>, on link: Link) async throws(LarderClientError) -> Result {
+    /// Performs a request. An error of the server is thrown.
+    /// - Parameter link: nil for the next one.
+    func perform<Result>(_ request: Request<Result>, on link: Link? = nil) async throws(LarderClientError) -> Result {
         var bytes: [UInt8] = []
         RequestEncoder.encode(request.words, into: &bytes)
         let exchange = Exchange(bytes: bytes, replyCount: 1, name: request.words[0], isRead: request.isRead)
         do throws(LarderClientError) {
-            let replies = try await link.perform(exchange)
+            defer { near?.drop(request) }
+            let replies = try await (link ?? self.link(isRead: request.isRead)).perform(exchange)
             return try request.result(of: replies[0])
+        } catch {
+            throw error.about(name)
+        }
+    }
+
+    /// Performs several requests in one round trip. Returns a result or an error for each of them.
+    func performAll<Result>(_ requests: [Request<Result>], on link: Link? = nil) async throws(LarderClientError)
+        -> [Swift.Result<Result, LarderClientError>]
+    {
+        guard !requests.isEmpty else { return [] }
+        let isRead = requests.allSatisfy(\.isRead)
+        do throws(LarderClientError) {
+            defer { for request in requests { near?.drop(request) } }
+            for request in requests { try CommandRules.checkLengths(request.words) }
+            let exchange = Exchange(requests.map(\.words), isRead: isRead)
+            let replies = try await (link ?? self.link(isRead: isRead)).perform(exchange)
+            return Request.results(of: requests, replies, name)
         } catch {
             throw error.about(name)
         }
@@ -266,24 +236,15 @@ final class DatabaseStore: LinkEvents, Sendable {
         let exchange = Exchange(
             [wordList("MULTI")] + commands + [wordList("EXEC")], name: wordList("EXEC")[0],
             connectionNumber: connection)
-        let replies = try await link.perform(exchange)
-        if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
-        for (command, reply) in zip(commands, replies.dropFirst()) {
-            // If the daemon refuses a command, that command's reply has the reason. The later error of EXEC does not.
-            if let text = reply.errorMessage {
-                throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
-            }
-        }
-        let last = replies[replies.count - 1]
-        if let text = last.errorMessage { throw .server(text, operation: "EXEC") }
-        if last.isNull { return nil }
-        guard let results = last.elements, results.count == commands.count else {
-            throw .unexpectedReply(to: "EXEC", "an array of \(commands.count)")
-        }
-        return results
+        return try BatchPlan.results(of: commands, try await link.perform(exchange))
     }
 
     // MARK: The near cache
+
+    /// Makes the near cache drop the keys of a transaction's changes, whether or not it has succeeded.
+    func drop(_ changes: [BatchChange]) {
+        if let near { for change in changes { near.drop(change.key) } }
+    }
 
     func linkIsReady(_ link: Link) {
         // Only RESP3 has push messages; without them the near cache must stay empty.
@@ -304,20 +265,18 @@ final class DatabaseStore: LinkEvents, Sendable {
     // MARK: Scripts
 
     /// Runs a script by its digest. The first call in a process requests the digest from the server. If the server does
-    /// not have the script, runs it by its text. Whether the call succeeds or fails, the near cache then drops the
-    /// script's keys.
+    /// not have the script, runs it by its text.
     /// - Parameter isOrdered: whether the script is sent after all earlier ordered requests.
     /// - Throws: `server` with the script's error, and errors of the connection.
     func run(_ call: ScriptCall, isOrdered: Bool = false) async throws(LarderClientError) -> RESPValue {
-        defer { if let near { for key in call.keys { near.drop(key) } } }
         let link = isOrdered ? links[0] : nil
         let known = call.digest
-        let digest = if let known { known } else { try await perform(call.load, link) }
+        let digest = if let known { known } else { try await perform(call.load, on: link) }
         do throws(LarderClientError) {
-            return try await perform(call.run(digest), link)
+            return try await perform(call.run(digest), on: link)
         } catch {
             guard ScriptCall.isUnknown(error) else { throw error }
-            return try await perform(call.runText, link)
+            return try await perform(call.runText, on: link)
         }
     }
 }

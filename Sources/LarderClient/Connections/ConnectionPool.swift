@@ -8,20 +8,22 @@ import Synchronization
 /// Lends exclusive connections, a limited number at a time; further callers wait in order. Also creates the connections
 /// of callers whose requests the daemon blocks.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
-final class ConnectionPool: @unchecked Sendable {
-    private let settings: LinkSettings
+/// Thread-safe.
+final class ConnectionPool: Sendable {
+    private let socketPath: String
+    private let options: ClientOptions
+    private let database: String?
+    private let gate: ConnectionGate
     private let semaphore: AsyncSemaphore
-    private let lock = Lock()
-    private var idle: [Link] = []
-    /// Connections in use or being connected.
-    private var taken: [ObjectIdentifier: Link] = [:]
-    private var isClosed = false
+    /// The idle connections, and those in use or being connected.
+    private let state = Mutex((idle: [Link](), taken: [ObjectIdentifier: Link](), isClosed: false))
 
-    init(_ settings: LinkSettings, max: Int) {
-        self.settings = settings
-        semaphore = AsyncSemaphore(max)
+    init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
+        (self.socketPath, self.options, self.database, self.gate) = (socketPath, options, database, gate)
+        semaphore = AsyncSemaphore(options.ownConnectionsMax)
     }
+
+    private var settings: LinkSettings { LinkSettings(socketPath, options, database: database, gate: gate) }
 
     /// Runs `body` with an exclusive connection. Afterwards the connection is kept for later callers if it is
     /// ``OwnConnection/isClean``, and closed otherwise.
@@ -38,7 +40,7 @@ final class ConnectionPool: @unchecked Sendable {
     /// Waits for a permit, and returns a connected link with its connection's number.
     private func take() async throws(LarderClientError) -> (link: Link, number: Int) {
         try await takePermit()
-        if let kept = lock.withLock({ idle.popLast() }) {
+        if let kept = state.withLock({ $0.idle.popLast() }) {
             let number = kept.currentNumber
             if kept.isConnected(number) {
                 note(kept)
@@ -58,18 +60,18 @@ final class ConnectionPool: @unchecked Sendable {
 
     /// Registers a connection in use. Closes it if the client has been closed in the meantime.
     private func note(_ link: Link) {
-        let isClosed = lock.withLock {
-            taken[ObjectIdentifier(link)] = link
-            return self.isClosed
+        let isClosed = state.withLock { state in
+            state.taken[ObjectIdentifier(link)] = link
+            return state.isClosed
         }
         if isClosed { link.close() }
     }
 
     private func giveBack(_ link: Link, isClean: Bool) {
-        let isKept = lock.withLock {
-            taken[ObjectIdentifier(link)] = nil
-            guard isClean, !isClosed else { return false }
-            idle.append(link)
+        let isKept = state.withLock { state in
+            state.taken[ObjectIdentifier(link)] = nil
+            guard isClean, !state.isClosed else { return false }
+            state.idle.append(link)
             return true
         }
         if !isKept { link.close() }
@@ -92,22 +94,22 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     func end(_ link: Link) {
-        lock.withLock { taken[ObjectIdentifier(link)] = nil }
+        state.withLock { $0.taken[ObjectIdentifier(link)] = nil }
         link.close()
     }
 
     func close() {
-        let links = lock.withLock {
-            isClosed = true
-            defer { idle = [] }
-            return idle + taken.values
+        let links = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = [] }
+            return state.idle + state.taken.values
         }
         for link in links { link.close() }
         semaphore.close()
     }
 
     private func takePermit() async throws(LarderClientError) {
-        let limit = settings.timeoutMilliseconds
+        let limit = options.timeoutMilliseconds
         let (code, message): (LarderClientError.Code, String)
         switch await semaphore.take(limit: limit) {
         case .given: return
@@ -120,7 +122,7 @@ final class ConnectionPool: @unchecked Sendable {
                 "all separate connections (ClientOptions.ownConnectionsMax) were in use for \(limit) ms"
             )
         }
-        throw LarderClientError(code, message, operation: "connect", socketPath: settings.socketPath)
+        throw LarderClientError(code, message, operation: "connect", socketPath: socketPath)
     }
 }
 
@@ -155,6 +157,11 @@ public final class OwnConnection: Sendable {
         LarderClientError(
             .closed, "the connection can be used only in the body of the call that provided it, which has ended",
             operation: operation)
+    }
+
+    /// Performs a request. An error of the server is thrown.
+    func perform<Result>(_ request: Request<Result>) async throws(LarderClientError) -> Result {
+        try request.result(of: try await command(bytes: request.words))
     }
 
     /// Sends one command and returns the reply unchanged. An error of the server is returned as a value.

@@ -2,31 +2,31 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 import LarderWire
+import Synchronization
 
 /// Wakes callers that wait for other processes' fetches, when the daemon reports that a key was stored or released.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class FetchSignals: LinkEvents, @unchecked Sendable {
-    private let lock = Lock()
-    private var waiting: [[UInt8]: [WakeUp]] = [:]
+/// Thread-safe.
+final class FetchSignals: LinkEvents, Sendable {
+    private let waiting = Mutex<[[UInt8]: [WakeUp]]>([:])
 
     /// Returns the wake-up for a key. Call this before FETCH is sent, because the report may directly follow the reply
     /// to FETCH.
     func listen(_ key: [UInt8]) -> WakeUp {
         let wakeUp = WakeUp()
-        lock.withLock { waiting[key, default: []].append(wakeUp) }
+        waiting.withLock { $0[key, default: []].append(wakeUp) }
         return wakeUp
     }
 
     func forget(_ wakeUp: WakeUp, _ key: [UInt8]) {
-        lock.withLock {
+        waiting.withLock { waiting in
             waiting[key]?.removeAll { $0 === wakeUp }
             if waiting[key]?.isEmpty ?? false { waiting[key] = nil }
         }
     }
 
     private func wakeAll() {
-        let all = lock.withLock { waiting.values.flatMap { $0 } }
+        let all = waiting.withLock { $0.values.flatMap { $0 } }
         for wakeUp in all { wakeUp.signal() }
     }
 
@@ -40,7 +40,7 @@ final class FetchSignals: LinkEvents, @unchecked Sendable {
     func link(_ link: Link, pushed message: [RESPValue]) {
         guard message.count == 2, message[0].string == "invalidate" else { return }
         guard let keys = message[1].elements else { return wakeAll() }
-        let woken = lock.withLock { keys.compactMap(\.bytes).flatMap { waiting[$0] ?? [] } }
+        let woken = waiting.withLock { waiting in keys.compactMap(\.bytes).flatMap { waiting[$0] ?? [] } }
         for wakeUp in woken { wakeUp.signal() }
     }
 }

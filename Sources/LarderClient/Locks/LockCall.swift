@@ -1,10 +1,12 @@
 import LarderVocabulary
 
-/// One call of `LarderClient.lock`: takes the lock, runs the body, and releases the lock. A value type.
-struct LockCall: Sendable {
-    private static let longest: Int64 = 86_400_000
+// One call of `LarderClient.lock`: takes the lock, runs the body, and releases the lock.
 
-    private let entrance: LockQueue
+extension LockQueue {
+    private static let longest: Int64 = 86_400_000
+    /// How long after the deadline a caller waits for the daemon's answer, in milliseconds. The answer tells whether
+    /// another holder has the lock.
+    private static let answerMilliseconds: Int64 = 1_000
 
     /// Checks the arguments of a call.
     /// - Throws: `invalidArgument` for an invalid duration or time limit; `recursion` if the task already holds the
@@ -17,7 +19,8 @@ struct LockCall: Sendable {
         guard let milliseconds = time.roundedMilliseconds, (1...Self.longest).contains(milliseconds) else {
             throw name.error(.invalidArgument, "invalid lock duration \(time): it must be from 1 millisecond to a day")
         }
-        let wait = limit.map { $0.roundedMilliseconds ?? -1 }
+        // A limit that is too long to count in milliseconds is as good as a year.
+        let wait = limit.map { min($0.roundedMilliseconds ?? ($0 < .zero ? -1 : .max), Self.longest * 365) }
         if let limit, let wait, wait < 0 {
             throw name.error(.invalidArgument, "waitingUpTo is \(limit), and must not be negative")
         }
@@ -25,20 +28,13 @@ struct LockCall: Sendable {
             throw name.error(.recursion, "this task holds the lock already, and would wait for itself")
         }
         let value = "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
-        entrance = LockQueue(
+        self.init(
             core: core, store: store, name: name, value: Array(value.utf8), milliseconds: milliseconds,
-            deadline: wait.map { clock.now() + min($0, Self.longest * 365) }, clock: clock)
+            deadline: wait.map { clock.now() + $0 }, clock: clock)
     }
 
     func run<Result: Sendable>(_ body: @escaping @Sendable (HeldLock) async throws -> Result) async throws -> Result {
-        do throws(LarderClientError) {
-            guard try await entrance.store.server().isLarder else {
-                throw entrance.name.error(.invalidArgument, "locks need larderd: this server has no queue for them")
-            }
-        } catch {
-            throw error.about(entrance.name.database)
-        }
-        let lockHandle = try await entrance.enter()
+        let lockHandle = try await enterInTime()
         // Run the body in an unstructured task, so that the lock is held until the body has ended, even if this task is
         // cancelled.
         let work = Task {
@@ -46,7 +42,7 @@ struct LockCall: Sendable {
                 try await body(HeldLock(lockHandle))
             }
         }
-        let keeper = Task { if await LockKeeper(lockHandle: lockHandle, entrance: entrance).keep() { work.cancel() } }
+        let keeper = Task { if await lockHandle.keep(self) { work.cancel() } }
         let result = await withTaskCancellationHandler {
             await work.result
         } onCancel: {
@@ -62,12 +58,37 @@ struct LockCall: Sendable {
         return try result.get()
     }
 
+    /// Takes the lock as ``enter()``, but does not wait longer for a daemon that does not answer.
+    private func enterInTime() async throws(LarderClientError) -> LockHandle {
+        let work = Task { () async -> Swift.Result<LockHandle, LarderClientError> in
+            do throws(LarderClientError) {
+                guard try await store.server().isLarder else {
+                    throw name.error(.invalidArgument, "locks need larderd: this server has no queue for them")
+                }
+                return .success(try await enter())
+            } catch {
+                return .failure(error.about(name.database))
+            }
+        }
+        let watch = left().map { Task.delayed(milliseconds: $0 + Self.answerMilliseconds) { work.cancel() } }
+        defer { watch?.cancel() }
+        let result = await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
+        if case .failure(let error) = result, error.code == .cancelled, !Task.isCancelled {
+            throw name.error(.timeout, "the daemon did not answer within the time limit for the lock")
+        }
+        return try result.get()
+    }
+
     /// Releases the lock.
     /// - Returns: nil if the lock was held until the body ended; otherwise how it was lost.
     private func end(_ lockHandle: LockHandle) async -> LockHandle.Loss? {
         let wasHeld = lockHandle.isHeld
         lockHandle.release()
-        let answer = await entrance.release()
+        let answer = await release()
         if let loss = lockHandle.loss { return loss }
         switch answer {
         case true?: return nil

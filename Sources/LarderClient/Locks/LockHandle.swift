@@ -1,4 +1,4 @@
-import LarderPlatform
+import Synchronization
 
 /// The identity of a lock: its database and its key. A value type.
 struct LockName: Hashable, Sendable {
@@ -13,6 +13,10 @@ struct LockName: Hashable, Sendable {
     }
 
     var printable: String { printableKey(key) }
+    /// The key of the entry with the last fencing token.
+    var fence: [UInt8] { key + Array(":fence".utf8) }
+    /// The key that waiting callers request with FETCH. It never has an entry.
+    var queue: [UInt8] { key + Array(":queue".utf8) }
 
     func error(_ code: LarderClientError.Code, _ message: String, _ underlying: (any Error)? = nil)
         -> LarderClientError
@@ -24,8 +28,8 @@ struct LockName: Hashable, Sendable {
 
 /// A lock that this process has acquired, and what the process knows about its state.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class LockHandle: @unchecked Sendable {
+/// Thread-safe.
+final class LockHandle: Sendable {
     enum Loss {
         /// The lock's entry was removed, or belongs to another holder.
         case taken
@@ -41,32 +45,29 @@ final class LockHandle: @unchecked Sendable {
     /// How long the lock is valid without renewal, in milliseconds.
     let milliseconds: Int64
     let clock: LockClock
-    private let lock = Lock()
-    private var end: Int64
-    private var known: Loss?
-    private var released = false
+    private let state: Mutex<(end: Int64, loss: Loss?, isReleased: Bool)>
 
     init(_ name: LockName, token: UInt64, milliseconds: Int64, end: Int64, clock: LockClock) {
         self.name = name
         self.token = token
         self.milliseconds = milliseconds
         self.clock = clock
-        self.end = end
+        state = Mutex((end: end, loss: nil, isReleased: false))
     }
 
     /// When the lock expires, in milliseconds of ``clock``.
-    var validUntil: Int64 { lock.withLock { end } }
-    var loss: Loss? { lock.withLock { known } }
+    var validUntil: Int64 { state.withLock { $0.end } }
+    var loss: Loss? { state.withLock { $0.loss } }
     /// Whether the body of the lock has ended.
-    var isReleased: Bool { lock.withLock { released } }
+    var isReleased: Bool { state.withLock { $0.isReleased } }
     var isHeld: Bool {
         let now = clock.now()
-        return lock.withLock { known == nil && !released && now < end }
+        return state.withLock { $0.loss == nil && !$0.isReleased && now < $0.end }
     }
 
-    func renew(until end: Int64) { lock.withLock { self.end = max(self.end, end) } }
-    func lose(_ loss: Loss) { lock.withLock { known = known ?? loss } }
-    func release() { lock.withLock { released = true } }
+    func renew(until end: Int64) { state.withLock { $0.end = max($0.end, end) } }
+    func lose(_ loss: Loss) { state.withLock { $0.loss = $0.loss ?? loss } }
+    func release() { state.withLock { $0.isReleased = true } }
 
     func error(_ loss: Loss, _ underlying: (any Error)? = nil) -> LarderClientError {
         switch loss {
@@ -75,6 +76,53 @@ final class LockHandle: @unchecked Sendable {
         case .unreachable:
             name.error(
                 .lockLost, "the lock was lost: it could not be renewed within its \(milliseconds) ms", underlying)
+        }
+    }
+}
+
+extension LockHandle {
+    /// Renews the lock each time a third of its duration has passed, until the task is cancelled or the lock is lost.
+    /// - Returns: true if the lock was lost, which is then recorded in the handle; false if the task was cancelled.
+    func keep(_ queue: LockQueue) async -> Bool {
+        var rest = max(1, milliseconds / 3)
+        while true {
+            guard (try? await clock.sleep(rest)) != nil else { return false }
+            let sentAt = clock.now()
+            let answer = await renew(queue)
+            if Task.isCancelled { return false }
+            switch answer {
+            case true?:
+                renew(until: sentAt + milliseconds)
+                rest = max(1, milliseconds / 3)
+            case false?:
+                lose(.taken)
+                return true
+            case nil:
+                let left = validUntil - clock.now()
+                guard left > 0 else {
+                    lose(.unreachable)
+                    return true
+                }
+                rest = min(left, max(1, milliseconds / 10))
+            }
+        }
+    }
+
+    /// Renews the lock once.
+    /// - Returns: whether the lock still belongs to this holder; nil if the daemon did not answer before the lock
+    ///   expired.
+    private func renew(_ queue: LockQueue) async -> Bool? {
+        let left = validUntil - clock.now()
+        guard left > 0 else { return nil }
+        return await withTaskGroup(of: Bool?.self) { group in
+            group.addTask { await queue.renew() }
+            group.addTask { [clock] in
+                try? await clock.sleep(left)
+                return nil
+            }
+            let first = await group.next()
+            group.cancelAll()
+            return first ?? nil
         }
     }
 }

@@ -28,18 +28,18 @@ struct LockQueue: Sendable {
     let deadline: Int64?
     let clock: LockClock
 
-    /// A place in the daemon's queue.
-    struct Place: Sendable {
+    /// What a waiting caller has at the daemon.
+    private struct Place: Sendable {
         /// The token of the lease; 0 without a lease.
         var token: UInt64 = 0
         /// The separate connection that owns the lease; nil if the shared connection for fetching owns it.
         var link: Link?
+        /// Whether the daemon may have executed a request for the lock whose reply is missing.
+        var mayHoldLock = false
     }
 
-    private var queue: [UInt8] { LockScripts.queue(name.key) }
-
     /// Returns the time until the deadline, in milliseconds; nil for no limit.
-    private func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
+    func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
 
     private var tooLate: LarderClientError {
         name.error(
@@ -59,21 +59,23 @@ struct LockQueue: Sendable {
         case .closed: throw closed
         }
         var unavailableSince: Int64?
+        var place = Place()
         while true {
-            var place = Place()
             do throws(LarderClientError) {
-                place = try await queueUp()
-                let lockHandle = try await acquire()
+                (place.token, place.link) = try await queueUp()
+                let lockHandle = try await acquire(&place)
                 // Leave the queue in the background, because the body need not wait for this.
-                Task { [place] in await leave(place) }
+                leave(place)
                 return lockHandle
             } catch {
-                let place = place
-                let isGone = isDaemonUnavailable(error) && shouldKeepWaiting(&unavailableSince)
-                await Task { isGone ? await giveUp(place) : await leave(place) }.value
-                guard isGone else { throw error.about(name.database) }
+                guard isDaemonUnavailable(error), shouldKeepWaiting(&unavailableSince) else {
+                    leave(place)
+                    throw error.about(name.database)
+                }
+                _ = await Self.unlessCancelled(Task { [place] in await giveUp(place) })
+                place = Place(mayHoldLock: place.mayHoldLock)
                 guard (try? await clock.sleep(Self.pauseMilliseconds)) != nil else {
-                    store.lockQueues.giveBack(name.key)
+                    leave(place)
                     throw cancellation
                 }
             }
@@ -108,28 +110,45 @@ struct LockQueue: Sendable {
         name.error(.cancelled, "the task was cancelled while it waited for the lock")
     }
 
-    private func queueUp() async throws(LarderClientError) -> Place {
+    /// Waits for the result of a task, which is not cancelled with the caller.
+    /// - Returns: nil if the caller was cancelled.
+    private static func unlessCancelled<Result: Sendable>(_ work: Task<Result, Never>) async -> Result? {
+        let isOver = WakeUp()
+        Task {
+            _ = await work.value
+            isOver.signal()
+        }
+        await isOver.wait(milliseconds: waitMost)
+        return Task.isCancelled ? nil : await work.value
+    }
+
+    private func queueUp() async throws(LarderClientError) -> (token: UInt64, link: Link?) {
         // Send the request in a task that is not cancelled with the caller. If the daemon grants a lease to a cancelled
-        // caller, the caller then receives its token and can release it.
-        let asked = await Task { () async -> Result<FetchAnswer, LarderClientError> in
+        // caller, the task then receives its token and can release it.
+        let request = Task { () async -> Result<FetchAnswer, LarderClientError> in
             do throws(LarderClientError) {
-                return .success(try await store.fetch(.fetch(queue, maxAge: nil, lease: nil)))
+                return .success(
+                    try await store.perform(.fetch(name.queue, maxAge: nil, lease: nil), on: store.fetchLink))
             } catch {
                 return .failure(error)
             }
-        }.value
+        }
+        guard let asked = await Self.unlessCancelled(request) else {
+            Task { if let answer = try? await request.value.get() { await giveUp(Place(token: answer.token)) } }
+            throw cancellation
+        }
         let answer = try asked.get()
         // After any answer but `wait`, the caller tries to take the lock. Several callers may try at the same time,
         // because only the lock's entry decides which of them succeeds.
-        guard answer.state == .wait else { return Place(token: answer.token) }
+        guard answer.state == .wait else { return (answer.token, nil) }
         let link = store.ownConnections.begin(waiting: left())
         do throws(LarderClientError) {
             while true {
                 let wait = min(left() ?? Self.waitMost, Self.waitMost)
                 guard wait > 0 else { throw tooLate }
-                let request = Request.fetch(queue, maxAge: nil, wait: wait, lease: nil)
-                let answer = try await store.perform(request, link)
-                if answer.state != .wait { return Place(token: answer.token, link: link) }
+                let request = Request.fetch(name.queue, maxAge: nil, wait: wait, lease: nil)
+                let answer = try await store.perform(request, on: link)
+                if answer.state != .wait { return (answer.token, link) }
             }
         } catch {
             // Closing the connection also gives up the place in the daemon's queue.
@@ -138,31 +157,37 @@ struct LockQueue: Sendable {
         }
     }
 
-    /// Gives up the place in the daemon's queue, and lets the next task of this process continue.
-    func leave(_ place: Place) async {
-        await giveUp(place)
-        store.lockQueues.giveBack(name.key)
+    /// Gives up the place in the daemon's queue, and lets the next task of this process continue. Does so in the
+    /// background, because a daemon that does not answer must not delay the caller.
+    private func leave(_ place: Place) {
+        Task {
+            if place.mayHoldLock { _ = await release() }
+            await giveUp(place)
+            store.lockQueues.giveBack(name.key)
+        }
     }
 
     /// Gives up the place in the daemon's queue. Other tasks of this process still wait for this task.
     private func giveUp(_ place: Place) async {
         if place.token != 0 {
             // If this request does not reach the daemon, the lease ends with its connection or after its duration.
-            _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
+            _ = try? await store.perform(.release(name.queue, token: place.token, .open), on: store.links[0])
         }
         if let link = place.link { store.ownConnections.end(link) }
     }
 
     // MARK: The lock
 
-    private func acquire() async throws(LarderClientError) -> LockHandle {
+    private func acquire(_ place: inout Place) async throws(LarderClientError) -> LockHandle {
         let call = try call(
-            LockScripts.acquire, [name.key, LockScripts.fence(name.key)], ["\(milliseconds)"], mayRepeat: true)
+            .acquireLock, [name.key, name.fence], ["\(milliseconds)"], mayRepeat: true)
         var listener: LockListener?
         defer { if let listener { core.changesHub.remove(listener) } }
         while true {
+            place.mayHoldLock = true
             let attempt = try await attempt(call)
-            if case .held(let lockHandle) = attempt { return lockHandle }
+            place.mayHoldLock = false
+            if let lockHandle = attempt.lockHandle { return lockHandle }
             guard let listener else {
                 // Subscribe to changes of the entry, so that the daemon reports each release. Then try once more,
                 // because the lock may have been released before the subscription.
@@ -171,9 +196,8 @@ struct LockQueue: Sendable {
                 try await core.changesHub.add(new, new.topics)
                 continue
             }
-            guard case .busy(let rest) = attempt else { continue }
             // If the entry has no deadline, wait until the daemon reports that the entry was changed or removed.
-            let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
+            let wait = min(attempt.rest < 0 ? Self.waitMost : max(1, attempt.rest), left() ?? Self.waitMost)
             guard wait > 0 else { throw tooLate }
             if listener.isFinished.load(ordering: .acquiring) { throw closed }
             await listener.wakeUp.wait(milliseconds: wait)
@@ -181,45 +205,39 @@ struct LockQueue: Sendable {
         }
     }
 
-    private enum Attempt {
-        case held(LockHandle)
-        /// Another holder has the lock. Its entry expires in this many milliseconds; -1 for an entry without a
-        /// deadline.
-        case busy(Int64)
-    }
-
-    private func attempt(_ call: ScriptCall) async throws(LarderClientError) -> Attempt {
+    /// Tries once to take the lock.
+    /// - Returns: nil if another holder has the lock, and when its entry expires, in milliseconds; -1 for an entry
+    ///   without a deadline.
+    private func attempt(_ call: ScriptCall) async throws(LarderClientError) -> (lockHandle: LockHandle?, rest: Int64) {
         let sentAt = clock.now()
         let reply: RESPValue
         do throws(LarderClientError) {
             reply = try await store.run(call, isOrdered: true)
         } catch {
-            // The daemon may have executed the request, so release the lock.
-            _ = await Task { await release() }.value
             throw error.code == .cancelled ? cancellation : error
         }
         guard let parts = reply.elements, parts.count == 2, let rest = parts[1].int else {
             throw .unexpectedReply(to: "lock", "a token and a time", key: name.printable)
         }
-        if parts[0].isNull { return .busy(rest) }
+        if parts[0].isNull { return (nil, rest) }
         guard let token = parts[0].string.flatMap({ UInt64($0) }) else {
             throw .unexpectedReply(to: "lock", "a token and a time", key: name.printable)
         }
-        return .held(
-            LockHandle(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
+        let end = sentAt + milliseconds
+        return (LockHandle(name, token: token, milliseconds: milliseconds, end: end, clock: clock), 0)
     }
 
     /// Releases the lock if it still belongs to this holder.
     /// - Returns: whether the lock still belonged to this holder; nil without an answer from the daemon.
     func release() async -> Bool? {
-        guard let call = try? call(LockScripts.release, [name.key], []) else { return nil }
+        guard let call = try? call(.releaseLock, [name.key], []) else { return nil }
         return await answer(call)
     }
 
     /// If the lock still belongs to this holder, extends it by its duration from now.
     /// - Returns: whether the lock still belongs to this holder; nil without an answer from the daemon.
     func renew() async -> Bool? {
-        guard let call = try? call(LockScripts.renew, [name.key], ["\(milliseconds)"], mayRepeat: true) else {
+        guard let call = try? call(.renewLock, [name.key], ["\(milliseconds)"], mayRepeat: true) else {
             return nil
         }
         return await answer(call)
@@ -263,4 +281,45 @@ final class LockListener: TopicListener {
         isFinished.store(true, ordering: .releasing)
         wakeUp.signal()
     }
+}
+
+// Scripts that the daemon runs for locks, each atomically. A lock is an entry under the lock's name, with a random
+// value and a deadline, as in other Redis clients. A second entry stores the last fencing token.
+extension Script {
+    /// Takes the lock. KEYS: the lock, the last token. ARGV: the holder's random value, the duration in milliseconds.
+    /// Returns the token and 0; or, if another holder has the lock, nil and the remaining time in milliseconds, -1
+    /// without a deadline.
+    ///
+    /// The token is the time of the daemon's clock in microseconds, or the last token plus 1 if that is greater.
+    /// Because of the clock, tokens increase even if the last token was purged, or lost in a power failure. A holder
+    /// that runs the script again gets a new token.
+    fileprivate static let acquireLock = Script(
+        """
+        local held = redis.call('get', KEYS[1])
+        if held and held ~= ARGV[1] then return {false, redis.call('pttl', KEYS[1])} end
+        local time = redis.call('time')
+        local token = time[1] * 1000000 + time[2]
+        local last = tonumber(redis.call('get', KEYS[2]) or 0)
+        if last and last >= token then token = last + 1 end
+        token = string.format('%.0f', token)
+        redis.call('set', KEYS[2], token, 'px', 604800000)
+        redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+        return {token, 0}
+        """)
+
+    /// Renews the lock. KEYS: the lock. ARGV: the holder's random value, the duration in milliseconds. Returns whether
+    /// the lock still belongs to the caller.
+    fileprivate static let renewLock = Script(
+        """
+        if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
+        return 0
+        """)
+
+    /// Releases the lock. KEYS: the lock. ARGV: the holder's random value. Returns whether the lock still belonged to
+    /// the caller.
+    fileprivate static let releaseLock = Script(
+        """
+        if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
+        return 0
+        """)
 }

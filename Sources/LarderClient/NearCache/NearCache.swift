@@ -68,7 +68,7 @@ final class NearCache: @unchecked Sendable {
             return box
         }
         guard let box else { return .unknown }
-        if box === NearAbsence.box { return .absent }
+        if box === NearIdentity.absenceBox { return .absent }
         // Safe: `find` has compared the identity of the value's type, which is stored together with the box.
         return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
@@ -101,7 +101,7 @@ final class NearCache: @unchecked Sendable {
     func keepAbsence(_ token: Token, readAt: Int64) {
         guard keepsAbsences else { return giveUp(token) }
         let (deadline, overflows) = readAt.addingReportingOverflow(Self.absenceAgeMax)
-        keep(token, NearAbsence.box, NearAbsence.identity, readAt, overflows ? .max : deadline, 0)
+        keep(token, NearIdentity.absenceBox, NearIdentity.absence, readAt, overflows ? .max : deadline, 0)
     }
 
     private func keep(
@@ -124,6 +124,13 @@ final class NearCache: @unchecked Sendable {
     /// Drops a key that was changed or is being changed.
     func drop(_ key: [UInt8]) {
         lock.withLock { drop(CollectionOfOne(key)) }
+    }
+
+    /// Drops what a request has changed, whether or not it has succeeded. The caller then reads its own writes, and
+    /// results of running reads of these keys are not kept.
+    func drop<Result>(_ request: Request<Result>) {
+        if request.changesAll { dropAll() }
+        for key in request.changed { drop(key) }
     }
 
     /// Drops the keys that the daemon has pushed; nil for all keys.

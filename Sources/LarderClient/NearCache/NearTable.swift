@@ -25,16 +25,14 @@ struct NearIdentity: Hashable, Sendable {
         self.codec = codec.identity.map { ObjectIdentifier($0) }
     }
 
-    fileprivate init(absence: Any.Type) {
+    private init(absence: Any.Type) {
         type = ObjectIdentifier(absence)
         codec = nil
     }
-}
 
-/// The placeholder for a key that is known to have no entry.
-enum NearAbsence {
-    static let box = NearBox((), nil)
-    static let identity = NearIdentity(absence: NearAbsence.self)
+    /// The placeholder for a key that is known to have no entry, and its identity.
+    static let absenceBox = NearBox((), nil)
+    static let absence = NearIdentity(absence: Never.self)
 }
 
 /// A hash table of keys and entries, limited in number and bytes. It evicts with the SIEVE algorithm: a hand moves over
@@ -117,11 +115,11 @@ struct NearTable {
         return memcmp(left, right, one.count) == 0
     }
 
-    /// Returns the box of a key's entry, and marks the entry as used. Returns ``NearAbsence/box`` if the key is known
-    /// to have no entry; nil if there is no box of this type.
+    /// Returns the box of a key's entry, and marks the entry as used. Returns ``NearIdentity/absenceBox`` if the key is
+    /// known to have no entry; nil if there is no box of this type.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
-        guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }
+        guard index >= 0, heads[index].type == type || heads[index].type == NearIdentity.absence else { return nil }
         if heads[index].deadline != .max, now() >= heads[index].deadline {
             unlink(Int32(index))
             return nil

@@ -33,12 +33,9 @@ struct ConflictedChange {
     private func attempt(
         _ decide: (ReplicationConflict) -> Bool, _ counts: inout FollowerTarget.Counts
     ) throws(LarderClientError) -> Bool {
-        let looked = try client.pipeline([
+        let looked = try client.pipelineWithoutErrors([
             [Array("WATCH".utf8), key], [Array("GET".utf8), key], [Array("META".utf8), key],
         ])
-        for reply in looked {
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "GET") }
-        }
         guard looked.count == 3 else { throw LarderClientError.unexpectedReply(to: "GET", "three answers") }
         if let present = looked[1].bytes {
             let incoming = isRemoval ? nil : command[2]
@@ -62,15 +59,13 @@ struct ConflictedChange {
     }
 
     private func write(hasPresent: Bool, _ counts: inout FollowerTarget.Counts) throws(LarderClientError) -> Bool {
-        var steps = [wordList("MULTI")]
+        var steps: [[[UInt8]]] = []
         // Write without a version: with one, the target would compare the times of the changes, but the rule has
         // already decided.
         if hasPresent || isRemoval { steps.append([Array("DEL".utf8), key]) }
         if !isRemoval { steps.append(withoutVersion) }
-        steps.append(wordList("EXEC"))
-        guard let answer = try client.pipeline(steps).last else { return false }
-        if let text = answer.errorMessage { throw LarderClientError.server(text, operation: "EXEC") }
-        guard let results = answer.elements else { return false }
+        let replies = try client.pipeline([wordList("MULTI")] + steps + [wordList("EXEC")])
+        guard let results = try BatchPlan.results(of: steps, replies) else { return false }
         for result in results {
             if let text = result.errorMessage {
                 throw LarderClientError.server(text, operation: "PLACE", key: printableKey(key))

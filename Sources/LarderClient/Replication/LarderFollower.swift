@@ -67,7 +67,7 @@ public final class LarderFollower {
                 .invalidArgument, CompanionName.refusal(options.database), operation: "replicate",
                 database: options.database)
         }
-        let (from, to) = (try LarderIdentity(source), try LarderIdentity(target))
+        let (from, to) = (try Self.identity(of: source), try Self.identity(of: target))
         guard from.run != to.run else {
             throw LarderClientError(
                 .invalidArgument, "the source and the target are the same larder, \(from.name)", operation: "replicate")
@@ -225,19 +225,17 @@ public final class LarderFollower {
         progress.state = isInPass && !isLastOfPass ? .initial : reply.state == "current" ? .idle : .running
         progress.total = progress.state == .idle ? progress.done : max(progress.total, progress.done)
     }
-}
 
-/// The identity of a larder.
-private struct LarderIdentity {
-    /// The path of its directory, or of its socket if the directory is unknown.
-    let name: String
-    /// Unique to each start of a daemon.
-    let run: String
-
-    init(_ client: BlockingLarderClient) throws(LarderClientError) {
+    /// Returns the identity of a larder: the path of its directory, or of its socket if the directory is unknown; and
+    /// an ID that is unique to each start of a daemon.
+    private static func identity(of client: BlockingLarderClient) throws(LarderClientError)
+        -> (name: String, run: String)
+    {
         let reply = try client.command(["CONFIG"] + ["GET", "dir"])
-        name = reply.pairs?.first?.value.string ?? client.socketPath
         let lines = try client.serverInfo(section: "server").split(whereSeparator: \.isNewline)
-        run = lines.first { $0.hasPrefix("run_id:") }.map { String($0) } ?? client.socketPath
+        return (
+            reply.pairs?.first?.value.string ?? client.socketPath,
+            lines.first { $0.hasPrefix("run_id:") }.map { String($0) } ?? client.socketPath
+        )
     }
 }

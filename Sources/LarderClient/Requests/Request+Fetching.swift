@@ -19,11 +19,33 @@ struct FetchAnswer: Sendable {
     /// back-off. -1 for no end.
     let left: Int64
 
-    /// Whether the value returned with a lease is still fresh.
-    var isFresh: Bool { value != nil && left != 0 }
+    /// Returns the reply for the fetching caller.
+    /// - Parameters:
+    ///   - value: the decoded value; nil if there is none, or it cannot be decoded.
+    ///   - maxAge: the maximum age in the request.
+    /// - Returns: nil for a value that cannot be decoded: the caller must ask for a newer one.
+    func reply<Value>(_ value: Value?, _ maxAge: Int64?) -> FetchReply<Value>? {
+        switch state {
+        case .fresh: value.map { .fresh($0) }
+        case .stale: value.map { .stale($0) }
+        case .lead:
+            .lead(
+                token: token,
+                value.map {
+                    FoundValue($0, isFresh: left != 0, isYoung: maxAge.map { $0 > 0 && age <= $0 } ?? true)
+                })
+        case .wait: .wait
+        case .absent: .absent
+        case .failed: .failed(milliseconds: left)
+        }
+    }
 
-    /// Returns whether the value is at most `maxAge` milliseconds old. Always true for nil, and false for 0.
-    func isYoung(_ maxAge: Int64?) -> Bool { maxAge.map { $0 > 0 && age <= $0 } ?? true }
+    /// Returns the reply for a value of Redis, which has no leases and does not report the age of values: each process
+    /// fetches for itself.
+    static func redisReply<Value>(_ value: Value?, _ maxAge: Int64?) -> FetchReply<Value> {
+        guard let value else { return .lead(token: 0, nil) }
+        return maxAge == nil ? .fresh(value) : .lead(token: 0, FoundValue(value, isFresh: true, isYoung: false))
+    }
 }
 
 extension Request where Result == FetchAnswer {
@@ -42,12 +64,27 @@ extension Request where Result == FetchAnswer {
             else { return nil }
             let token = parts[2].string.flatMap { UInt64($0) }
             if state == .lead, token == nil { return nil }
+            if state == .fresh || state == .stale, parts[1].bytes == nil { return nil }
             return FetchAnswer(state: state, value: parts[1].bytes, token: token ?? 0, age: age, left: left)
         }
     }
 }
 
 extension Request where Result == Bool {
+    /// Returns the request that ends a lease: stores the fetched value, or its absence for nil.
+    /// - Parameter token: of the lease; 0 for none.
+    /// - Returns: nil if there is no lease and nothing to store.
+    static func end(
+        _ token: UInt64, _ key: [UInt8], _ value: (some Encodable)?, _ codec: ModelCodec, _ options: CheckedFetch,
+        for server: ServerKind
+    ) throws(LarderClientError) -> Request? {
+        guard let value else {
+            return token == 0 ? nil : .release(key, token: token, .absent(milliseconds: max(1, options.absent)))
+        }
+        let entry = try NewEntry(value, codec, key, options.policy, options.tags)
+        return try entry.request(for: server, if: token == 0 ? [] : wordList("TOKEN", "\(token)"))
+    }
+
     /// Releases a lease.
     /// - Returns: whether the lease was valid.
     static func release(_ key: [UInt8], token: UInt64, _ release: FetchRelease) -> Request {

@@ -1,11 +1,12 @@
 import LarderPlatform
 import LarderRESP
+import Synchronization
 
 /// A validated call of a script: its requests and the decoding of its reply. A value type.
 struct ScriptCall: Sendable {
     private let script: Script
     /// The keys that the script may change; empty for a read-only call.
-    let keys: [[UInt8]]
+    private let keys: [[UInt8]]
     /// The words after the script: the number of keys, the keys, the arguments.
     private let words: [[UInt8]]
     /// The key, if the call has a single one, for error messages.
@@ -45,14 +46,14 @@ struct ScriptCall: Sendable {
     }
 
     /// The script's digest, if it is known.
-    var digest: String? { ScriptDigests.shared.digest(of: script) }
+    var digest: String? { digests.withLock { $0[script] } }
 
     /// The request that stores the script at the server, and returns its digest.
     var load: Request<String> {
         Request([Array("SCRIPT".utf8), Array("LOAD".utf8), Array(script.text.utf8)], isRead: true, expects: "a SHA-1") {
             [script] reply in
             guard let digest = reply.string, digest.utf8.count == 40 else { return nil }
-            ScriptDigests.shared.note(digest, of: script)
+            digests.withLock { $0[script] = digest }
             return digest
         }
     }
@@ -65,7 +66,8 @@ struct ScriptCall: Sendable {
 
     private func request(_ command: String, _ script: String) -> Request<RESPValue> {
         Request(
-            wordList(command + (isReadOnly ? "_RO" : ""), script) + words, key: key, isRead: isRead, expects: "a reply"
+            wordList(command + (isReadOnly ? "_RO" : ""), script) + words, key: key, isRead: isRead, changing: keys,
+            expects: "a reply"
         ) { $0 }
     }
 
@@ -85,17 +87,6 @@ struct ScriptCall: Sendable {
     }
 }
 
-/// The SHA-1 digests by which servers identify scripts, as returned by a server. All servers use the same digests.
-///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class ScriptDigests: @unchecked Sendable {
-    static let shared = ScriptDigests()
-
-    private let lock = Lock()
-    /// A program has fewer scripts than this limit, unless it writes arguments into their text.
-    private var digests = BoundedTable<Script, String>(most: 1_000)
-
-    func digest(of script: Script) -> String? { lock.withLock { digests[script] } }
-
-    func note(_ digest: String, of script: Script) { lock.withLock { digests[script] = digest } }
-}
+/// The SHA-1 digests by which servers identify scripts, as returned by a server. All servers use the same digests. A
+/// program has fewer scripts than this limit, unless it writes arguments into their text.
+private let digests = Mutex(BoundedTable<Script, String>(most: 1_000))

@@ -5,11 +5,11 @@ import LarderRESP
 import LarderWire
 
 /// A message as received from the daemon. A value type.
-struct TopicMessage {
-    let channel: [UInt8]
+package struct TopicMessage {
+    package let channel: [UInt8]
     /// The matching pattern; nil for a subscription to the channel itself.
-    let pattern: [UInt8]?
-    let payload: [UInt8]
+    package let pattern: [UInt8]?
+    package let payload: [UInt8]
 }
 
 /// Receives the messages of some topics. Called on the loop's thread, and must not block.
@@ -47,6 +47,19 @@ enum Topic: Hashable, Sendable {
         case .channel: .channel
         case .pattern: .pattern
         case .shardChannel: .shardChannel
+        }
+    }
+}
+
+/// The entries whose changes are observed. Changes that affect all entries, such as purges, are always included.
+package enum WatchedKeys {
+    case key([UInt8])
+    case prefix([UInt8])
+
+    func topics(_ channels: ChangeChannels) -> [Topic] {
+        switch self {
+        case .key(let key): [.channel(channels.all), .channel(channels.of(key))]
+        case .prefix(let prefix): [.channel(channels.all), .pattern(channels.pattern(prefix: prefix))]
         }
     }
 }

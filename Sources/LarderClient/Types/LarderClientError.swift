@@ -90,22 +90,17 @@ public struct LarderClientError: Error, Sendable {
         return error
     }
 
+    /// Runs `body`, and adds the name of a database to its errors.
+    @discardableResult
+    static func naming<Result>(
+        _ database: @autoclosure () -> String, _ body: () throws(LarderClientError) -> Result
+    ) throws(LarderClientError) -> Result {
+        do throws(LarderClientError) { return try body() } catch { throw error.about(database()) }
+    }
+
     /// Returns the error for an error reply of the server.
     package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
         LarderClientError(.server, text, operation: operation, key: key, serverText: text)
-    }
-
-    /// Checks a number of attempts.
-    /// - Throws: `invalidArgument` for fewer attempts than one.
-    static func checkAttempts(_ attempts: Int?, _ operation: String) throws(LarderClientError) {
-        guard let attempts, attempts < 1 else { return }
-        throw LarderClientError(
-            .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
-    }
-
-    /// Returns the error of an update whose value other clients have changed in every attempt.
-    static func updateConflict(_ key: [UInt8], _ attempts: UpdateAttempts) -> LarderClientError {
-        LarderClientError(.conflict, attempts.conflict, operation: "update", key: printableKey(key))
     }
 
     /// Returns the error for a reply of an unexpected form.

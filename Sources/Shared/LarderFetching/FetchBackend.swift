@@ -26,7 +26,7 @@ package struct FetchName: Hashable, Sendable {
 }
 
 /// A cached value that is returned with a lease: the caller that gets the lease must fetch a newer value.
-package struct FoundValue<Value: Sendable>: Sendable {
+package struct FoundValue<Value> {
     package let value: Value
     package let isFresh: Bool
     /// Whether the value is not older than the caller's maximum age.
@@ -40,7 +40,7 @@ package struct FoundValue<Value: Sendable>: Sendable {
 }
 
 /// The cache's reply to a caller that is ready to fetch.
-package enum FetchReply<Value: Sendable>: Sendable {
+package enum FetchReply<Value> {
     /// The value is fresh.
     case fresh(Value)
     /// The value is stale, but may be served: another caller is fetching the key, or the key's back-off is not over.
@@ -54,6 +54,9 @@ package enum FetchReply<Value: Sendable>: Sendable {
     /// The last fetch failed. The key may not be fetched for another `milliseconds`, and there is no value to serve.
     case failed(milliseconds: Int64)
 }
+
+extension FoundValue: Sendable where Value: Sendable {}
+extension FetchReply: Sendable where Value: Sendable {}
 
 /// Whether a lookup waits while another caller is fetching the key.
 package enum FetchWait: Hashable, Sendable {

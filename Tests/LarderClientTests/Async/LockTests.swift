@@ -136,6 +136,8 @@ import Testing
         #expect(
             await code { try await client.lock("l", for: .seconds(1), waitingUpTo: limit) { _ in } } == .invalidArgument
         )
+        // A limit that cannot be counted in milliseconds is no error.
+        try await client.lock("l", for: .seconds(1), waitingUpTo: .seconds(Int64.max)) { _ in }
         try await LiveServer.redis.run { redis in
             #expect(await code { try await redis.lock("l", for: .seconds(1)) { _ in } } == .invalidArgument)
         }
@@ -237,6 +239,22 @@ import Testing
         try await later.command("DEL", "l")
         #expect(try await token.value > 0)
         withExtendedLifetime(daemon) {}
+    }
+
+    /// Neither a cancellation nor the time limit of a call waits for a daemon that does not answer.
+    @Test(arguments: [false, true])
+    func aStoppedDaemonDoesNotDelayCancellations(isQueued: Bool) async throws {
+        let client = try await connect { $0.timeoutMilliseconds = 3_600_000 }
+        if isQueued { try await client.command("SET", "l", "somebody's", "PX", "100000000") }
+        let waiting = isQueued ? Task { await code { try await client.lock("l", for: .seconds(60)) { _ in } } } : nil
+        if isQueued { try await waitForQueue(client, 1) }
+        daemon.process.send(signal: SIGSTOP)
+        defer { daemon.process.send(signal: SIGCONT) }
+        let cancelled = waiting ?? Task { await code { try await client.lock("l", for: .seconds(60)) { _ in } } }
+        let late = await code { try await client.lock("m", for: .seconds(60), waitingUpTo: .milliseconds(1)) { _ in } }
+        #expect(late == .timeout)
+        cancelled.cancel()
+        #expect(await cancelled.value == .cancelled)
     }
 
     /// The lock of another client library is one entry with a random value, with or without a deadline.

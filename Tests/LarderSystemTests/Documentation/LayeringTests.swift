@@ -42,8 +42,7 @@ import Testing
             module: "LarderClient",
             rooms: [
                 "Client", "Locks", "Replication", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions",
-                "Wire", "Requests",
-                "Types",
+                "Requests", "Types",
             ]),
         Plan(module: "Larder", rooms: ["Origin", "Outbox", "Cache", "Reading", "Enumeration", "Source", "Types"]),
         Plan(module: "LarderLevelDB", rooms: ["Database", "Options", "Files", "System"]),

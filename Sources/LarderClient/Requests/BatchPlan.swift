@@ -1,4 +1,4 @@
-// Several writes in one step.
+// The writes of a batch, and the commands that apply them.
 
 import LarderRESP
 
@@ -52,14 +52,13 @@ enum BatchPlan {
         guard case .set(let first) = changes[0] else { return nil }
         if changes.count == 1 { return .expectingOK(first.words(for: server), key: first.key) }
         guard server.isLarder || first.policy.words(for: server).isEmpty else { return nil }
-        var entries: [(key: [UInt8], value: [UInt8])] = []
+        var entries: [NewEntry] = []
         entries.reserveCapacity(changes.count)
         for change in changes {
             guard case .set(let entry) = change, entry.hasOptions(of: first) else { return nil }
-            entries.append((entry.key, entry.bytes))
+            entries.append(entry)
         }
-        return server.isLarder
-            ? .setAll(entries, policy: first.policy, tags: first.tags, codec: first.codec) : .setAll(entries)
+        return server.isLarder ? .setAll(entries) : .setAllInRedis(entries)
     }
 
     private static func removals(_ changes: [BatchChange]) -> Request<Void>? {
@@ -69,50 +68,35 @@ enum BatchPlan {
             guard case .remove(let key) = change else { return nil }
             keys.append(key)
         }
-        return Request(wordList("DEL") + keys, expects: "a number") { reply in
+        return Request(wordList("DEL") + keys, changing: keys, expects: "a number") { reply in
             if case .integer = reply { () } else { nil }
         }
     }
-}
 
-/// A set of writes to apply atomically with ``RemoteCache/apply(_:)``.
-///
-/// Models are encoded when they are added. The last change of a key wins.
-///
-/// If all changes are removals, or all store entries with the same policy, tags and codec, the batch is sent as one
-/// command. Otherwise it is sent as a transaction.
-///
-/// A value type: copies are independent.
-public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
-    private let codec: ModelCodec
-    private(set) var changes: [BatchChange] = []
-
-    /// Creates an empty batch.
-    /// - Parameter codec: encodes the models. ``RemoteCache/makeBatch()`` uses the codec of the cache.
-    public init(codec: ModelCodec = .standard) { self.codec = codec }
-
-    /// The number of changes.
-    public var count: Int { changes.count }
-    /// Whether the batch has no changes.
-    public var isEmpty: Bool { changes.isEmpty }
-
-    /// Adds a model to store under a key.
-    /// - Throws: `encode`, naming the key and the type, if the codec cannot encode the model; `invalidArgument` for an
-    ///   invalid lifetime or invalid tags. The batch is unchanged in these cases.
-    public mutating func set(
-        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
-    ) throws(LarderClientError) {
-        changes.append(.set(try NewEntry(value, codec, key.keyBytes, policy, tags)))
+    /// Returns the replies to the commands of a transaction.
+    /// - Parameter replies: to MULTI, to each of the commands, and to EXEC.
+    /// - Returns: nil if a watched key was changed.
+    /// - Throws: `server` if the daemon refuses a command; that command's reply has the reason, and the later error of
+    ///   EXEC does not.
+    static func results(of commands: [[[UInt8]]], _ replies: [RESPValue]) throws(LarderClientError) -> [RESPValue]? {
+        let names = ["MULTI"] + commands.map { $0.first.map { printableKey($0) } ?? "EXEC" } + ["EXEC"]
+        for (name, reply) in zip(names, replies) {
+            if let text = reply.errorMessage { throw .server(text, operation: name) }
+        }
+        guard let last = replies.last, !last.isNull else { return nil }
+        guard let results = last.elements, results.count == commands.count else {
+            throw .unexpectedReply(to: "EXEC", "an array of \(commands.count)")
+        }
+        return results
     }
 
-    /// Adds bytes to store unchanged under a key.
-    /// - Throws: `invalidArgument` for an invalid lifetime or invalid tags. The batch is unchanged in that case.
-    public mutating func setBytes(
-        _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
-    ) throws(LarderClientError) {
-        changes.append(.set(try NewEntry(bytes: value, key.keyBytes, policy, tags)))
+    /// Throws the first error among the replies to the commands of some changes.
+    static func check(_ replies: [RESPValue], to changes: [BatchChange], _ operation: String)
+        throws(LarderClientError)
+    {
+        for (reply, change) in zip(replies, changes) {
+            guard let text = reply.errorMessage else { continue }
+            throw .server(text, operation: operation, key: printableKey(change.key))
+        }
     }
-
-    /// Adds the removal of a key. It is not an error if the key has no entry.
-    public mutating func remove(_ key: some CacheKey) { changes.append(.remove(key.keyBytes)) }
 }

@@ -1,0 +1,120 @@
+// Calls for command-line tools: settings of databases, bytes that are not UTF-8, streams of messages.
+
+extension BlockingLarderClient {
+    package func policyInfo() throws(LarderClientError) -> PolicyInfo { try perform(.policy) }
+    package func limitInfo() throws(LarderClientError) -> LimitInfo { try perform(.limit) }
+    /// Sets the disk limit, in the daemon's syntax: a number of bytes, such as `64M`, or `none`.
+    package func setLimit(_ limit: String) throws(LarderClientError) { try perform(.setLimit(limit)) }
+    /// Returns the fields of the origin, as names and values. The first one is its URL, which is empty without origin.
+    package func originInfo() throws(LarderClientError) -> [(String, String)] { try perform(.origin) }
+    /// Sets the origin, in the daemon's syntax: a URL followed by options, or `none`.
+    package func setOrigin(_ words: [[UInt8]]) throws(LarderClientError) { try perform(.setOrigin(words)) }
+
+    /// Like ``tags(forKey:)``, including tags that are not UTF-8.
+    package func tagBytes(forKey key: some CacheKey) throws(LarderClientError) -> [[UInt8]]? {
+        try perform(Request<[[UInt8]]?>.tagBytes(key.keyBytes))
+    }
+
+    /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes. For larderctl, because words from a shell need
+    /// not be UTF-8.
+    package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
+        var next: Request<ScanStep>? = .scan(matching: pattern)
+        while let request = next {
+            let step = try perform(request)
+            for key in step.keys where try !body(key) { return }
+            next = step.next
+        }
+    }
+
+    /// Like ``removeAll(tagged:soft:)``, for tags that need not be UTF-8.
+    package func removeAll(taggedBytes tags: [[UInt8]], soft: Bool) throws(LarderClientError) {
+        let words = try CheckedTags.purged(tags, soft: soft, name)
+        guard !words.isEmpty else { return try session.nothing("PURGE", ()) }
+        try perform(.purge(tags: words))
+    }
+
+    // MARK: Messages
+
+    /// Passes the messages of channels to `visit` as they arrive, on a separate connection, until the connection ends.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
+    package func messages(
+        of channels: [[UInt8]], arePatterns: Bool, _ visit: (TopicMessage) throws -> Void
+    ) throws -> Never {
+        try messages([[Array((arePatterns ? "PSUBSCRIBE" : "SUBSCRIBE").utf8)] + channels], visit)
+    }
+
+    /// Passes the lines of MONITOR to `visit` as they arrive, until the connection ends.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
+    package func monitor(_ visit: (String) throws -> Void) throws -> Never {
+        var hasBegun = false
+        try session.stream([wordList("MONITOR")], operation: "MONITOR") { reply in
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "MONITOR") }
+            if hasBegun, let line = reply.string { try visit(line) }
+            hasBegun = true
+        }
+    }
+
+    /// A change of one entry or of all entries.
+    package struct Change {
+        /// Nil for a change that affects all entries.
+        package let key: [UInt8]?
+        /// The kind of the change, in the daemon's words: `stored`, `removed`, `expired`, `evicted`, `purged`,
+        /// `fellbehind`, or a newer one.
+        package let kind: [UInt8]
+        /// The tag whose entries were purged.
+        package let tag: [UInt8]?
+    }
+
+    /// Passes changes of this client's database to `visit` as they arrive, on a separate connection, until the
+    /// connection ends.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
+    package func changes(_ entries: WatchedKeys, _ visit: (Change) throws -> Void) throws -> Never {
+        let channels = ChangeChannels(name)
+        let topics = entries.topics(channels)
+        let requests = Topic.Kind.allCases.compactMap { kind -> [[UInt8]]? in
+            let names = topics.filter { $0.kind == kind }.map(\.name)
+            return names.isEmpty ? nil : wordList(kind.rawValue + "SUBSCRIBE") + names
+        }
+        let purgedTag = Array("purged ".utf8)
+        try messages(requests) { message in
+            let isTag = message.payload.starts(with: purgedTag)
+            try visit(
+                Change(
+                    key: channels.key(in: message.channel),
+                    kind: isTag ? Array(purgedTag.dropLast()) : message.payload,
+                    tag: isTag ? Array(message.payload.dropFirst(purgedTag.count)) : nil))
+        }
+    }
+
+    /// Sends a command on a connection of its own, and passes its reply and everything that follows to `visit`.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
+    package func stream(_ words: [[UInt8]], _ visit: (RESPValue) throws -> Void) throws -> Never {
+        try session.stream([words], operation: words.first.map { printableKey($0) } ?? "command", visit)
+    }
+
+    /// Returns the messages pushed between replies since the last call. Messages pushed before the first call are
+    /// dropped.
+    package func takePushes() -> [RESPValue] { session.takePushes() }
+
+    /// Shuts down the connection on which another thread waits in a call. That call throws `closed`, and so does every
+    /// later call that has to wait, until ``forgetInterruption()``.
+    package func interrupt() { session.interruption.interrupt() }
+
+    /// Ends the effect of ``interrupt()``, so that later calls can wait again.
+    package func forgetInterruption() { session.interruption.forget() }
+
+    private func messages(_ requests: [[[UInt8]]], _ visit: (TopicMessage) throws -> Void) throws -> Never {
+        let operation = requests.first?.first.map { printableKey($0) } ?? "SUBSCRIBE"
+        try session.stream(requests, operation: operation) { reply in
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: operation) }
+            // A push message, or its array form in RESP2. The kinds that are not handled here confirm a subscription.
+            guard let parts = reply.elements, let kind = parts.first?.string else { return }
+            let bytes = parts.dropFirst().map { $0.bytes ?? [] }
+            switch (kind, bytes.count) {
+            case ("message", 2): try visit(TopicMessage(channel: bytes[0], pattern: nil, payload: bytes[1]))
+            case ("pmessage", 3): try visit(TopicMessage(channel: bytes[1], pattern: bytes[0], payload: bytes[2]))
+            default: break
+            }
+        }
+    }
+}
