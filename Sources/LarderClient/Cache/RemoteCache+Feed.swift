@@ -49,7 +49,7 @@ extension RemoteCache {
         }
     }
 
-    /// Returns the next reply with changes; nil if the task was cancelled.
+    /// Returns the next reply with changes; nil if the task was cancelled or the client was closed.
     private func nextReply(_ position: ChangePosition, _ prefix: [UInt8]) async throws -> FeedReply? {
         var from = position.description
         // The separate connection on which the daemon waits for a change. It is created when the daemon has no more
@@ -66,8 +66,8 @@ extension RemoteCache {
             do throws(LarderClientError) {
                 reply = try await store.perform(request, on: link)
             } catch {
-                if error.code == .cancelled { return nil }
-                throw error.about(name)
+                if error.code == .cancelled || error.code == .closed && store.links[0].isClosed { return nil }
+                throw error
             }
             if !reply.items.isEmpty || reply.reason != nil || reply.range != nil { return reply }
             from = reply.position

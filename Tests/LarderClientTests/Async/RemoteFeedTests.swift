@@ -49,7 +49,17 @@ import Testing
             let ended = Task { try await notified(cache.decodedChanges(since: .now), end: "never") }
             ended.cancel()
             #expect(try await ended.value.texts.isEmpty)
+            // Closing the client ends its iterations, whether they wait or not.
+            let hasRead = Guarded(false)
+            let closed = Task {
+                for try await change in cache.changes(since: .beginning) where change.kind == .passEnded {
+                    hasRead.with { $0 = true }
+                }
+            }
+            await eventually { hasRead.with { $0 } }
             mine.close()
+            try await closed.value
+            #expect(try await notified(cache.decodedChanges(since: .beginning), end: "never").texts.isEmpty)
             theirs.close()
         }
     }

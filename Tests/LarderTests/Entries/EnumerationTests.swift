@@ -174,6 +174,13 @@ import Testing
         #expect(try cache.entries(of: Data.self, EntryOptions(prefix: "r")).values() == [Data([1, 2])])
     }
 
+    @Test func aPrefixLongerThanAnyKeyMatchesNoKey() throws {
+        let longest = [UInt8](repeating: 0x61, count: 65_536)
+        try cache.set(1, forKey: longest)
+        #expect(try cache.entries(of: Int.self, prefix: longest).values() == [1])
+        #expect(try cache.entries(of: Int.self, prefix: longest + [0x61]).values().isEmpty)
+    }
+
     @Test func keysThatAreNotTextAreNotReturnedAsText() throws {
         try cache.set(1, forKey: "a")
         try cache.set(2, forKey: [0xC3] as [UInt8])
