@@ -78,8 +78,8 @@ import Testing
         #expect(repeats == 0)
         #expect(call(["EVALSHA", digest, "1", "a", "1"]) == Wire.int(0))
         let script = try #require(digestOf(digest).flatMap { server.state.scripts.find($0) })
-        let isUnusual = script.isUnusual.load(ordering: .relaxed)
-        #expect(!isUnusual)
+        let needsTransaction = script.needsTransaction.load(ordering: .relaxed)
+        #expect(!needsTransaction)
     }
 
     private func digestOf(_ text: String) -> ScriptDigest? {

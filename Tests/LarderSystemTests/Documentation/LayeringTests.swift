@@ -75,8 +75,7 @@ import Testing
         Seam(
             module: "LarderServer", paths: ["/Scripting/", "/Dispatch/Scripts/", "/ScriptProgress.swift"],
             doors: [
-                "ScriptCache", "FunctionLibraries", "ScriptProgress", "ScriptCall", "ScriptSource", "ScriptDigest",
-                "RunningScript",
+                "ScriptCache", "FunctionLibraries", "ScriptProgress", "ScriptCall", "ScriptDigest", "RunningScript",
             ]),
     ]
 

@@ -44,12 +44,12 @@ struct InMemoryRunner {
         let bytes = arguments.byteCount
         guard let row = runnable(arguments), arguments.count <= Limits.loopArgumentsMax, bytes <= Limits.loopBytesMax
         else { return (0, false) }
+        let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
         guard let planner = session.commandMemory.pointee.planner else {
-            guard let source = ScriptSource(row), runScript(source, row, arguments, now) else { return (0, false) }
+            guard row.flags.contains(.runsScript), runScript(words, row) else { return (0, false) }
             noteAlone(row, work: 5, bytes: bytes + session.replyMemory.pointee.count - length)
             return (1, false)
         }
-        let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
         guard let made = try? planner(words) else { return (0, false) }
         guard let first = unit(made, words) else {
             guard perform(made, row, words) else {

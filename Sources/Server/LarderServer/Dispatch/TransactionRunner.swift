@@ -237,7 +237,8 @@ struct TransactionRunner {
             update = run.update
             attempt.needsLongThread = run.needsLongThread
             attempt.needsScriptThread = run.needsScriptThread
-            return run.end(session.accounting.counter)
+            session.accounting.endScriptCalls(areCounted: !run.mustBeginAgain)
+            return !run.mustBeginAgain
         }
         return attempt
     }

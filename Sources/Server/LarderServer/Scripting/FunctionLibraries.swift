@@ -155,11 +155,6 @@ package final class FunctionLibraries: @unchecked Sendable {
         return lock.withLock { state }
     }
 
-    /// Finds a function by its name, ignoring case; nil if there is none.
-    func find(_ name: UnsafeRawBufferPointer) -> Script? {
-        lock.withLock { state.find(name) }
-    }
-
     // MARK: Changes
 
     /// Loads a library.

@@ -62,26 +62,14 @@ final class Interpreter: @unchecked Sendable {
         case ended(Int32)
     }
 
-    /// Runs a script.
+    /// Runs a compiled script.
     /// - Parameters:
+    ///   - function: the interpreter's number of the compiled script.
     ///   - words: the keys, followed by the arguments.
     ///   - keyCount: the number of keys.
     func run(
-        _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
-        replyBytesMax: Int, host: larder_script_host
-    ) throws(CommandError) -> End {
-        let function = try compile(script.code)
-        return withUnsafePointer(to: host) {
-            run(function, script, words, keyCount, version, replyBytesMax, $0)
-        }
-    }
-
-    /// Whether this interpreter has compiled a script.
-    func knows(_ script: Script) -> Bool { functions[script.code.number] != nil }
-
-    private func run(
-        _ function: Int32, _ script: Script, _ words: UnsafeBufferPointer<larder_script_word>, _ keyCount: Int,
-        _ version: RESPVersion, _ replyBytesMax: Int, _ host: UnsafePointer<larder_script_host>
+        _ function: Int32, of script: Script, _ words: UnsafeBufferPointer<larder_script_word>, _ keyCount: Int,
+        _ version: RESPVersion, replyBytesMax: Int, _ host: UnsafePointer<larder_script_host>
     ) -> End {
         let end = script.name.withUnsafeBufferPointer { name in
             var job = larder_script_job()

@@ -100,8 +100,8 @@ final class Script: Sendable {
     let noWrites: Bool?
     /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]
-    /// Whether the script needs more than `QuickScript` supports.
-    let isUnusual = Atomic<Bool>(false)
+    /// Whether a run in memory was stopped, so that the script now always runs in a transaction.
+    let needsTransaction = Atomic<Bool>(false)
     /// When the script was last used: the value of a counter that each use of any script increases.
     let lastUse = Atomic<Int>(0)
     /// Whether SCRIPT LOAD has loaded the script, so that it stays in the cache until SCRIPT FLUSH.

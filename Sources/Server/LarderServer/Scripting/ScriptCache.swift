@@ -152,9 +152,6 @@ final class ScriptCache: @unchecked Sendable {
         return made
     }
 
-    /// Returns an interpreter that exists already; nil if all are in use. The caller must call ``give(_:)``.
-    func takeIdle() -> Interpreter? { lock.withLock { idle.popLast() } }
-
     func give(_ interpreter: Interpreter) {
         guard interpreter.isReusable else { return }
         lock.withLock {

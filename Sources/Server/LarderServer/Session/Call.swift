@@ -30,19 +30,22 @@ struct Call: CommandWords {
     /// The hits and misses of the command that the statistics already contain.
     var counted = (hits: 0, misses: 0)
 
+    init(_ session: Session, _ words: CallWords, mayBlock: Bool, run: TransactionRun? = nil) {
+        (self.session, self.words, self.mayBlock, self.run) = (session, words, mayBlock, run)
+    }
+
     init(
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
         run: TransactionRun? = nil
     ) {
-        self.session = session
+        let words: CallWords
         if let command {
-            words = CallWords(source: .queued(command), row: command.row, server: server, now: now)
+            words = CallWords(source: .queued(.passUnretained(command)), row: command.row, server: server, now: now)
         } else {
             let arguments = session.parserMemory.pointee.currentArguments()
             words = CallWords(source: .request(arguments), row: session.command.row, server: server, now: now)
         }
-        self.run = run
-        self.mayBlock = mayBlock
+        self.init(session, words, mayBlock: mayBlock, run: run)
     }
 
     var server: ServerState { words.server }

@@ -5,26 +5,29 @@ import LarderRESP
 
 /// The words of a call, without access to its session. A function that gets only these words, such as a planner, can
 /// have no side effects.
+///
+/// Counts no references, because all event loops would change the same counters. Valid while the command runs: the
+/// caller keeps the words, the session keeps the server, and rows are never freed.
 struct CallWords: CommandWords {
     /// The place where the words are stored.
     enum Source {
         case request(RequestArguments)
-        /// A command in a transaction, or one that a script has called.
-        case queued(QueuedCommand)
-        /// A command that a script in memory has called.
+        /// A command in a transaction, or a recorded one of a script.
+        case queued(Unmanaged<QueuedCommand>)
+        /// A command that a script has called.
         case script(UnsafeBufferPointer<larder_script_word>)
     }
 
     let source: Source
     /// The command's row in the table of commands; nil for an unknown command.
-    var row: CommandMetadata?
-    let server: ServerState
+    unowned(unsafe) var row: CommandMetadata?
+    unowned(unsafe) let server: ServerState
     let now: Int64
 
     var count: Int {
         switch source {
         case .request(let words): words.count
-        case .queued(let command): command.count
+        case .queued(let command): command._withUnsafeGuaranteedRef { $0.count }
         case .script(let words): words.count
         }
     }
@@ -32,7 +35,7 @@ struct CallWords: CommandWords {
     func bytes(_ index: Int) -> UnsafeRawBufferPointer {
         switch source {
         case .request(let words): words[index]
-        case .queued(let command): command[index]
+        case .queued(let command): command._withUnsafeGuaranteedRef { $0[index] }
         case .script(let words): UnsafeRawBufferPointer(words[index])
         }
     }

@@ -42,6 +42,10 @@ final class CommandAccounting {
     /// The commands that ran without being timed since the last call of `noteRun`. A pointer, because Swift checks each
     /// access to a class's stored property for exclusivity at run time.
     let untimed = UnsafeMutablePointer<UntimedCounts>.allocate(capacity: 1)
+    /// The commands that scripts have called. They are added to the statistics if the scripts' changes are applied. A
+    /// pointer for the same reason.
+    private let scriptCalls = UnsafeMutablePointer<[ScriptCommand]>.allocate(capacity: 1)
+    private typealias ScriptCommand = (number: Int, nanoseconds: Int64, failed: Bool)
     /// The command whose work runs on another thread; nil if there is none.
     var pending: PendingNote?
     /// The command that waits until its database's files are open; counted as rejected if they cannot be opened.
@@ -52,9 +56,14 @@ final class CommandAccounting {
         self.counter = counter
         self.record = record
         untimed.initialize(to: UntimedCounts())
+        scriptCalls.initialize(to: [])
     }
 
-    deinit { untimed.deallocate() }
+    deinit {
+        untimed.deallocate()
+        scriptCalls.deinitialize(count: 1)
+        scriptCalls.deallocate()
+    }
 
     /// One in 16 runs is timed. In the other runs, untimed commands are assumed to take the same average time.
     private static let runsPerSample = 16
@@ -110,6 +119,23 @@ final class CommandAccounting {
         untimed.pointee.earlier += count
         untimed.pointee.count = 0
     }
+
+    /// Notes a command that a script has called.
+    /// - Parameter nanoseconds: 0 in memory, where commands are not timed.
+    func noteScriptCall(_ row: CommandMetadata, _ nanoseconds: Int64, failed: Bool) {
+        scriptCalls.pointee.append((row.number, nanoseconds, failed))
+    }
+
+    /// Ends an attempt to run scripts. If the attempt was applied, adds the noted commands to the statistics.
+    func endScriptCalls(areCounted: Bool) {
+        while let call = scriptCalls.pointee.popLast() {
+            if areCounted { counter.ran(call.number, nanoseconds: call.nanoseconds, failed: call.failed) }
+        }
+        if scriptCalls.pointee.capacity > Self.scriptCallsKept { scriptCalls.pointee = [] }
+    }
+
+    /// The maximum number of noted commands for which memory is kept.
+    private static let scriptCallsKept = 64
 
     /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has sent CLIENT
     /// NO-LOG ON.

@@ -2,14 +2,13 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command that was queued for EXEC, or that a script has called. A queued command owns a copy of its words. A
-/// script's command refers to the words of the script.
+/// A command that was queued for EXEC, or that a script has called while it was recorded. Owns a copy of its words.
 ///
 /// Used only by the owner of its session.
 final class QueuedCommand {
-    private(set) var row: CommandMetadata
-    /// The copy of all words; nil if the words belong to a script.
-    private let bytes: UnsafeMutableRawBufferPointer?
+    let row: CommandMetadata
+    /// The copy of all words.
+    private let bytes: UnsafeMutableRawBufferPointer
     private var words: [UnsafeRawBufferPointer]
 
     /// The approximate memory in bytes that a command needs in addition to its words.
@@ -37,21 +36,7 @@ final class QueuedCommand {
         }
     }
 
-    /// Creates a command without words. ``borrow(_:count:word:)`` sets the words.
-    init(borrowing row: CommandMetadata) {
-        self.row = row
-        bytes = nil
-        words = []
-    }
-
-    /// Uses the words of another call without copying them. The words must stay valid while this object uses them.
-    func borrow(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
-        self.row = row
-        words.removeAll(keepingCapacity: true)
-        for index in 0..<count { words.append(word(index)) }
-    }
-
-    deinit { bytes?.deallocate() }
+    deinit { bytes.deallocate() }
 
     /// The number of words, including the command's name.
     var count: Int { words.count }
@@ -60,7 +45,7 @@ final class QueuedCommand {
     subscript(index: Int) -> UnsafeRawBufferPointer { words[index] }
 
     /// The memory that the command uses, in bytes. The sum for a transaction is limited.
-    var byteCount: Int { Self.byteCount(words: count, bytes: bytes?.count ?? 0) }
+    var byteCount: Int { Self.byteCount(words: count, bytes: bytes.count) }
 
     private static func byteCount(words: Int, bytes: Int) -> Int {
         bytes + words * MemoryLayout<UnsafeRawBufferPointer>.stride + overheadBytes

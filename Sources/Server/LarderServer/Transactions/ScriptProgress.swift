@@ -66,7 +66,9 @@ final class ScriptProgress {
 }
 
 /// The record of a script's run without locks: its calls, their results, and its reply.
-struct ScriptRecord {
+///
+/// Used only by the owner of its session.
+final class ScriptRecord {
     /// The current time that all commands of the script used.
     let now: Int64
     /// The ``ConnectionRights/generation`` when the script began. If it has changed, the rights of the user may have
@@ -111,19 +113,4 @@ struct ScriptCall {
 
     /// The position of the first key in the call.
     static let firstKey = 3
-}
-
-/// The kind of the second word of EVAL and similar commands: the script's text, its digest, or a function's name.
-enum ScriptSource {
-    case text, digest, function
-
-    /// Returns the kind of the second word of EVAL, EVALSHA and FCALL; nil for other commands.
-    init?(_ row: CommandMetadata) {
-        switch row {
-        case .eval: self = .text
-        case .evalsha: self = .digest
-        case .fcall: self = .function
-        default: return nil
-        }
-    }
 }

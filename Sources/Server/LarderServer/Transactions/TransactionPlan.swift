@@ -160,8 +160,6 @@ final class TransactionRun {
     private(set) var needsScriptThread = false
     /// Whether entries have changed since a script has read them without locks. If so, nothing is applied.
     private(set) var isOutdated = false
-    /// The commands that scripts have called, for the statistics. They count only if the attempt is applied.
-    var scriptCalls: [(number: Int, nanoseconds: Int64, failed: Bool)] = []
     /// The lines for clients that use MONITOR. They are sent only if the attempt is applied.
     var shown: [[UInt8]] = []
     /// The maximum length of a record that a script may read while it runs without locks, in bytes. Nil if the script
@@ -199,14 +197,6 @@ final class TransactionRun {
 
     /// Whether the commands must run again, so that this attempt is not applied.
     var mustBeginAgain: Bool { mustLeave || !missing.isEmpty }
-
-    /// Ends the attempt. If the attempt can be applied, counts the commands of its scripts.
-    /// - Returns: whether the attempt can be applied.
-    func end(_ counter: CommandCounter) -> Bool {
-        if mustBeginAgain { return false }
-        for call in scriptCalls { counter.ran(call.number, nanoseconds: call.nanoseconds, failed: call.failed) }
-        return true
-    }
 
     /// Returns the positions of keys. If the plan does not contain them all, returns nil and records the missing keys.
     private func find(

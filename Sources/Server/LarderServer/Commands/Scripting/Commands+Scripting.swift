@@ -4,12 +4,12 @@ import LarderRESP
 
 extension CommandTable {
     static let scriptingCommands: Handlers = [
-        .eval: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: false) },
-        .evalRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: true) },
-        .evalsha: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: false) },
-        .evalshaRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: true) },
-        .fcall: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: false) },
-        .fcallRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: true) },
+        .eval: ScriptingCommands.run,
+        .evalRO: ScriptingCommands.run,
+        .evalsha: ScriptingCommands.run,
+        .evalshaRO: ScriptingCommands.run,
+        .fcall: ScriptingCommands.run,
+        .fcallRO: ScriptingCommands.run,
         .scriptLoad: ScriptingCommands.load,
         .scriptExists: ScriptingCommands.exists,
         .scriptFlush: ScriptingCommands.flush,
@@ -28,20 +28,22 @@ extension CommandTable {
 
 enum ScriptingCommands {
     /// Runs a script. Outside of a transaction, first begins a transaction with only this script.
-    static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
-        if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
-            try call.run(own)
-            return .done
+    @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let row = call.spec else { throw .syntax }
+        let execution = call.session.transactions.execution
+        let script: ScriptCall
+        if let own = execution?.scriptCall {
+            script = own
+        } else {
+            script = try ScriptCall(call.words, row, in: execution)
         }
-        let script = try ScriptCall(call, source, isReadOnly: isReadOnly)
         if call.isInTransaction {
             try call.run(script)
             return .done
         }
-        guard let spec = call.spec else { throw .syntax }
         let words = call
         try call.session.transactions.execute(
-            script, spec, count: call.count, bytesMax: call.server.limits.transactionBytesMax
+            script, row, count: call.count, bytesMax: call.server.limits.transactionBytesMax
         ) { words.bytes($0) }
         return .done
     }

@@ -1,60 +1,58 @@
-import CLarderLuaBridge
+import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 import LarderVocabulary
 
 extension ScriptCall {
-    /// Checks the words of EVAL and similar commands, and finds the script.
+    /// Checks the words of EVAL or a similar command, and finds the script.
     /// - Parameters:
-    ///   - source: the kind of the second word.
-    ///   - isReadOnly: whether the command is a read-only form such as EVAL_RO.
-    init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
-        let cache = call.server.scripts
-        var known: Script?
-        switch source {
-        case .text: break
-        case .digest:
+    ///   - row: the row of the command.
+    ///   - execution: the transaction of the call; nil outside of transactions.
+    init(_ words: CallWords, _ row: CommandMetadata, in execution: Execution?) throws(CommandError) {
+        let scripts = words.server.scripts
+        var (known, isFunction): (Script?, Bool) = (nil, false)
+        // Do not compare rows: that would count references, and all event loops would change the same counters.
+        switch row.name {
+        case "evalsha", "evalsha_ro":
             // As in Redis, report errors in this order: a text that is no digest, a wrong number of keys, an unknown
             // digest.
-            guard let digest = ScriptDigest(hexadecimal: call.bytes(1)) else { throw Self.unknown }
-            known = cache.find(digest)
+            guard let digest = ScriptDigest(hexadecimal: words.bytes(1)) else { throw Self.unknown }
+            known = scripts.find(digest)
             if known == nil {
-                _ = try Self.keyCount(call, source)
+                _ = try Self.keyCount(words, isFunction: false)
                 throw Self.unknown
             }
-        case .function:
-            known = try Self.libraries(call).find(call.bytes(1))
+        case "fcall", "fcall_ro":
+            isFunction = true
+            known = try Self.libraries(words, execution).find(words.bytes(1))
             guard known != nil else { throw CommandError("ERR Function not found") }
+        default: break
         }
-        let count = try Self.keyCount(call, source)
+        let keyCount = try Self.keyCount(words, isFunction: isFunction)
         let script: Script
-        if let known { script = known } else { script = try cache.script(call.bytes(1), .ifThereIsRoom) }
+        if let known { script = known } else { script = try scripts.script(words.bytes(1), .ifThereIsRoom) }
+        let isReadOnly = row.flags.contains(.readonly)
         if isReadOnly, script.noWrites == false {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
-        self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.noWrites == true)
+        self.init(script: script, keyCount: keyCount, isReadOnly: isReadOnly || script.noWrites == true)
     }
 
     /// Returns the libraries in which a call finds functions. All calls of a transaction use the same libraries.
-    private static func libraries(_ call: Call) throws(CommandError) -> FunctionLibraries.State {
-        let execution = call.session.transactions.execution
+    private static func libraries(
+        _ words: CallWords, _ execution: Execution?
+    ) throws(CommandError) -> FunctionLibraries.State {
         if let known = execution?.functions { return known }
-        let current = try call.server.functions.current()
+        let current = try words.server.functions.current()
         execution?.functions = current
         return current
     }
 
-    private static func keyCount(_ call: Call, _ source: ScriptSource) throws(CommandError) -> Int {
-        let number: Int64
-        if source == .function {
-            guard let parsed = parseInteger(call.bytes(2)) else {
-                throw CommandError("ERR Bad number of keys provided")
-            }
-            number = parsed
-        } else {
-            number = try call.integer(2)
+    private static func keyCount(_ words: CallWords, isFunction: Bool) throws(CommandError) -> Int {
+        guard let number = parseInteger(words.bytes(2)) else {
+            throw isFunction ? CommandError("ERR Bad number of keys provided") : .notAnInteger
         }
-        guard number <= call.count - firstKey else {
+        guard number <= words.count - firstKey else {
             throw CommandError("ERR Number of keys can't be greater than number of args")
         }
         guard number >= 0 else { throw CommandError("ERR Number of keys can't be negative") }
@@ -67,80 +65,44 @@ extension ScriptCall {
 extension Call {
     /// Runs a script in the transaction of this call, and writes the script's reply.
     mutating func run(_ script: ScriptCall) throws(CommandError) {
-        guard let run else { preconditionFailure("a script runs in a transaction") }
-        let progress = session.transactions.execution?.script
+        guard let run, let execution = session.transactions.execution else {
+            preconditionFailure("a script runs in a transaction")
+        }
         server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
-        if case .replaying(let record)? = progress?.stage { return try replay(record, run) }
+        if !server.monitors.isEmpty, let spec { show(spec) }
         var record: ScriptRecord?
-        if case .speculating? = progress?.stage {
-            record = ScriptRecord(now: now, rightsGeneration: session.rights.generation)
+        switch execution.script?.stage {
+        case .replaying(let record): return try replay(record, execution, run)
+        case .speculating: record = ScriptRecord(now: now, rightsGeneration: session.rights.generation)
+        case .inPlace, nil: break
         }
-        let host = ScriptHost(
-            session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
-        defer {
-            progress?.lastRun = host.duration
-            if progress == nil { session.transactions.execution?.scriptTime += host.timeOfCPU }
-        }
-        let reply: [UInt8]
-        if let record {
-            let call = self
-            reply = try Jitter.repeatably(record.seed) { () -> Result<[UInt8], CommandError> in
-                do throws(CommandError) { return .success(try call.reply(script, host)) } catch {
-                    return .failure(error)
-                }
-            }.get()
-        } else {
-            reply = try self.reply(script, host)
-        }
-        guard var recorded = host.record else {
-            show(host)
-            guard reply.first != UInt8(ascii: "-") else { throw reply.withUnsafeBytes { CommandError(encoded: $0) } }
-            return session.replies.raw(reply)
-        }
-        recorded.reply = reply
-        progress?.stage = .replaying(recorded)
-    }
-
-    /// Runs a script and returns its encoded reply. Throws if the script was stopped, for example at its time limit.
-    private func reply(_ script: ScriptCall, _ host: ScriptHost) throws(CommandError) -> [UInt8] {
-        let version = session.replies.version
+        var host = ScriptHost(session, execution, run, now: now, isReadOnly: script.isReadOnly, record: record)
         let interpreter = try server.scripts.take()
-        defer {
-            host.end()
-            server.scripts.give(interpreter)
+        defer { server.scripts.give(interpreter) }
+        let words = words
+        func end() -> Result<Interpreter.End, CommandError> {
+            Result { () throws(CommandError) in try host.run(script, words, in: interpreter) }
         }
-        let call = self
-        let count = count - ScriptCall.firstKey
-        let limit = min(server.limits.replyBytesMax, server.limits.scriptMemoryMax)
-        return try withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: max(1, count)) {
-            (words) throws(CommandError) -> [UInt8] in
-            for index in 0..<count {
-                let bytes = call.bytes(ScriptCall.firstKey + index)
-                words[index] = larder_script_word(bytes)
-            }
-            let end = try interpreter.run(
-                script.script, words: UnsafeBufferPointer(start: words.baseAddress, count: count),
-                keyCount: script.keyCount, version: version, replyBytesMax: limit, host: host.functions)
-            switch end {
-            case .replied(let reply): return Array(reply)
-            case .ended(let number): throw call.error(ScriptEnding(rawValue: number) ?? .abandoned, script.script)
-            }
+        switch try (record.map { Jitter.repeatably($0.seed, end) } ?? end()).get() {
+        case .ended(let number): throw error(ScriptEnding(rawValue: number) ?? .abandoned, script.script)
+        case .replied(let reply):
+            guard let record else { return try self.reply(reply) }
+            record.reply = Array(reply)
+            execution.script?.stage = .replaying(record)
         }
     }
 
-    /// Sends the call, and the commands that its script has called, to clients that use MONITOR.
-    private func show(_ host: ScriptHost) {
-        guard !server.monitors.isEmpty, let spec else { return }
-        show(spec)
-        if session.record.isUnlogged.load(ordering: .relaxed) { return }
-        run?.shown += host.shown
+    /// Replies with the encoded reply of a script. Throws if it is an error.
+    private func reply(_ encoded: UnsafeRawBufferPointer) throws(CommandError) {
+        guard encoded.first != UInt8(ascii: "-") else { throw CommandError(encoded: encoded) }
+        session.replyMemory.pointee.raw(encoded)
     }
 
     private func error(_ ending: ScriptEnding, _ script: Script) -> CommandError {
         let name = script.title
         let counts = server.scripts
         switch ending {
-        case .abandoned: return CommandError("ERR script restarted")
+        case .abandoned: return .scriptRestarted
         case .killed:
             counts.counts.killed.wrappingAdd(1, ordering: .relaxed)
             return CommandError("ERR Script killed by user with SCRIPT KILL... script: \(name)")
@@ -161,21 +123,24 @@ extension Call {
     }
 
     /// Repeats the recorded commands of a long script, with locks held. If a result differs, the script starts again.
-    private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
-        let host = ScriptHost(
-            session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)
+    private func replay(
+        _ record: ScriptRecord, _ execution: Execution, _ run: TransactionRun
+    ) throws(CommandError) {
+        var host = ScriptHost(session, execution, run, now: record.now, isReadOnly: false)
         let isSame =
             run.update.isAsFresh(at: session.clock.now())
             && Jitter.repeatably(record.seed) { host.replay(record) }
-        host.end()
         guard isSame else {
             run.outdate()
-            throw CommandError("ERR script restarted")
+            throw .scriptRestarted
         }
-        show(host)
-        guard record.reply.first != UInt8(ascii: "-") else {
-            throw record.reply.withUnsafeBytes { CommandError(encoded: $0) }
-        }
-        session.replies.raw(record.reply)
+        try record.reply.withUnsafeBytes { bytes in
+            Result { () throws(CommandError) in try reply(bytes) }
+        }.get()
     }
+}
+
+extension CommandError {
+    /// Thrown if a script starts again. Never sent.
+    fileprivate static let scriptRestarted = CommandError("ERR script restarted")
 }
