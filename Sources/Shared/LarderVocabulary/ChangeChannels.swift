@@ -13,9 +13,7 @@ package struct ChangeChannels: Sendable {
     package func of(_ key: [UInt8]) -> [UInt8] { all + [UInt8(ascii: ":")] + key }
 
     /// Returns a pattern that matches the channels of all entries whose keys begin with a prefix.
-    package func pattern(prefix: [UInt8]) -> [UInt8] {
-        of(prefix.flatMap { "*?[]\\^-".utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }) + [UInt8(ascii: "*")]
-    }
+    package func pattern(prefix: [UInt8]) -> [UInt8] { of(GlobPattern.prefix(prefix)) }
 
     /// Returns the key in the name of one of these channels; nil for the channel ``all``.
     package func key(in channel: [UInt8]) -> [UInt8]? {

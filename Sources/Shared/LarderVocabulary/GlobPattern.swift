@@ -24,6 +24,11 @@ package struct GlobPattern: Sendable {
     /// The bytes before the first special character: every matching text begins with them.
     package let fixedPrefix: [UInt8]
 
+    /// Returns the pattern for all texts that begin with a prefix.
+    package static func prefix(_ prefix: some Sequence<UInt8>) -> [UInt8] {
+        prefix.flatMap { "*?[]\\^-".utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] } + [UInt8(ascii: "*")]
+    }
+
     package init(_ pattern: [UInt8]) {
         var elements: [Element] = []
         var rest = pattern[...]

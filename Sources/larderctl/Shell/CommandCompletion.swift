@@ -1,6 +1,7 @@
 import LarderClient
 import LarderCommandCatalog
 import LarderPlatform
+import LarderVocabulary
 
 /// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon on a separate connection.
 /// If the daemon is not available, no databases and keys are offered.
@@ -62,14 +63,10 @@ struct CommandCompletion {
 
     /// Returns the keys that start with a text and can be typed.
     func keys(beginningWith start: String) -> Offer {
-        let pattern = start.reduce(into: "") { pattern, letter in
-            if "*?[]\\".contains(letter) { pattern.append("\\") }
-            pattern.append(letter)
-        }
         let end = MonotonicClock.milliseconds() + Self.milliseconds
         return connected { client in
             var found = Offer()
-            try client.forEachKey(matching: Array("\(pattern)*".utf8)) { key in
+            try client.forEachKey(matching: GlobPattern.prefix(start.utf8)) { key in
                 if let text = String(validating: key, as: UTF8.self), !text.isEmpty,
                     !text.unicodeScalars.contains(where: \.steersTerminal)
                 {
