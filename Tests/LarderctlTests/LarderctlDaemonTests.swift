@@ -133,16 +133,16 @@ import Testing
         for (words, text) in [
             (
                 ["set", "k", "v", "--grace", "-1"],
-                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace -1: must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (
                 ["set", "k", "v", "--grace", "low"],
-                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace low: must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
-            (["set", "k", "v", "--jitter", "101"], "--jitter takes a percentage, 0 to 100"),
+            (["set", "k", "v", "--jitter", "101"], "--jitter 101: must be a number from 0 to 100"),
             (
                 ["policy", "low", "--grace", "x"],
-                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace x: must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (["policy", "--grace", "5"], "--grace and --jitter need a policy"),
             (["set", "k", "v", "--tag", ""], "a tag must have 1 to 128 bytes, not 0"),

@@ -204,20 +204,20 @@ import Testing
         let place = try Place()
         for (words, text) in [
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),
-            (["k", "--lease", "0", "--", "echo"], "250ms, 90s, 15m or 1h, from 1 to 86400000, not '0'"),
+            (["k", "--lease", "0", "--", "echo"], "--lease 0: must be a number of milliseconds, "),
             (
                 ["k", "--wait", "x", "--", "echo"],
-                "--wait must be a number of milliseconds, or one followed by us, ms, s, "
+                "--wait x: must be a number of milliseconds, or one followed by us, ms, s, "
             ),
             (
                 ["k", "--grace", "-1", "--", "echo"],
-                "250ms, 90s, 15m or 1h, from 0 to 9000000000, not '-1'"
+                "250ms, 90s, 15m or 1h, from 0 to 9000000000\n"
             ),
-            (["k", "--jitter", "101", "--", "echo"], "--jitter takes a percentage, 0 to 100, not '101'"),
-            (["k", "--absent", "0", "--", "echo"], "--absent takes an exit code, 1 to 255, not '0'"),
+            (["k", "--jitter", "101", "--", "echo"], "--jitter 101: must be a number from 0 to 100"),
+            (["k", "--absent", "0", "--", "echo"], "--absent 0: must be a number from 1 to 255"),
             (
                 ["k", "--ttl", "0", "--", "echo"],
-                "250ms, 90s, 15m or 1h, from 0.001 to 9000000000, not '0'"
+                "--ttl 0: must be a number of seconds, "
             ),
             (["k", "--absent", "4", "--same", "4", "--", "echo"], "--absent and --same cannot be the same exit code"),
         ] {

@@ -183,15 +183,15 @@ import Testing
         for (words, text) in [
             (
                 ["l", "--for", "0", "--", "echo"],
-                "250ms, 90s, 15m or 1h, from 0.001 to 86400, not '0'"
+                "250ms, 90s, 15m or 1h, from 0.001 to 86400\n"
             ),
             (
                 ["l", "--for", "high", "--", "echo"],
-                "250ms, 90s, 15m or 1h, from 0.001 to 86400, not 'high'"
+                "250ms, 90s, 15m or 1h, from 0.001 to 86400\n"
             ),
             (
                 ["l", "--wait", "86401", "--", "echo"],
-                "250ms, 90s, 15m or 1h, from 0 to 86400, not '86401'"
+                "250ms, 90s, 15m or 1h, from 0 to 86400\n"
             ),
             (["l"], "too few arguments"),
         ] {

@@ -34,11 +34,11 @@ import Testing
         (["NOSUCH"], "'NOSUCH' is neither a verb nor a command\n(see: larderctl help)"),
         (
             ["stats", "--watch=0.05"],
-            "--watch must be \(Self.seconds), from 0.1 to 3600, not '0.05'\n(see: larderctl help stats)"
+            "--watch 0.05: must be \(Self.seconds), from 0.1 to 3600\n(see: larderctl help stats)"
         ),
         (
             ["top", "--interval", "2h"],
-            "--interval must be \(Self.seconds), from 0.1 to 3600, not '2h'\n(see: larderctl help top)"
+            "--interval 2h: must be \(Self.seconds), from 0.1 to 3600\n(see: larderctl help top)"
         ),
         (
             ["verify", "/nonexistent"],
@@ -61,8 +61,8 @@ import Testing
         (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
         (
             ["--timeout", "soon", "ping"],
-            "--timeout must be a number of milliseconds, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, 90s, "
-                + "15m or 1h, from 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
+            "--timeout soon: must be 0 for no limit, or a number of milliseconds, or one followed by us, ms, s, sec, m, min, "
+                + "h or d, such as 250ms, 90s, 15m or 1h, from 0 to 86400000\n(see: larderctl help)"
         ),
         (
             ["set", "k", "v", "--policy", "often"],
@@ -76,7 +76,7 @@ import Testing
         ),
         (
             ["set", "k", "v", "--ttl", "low"],
-            "--ttl must be \(Self.seconds), from 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
+            "--ttl low: must be \(Self.seconds), from 0.001 to 9000000000\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],

@@ -77,7 +77,8 @@ struct Options {
             "--raw", nil, "print keys and values unchanged on a terminal (default: with control characters escaped)"
         ) { options, _ in options.isRaw = true },
         OptionSpec("--timeout", "MS", "how long to wait for the daemon (default: 5000; 0: no limit)") {
-            $0.timeoutMilliseconds = try milliseconds($1)
+            let range = 0...Int64(ClientOptions.timeoutMillisecondsMax)
+            $0.timeoutMilliseconds = Int(try $1.time(.milliseconds, range, besides: "0 for no limit, or "))
             $0.hasTimeout = true
         },
     ]
@@ -93,17 +94,6 @@ struct Options {
         let table = OptionTable("larderctl", specs)
         while let option = try table.takeOption(&rest) { try option.row.take(&options, option.value) }
         return (options, Array(rest.first == end ? rest.dropFirst() : rest))
-    }
-
-    private static func milliseconds(_ option: OptionValue) throws -> Int {
-        guard let number = TimeSpan.parse(option.text, unit: .milliseconds),
-            (0...Int64(ClientOptions.timeoutMillisecondsMax)).contains(number)
-        else {
-            throw UsageError(
-                "--timeout must be \(TimeSpan.rule(.milliseconds)), from 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no "
-                    + "limit, not '\(printableKey(option.text.utf8))'")
-        }
-        return Int(number)
     }
 
     /// Reads a password from the first line of the file that an option names.
@@ -144,11 +134,28 @@ extension Options {
     /// Connects to the daemon given by the options.
     /// - Parameter waitingMilliseconds: how much longer than the timeout to wait for replies.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
-        // A timeout of 0 means no limit.
+        try BlockingLarderClient(
+            socketPath: socketPath, database: database, password: daemonPassword,
+            timeoutMilliseconds: timeout(plus: waitingMilliseconds), trustedUsers: trustedUsers)
+    }
+
+    /// Returns the timeout and some milliseconds. 0 means no limit.
+    func timeout(plus milliseconds: Int64) -> Int {
         let limit = timeoutMilliseconds
-        let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
-        return try BlockingLarderClient(
-            socketPath: socketPath, database: database, password: daemonPassword, timeoutMilliseconds: patience,
-            trustedUsers: trustedUsers)
+        return limit == 0 ? 0 : min(limit + Int(milliseconds), ClientOptions.timeoutMillisecondsMax)
+    }
+
+    /// Connects for commands whose reply may take any time.
+    func connectForLongCall() throws -> BlockingLarderClient {
+        try connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+    }
+
+    /// How long commands may have to wait for a checkpoint of the daemon (the move of its journal into the databases),
+    /// in milliseconds.
+    static let checkpointMilliseconds: Int64 = 55_000
+
+    /// Connects for commands that may have to wait for a checkpoint of the daemon.
+    func connectForTransfer() throws -> BlockingLarderClient {
+        try connect(waitingMilliseconds: Self.checkpointMilliseconds)
     }
 }

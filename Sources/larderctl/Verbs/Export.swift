@@ -53,14 +53,3 @@ extension Verb {
         return .done
     }
 }
-
-extension Options {
-    /// Connects for commands whose reply may take any time.
-    func connectForLongCall() throws -> BlockingLarderClient {
-        try connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
-    }
-
-    /// Connects for commands that may have to wait for a checkpoint of the daemon (the move of its journal into the
-    /// databases): up to 55 seconds longer.
-    func connectForTransfer() throws -> BlockingLarderClient { try connect(waitingMilliseconds: 55_000) }
-}

@@ -18,7 +18,7 @@ extension Verb {
         argumentCount: 0...64
     ) { arguments, context in
         let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
-        let count = try arguments.number("--slow", 0...10_000, "a number") ?? 10
+        let count = try arguments["--slow"]?.number(0...10_000) ?? 10
         let client = try context.options.connect()
         let figures = InfoText(try client.serverInfo(section: "everything"))
         try check(wanted, figures)
@@ -62,16 +62,13 @@ extension Verb {
     private static func sorted(
         _ commands: [CommandFigures], _ arguments: VerbArguments
     ) throws -> [CommandFigures] {
-        let column = try arguments["--sort"]?.checkedText() ?? "total"
-        let value: (CommandFigures) -> Double
-        switch column {
-        case "total": value = { Double($0.microseconds) }
-        case "calls": value = { Double($0.calls) }
-        case "average": value = { $0.averageMicroseconds }
-        case "p99": value = { $0.p99 ?? 0 }
-        case "name": value = { _ in 0 }
-        default: throw UsageError("--sort must be total, calls, average, p99 or name, not '\(column)'")
-        }
+        let columns: [String: (CommandFigures) -> Double] = [
+            "total": { Double($0.microseconds) }, "calls": { Double($0.calls) }, "average": { $0.averageMicroseconds },
+            "p99": { $0.p99 ?? 0 }, "name": { _ in 0 },
+        ]
+        let value =
+            try arguments["--sort"]?.oneOf("total, calls, average, p99 or name") { columns[$0] }
+            ?? { Double($0.microseconds) }
         return commands.sorted { value($0) != value($1) ? value($0) > value($1) : $0.name < $1.name }
     }
 

@@ -48,9 +48,9 @@ private struct FetchCall {
     private let maxAge: Int64?
     private let lease: Int64?
     private let backOff: Int64
-    private let absentCode: Int64?
+    private let absentCode: Int?
     private let absentFor: Int64
-    private let sameCode: Int64?
+    private let sameCode: Int?
     /// The options of the command SET that stores the output.
     private var storing: [String] = []
 
@@ -75,7 +75,7 @@ private struct FetchCall {
         func time(_ name: String, from least: Int64) throws -> Int64? {
             try arguments.time(name, least...Self.longest, in: .milliseconds)
         }
-        func code(_ name: String) throws -> Int64? { try arguments.number(name, 1...255, "an exit code") }
+        func code(_ name: String) throws -> Int? { try arguments[name]?.number(1...255) }
         self.context = context
         key = arguments.words[0]
         command = Array(arguments.words.dropFirst())
@@ -147,10 +147,10 @@ private struct FetchCall {
         case .exited(0):
             let isStored = store(output, token, client)
             return show("lead", output, age: 0, ttl: nil, isStored: isStored, .done)
-        case .exited(let code) where Int64(code) == absentCode:
+        case .exited(let code) where Int(code) == absentCode:
             release(token, ["ABSENT", "\(absentFor)"], client)
             return show("absent", nil, age: nil, ttl: absentFor, isStored: false, .notFound)
-        case .exited(let code) where Int64(code) == sameCode:
+        case .exited(let code) where Int(code) == sameCode:
             let isDone = release(token, ["UNCHANGED"], client)
             guard answer.value != nil else { return showNone() }
             return show("lead", answer.value, age: isDone ? 0 : answer.age, ttl: nil, isStored: isDone, .done)

@@ -20,15 +20,12 @@ extension VerbArguments {
     /// The policy given by ``OptionSpec/lifetime``; nil to use the database's.
     func policy() throws(UsageError) -> UpdatePolicy? {
         let word = try self["--policy"]?.checkedText()
-        let seconds = try self["--ttl"]?.checkedText()
         try refuse("--policy", with: "--ttl")
         if let word { return try Self.policy(word) }
-        guard let seconds else { return nil }
-        // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
-        guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-            throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds)
+        return try self["--ttl"]?.parsed(Self.rule(1...UpdatePolicy.longestMilliseconds)) { text in
+            // Accept only a number, with or without a unit. `typed` parses it, but also accepts the name of a policy.
+            text.utf8.first.map { $0 < 0x3A } ?? false ? UpdatePolicy.typed(text) : nil
         }
-        return policy
     }
 
     /// Parses a policy, or the time that entries stay fresh.
@@ -58,26 +55,20 @@ extension VerbArguments {
         _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds
     ) throws(UsageError) -> Int64? {
         guard let option = self[name] else { return nil }
-        let text = (try? option.checkedText()) ?? ""
-        let time = unit == .seconds ? Self.span(text) : TimeSpan.parse(text, unit: .milliseconds)
-        guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text) }
-        return time
+        if unit == .milliseconds { return try option.time(unit, range) }
+        return try option.parsed(Self.rule(range)) { Self.span($0).flatMap { range.contains($0) ? $0 : nil } }
     }
 
-    private static func noTime(
-        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ text: String
-    ) -> UsageError {
-        func shown(_ milliseconds: Int64) -> String {
-            guard unit == .seconds, milliseconds % 1000 != 0 else {
-                return "\(milliseconds / (unit.rawValue / TimeSpan.Unit.milliseconds.rawValue))"
-            }
+    /// Returns the description of valid times in seconds.
+    private static func rule(_ milliseconds: ClosedRange<Int64>) -> String {
+        func seconds(_ milliseconds: Int64) -> String {
+            guard milliseconds % 1000 != 0 else { return "\(milliseconds / 1000)" }
             var text = TimeText.seconds(milliseconds)
             while text.hasSuffix("0") { text.removeLast() }
             return text
         }
-        return UsageError(
-            "\(name) must be \(TimeSpan.rule(unit, takesFractions: unit == .seconds)), from \(shown(range.lowerBound)) to \(shown(range.upperBound)), not "
-                + "'\(printableKey(text.utf8))'")
+        return "\(TimeSpan.rule(.seconds, takesFractions: true)), from \(seconds(milliseconds.lowerBound)) to "
+            + seconds(milliseconds.upperBound)
     }
 
     /// Parses a time span in milliseconds: seconds, optionally with a fraction, or `90s`, `5m`.
@@ -92,9 +83,7 @@ extension VerbArguments {
     }
 
     /// The given jitter, in percent.
-    func jitter() throws(UsageError) -> Int? {
-        try number("--jitter", 0...100, "a percentage").map { Int($0) }
-    }
+    func jitter() throws(UsageError) -> Int? { try self["--jitter"]?.number(0...100) }
 
     /// The values of `--tag`, checked by `check`. They are bytes, because stored tags need not be UTF-8.
     func byteTags(_ check: ([[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]]) throws(UsageError) -> [[UInt8]] {
@@ -112,16 +101,6 @@ extension VerbArguments {
         guard tags.count == given.count else { throw UsageError("a tag must be valid UTF-8") }
         _ = try byteTags(TagRules.checked)
         return tags
-    }
-
-    /// The number of an option; nil if it is not given.
-    func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) throws(UsageError) -> Int64? {
-        guard let option = self[name] else { return nil }
-        let text = (try? option.checkedText()) ?? ""
-        guard let number = Int64(text), range.contains(number) else {
-            throw UsageError("\(name) takes \(unit), \(range.lowerBound) to \(range.upperBound), not '\(text)'")
-        }
-        return number
     }
 }
 
