@@ -230,8 +230,8 @@ let package = Package(
             name: "larderctl",
             dependencies: [
                 "LarderBackup", "CLarderCRC32C", "CLarderEditLine", "LarderCommandCatalog", "LarderJSONCoding",
-                "LarderClient", "LarderVocabulary",
-                "LarderPlatform", "LarderRESP", "LarderServices", "LarderWire",
+                "LarderClient", "LarderOriginClients", "LarderVocabulary",
+                "LarderPlatform", "LarderRESP", "LarderServices",
             ],
             swiftSettings: settings),
         .systemLibrary(

@@ -126,6 +126,29 @@ import Testing
         #expect(try redis.connect().call("GET l") == "$1\r\nw\r\n")
     }
 
+    @Test func transfersWorkOverTLS() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let (key, certificate) = (directory.path + "/key.pem", directory.path + "/certificate.pem")
+        let made = try ChildProcess.run(
+            "openssl",
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=redis -addext "
+                .split(separator: " ").map(String.init)
+                + ["subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate])
+        try #require(made.end == .exited(0), "\(made.errors)")
+        let port = LoopbackPort.free()
+        let redis = try RedisProcess([
+            "--tls-port", "\(port)", "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file",
+            certificate, "--tls-auth-clients", "no",
+        ])
+        _ = try redis.connect().call("SET k v")
+        let url = "rediss://127.0.0.1:\(port)?ca=\(certificate)"
+        #expect(try larderctl("import", "--from-redis", url).text == "imported 1 entry\n")
+        let sent = try larderctl("export", "--to-redis", "rediss://127.0.0.1:\(port)/3?ca=\(certificate)")
+        #expect(sent.text == "exported 1 entry of 1 database\n", "\(sent)")
+        let untrusted = try larderctl("import", "--from-redis", "rediss://127.0.0.1:\(port)")
+        #expect(untrusted.exitCode == 3 && untrusted.errors.contains("certificate"), "\(untrusted)")
+    }
+
     @Test func exportToRedisContainsTheFreshEntries() throws {
         for words in [
             ["SET", "plain", "v", "POLICY", "never"], ["SET", "short", "a b", "PX", "9000000"], ["SET", "policy", "v"],
@@ -180,21 +203,25 @@ import Testing
         let right = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=hunter2"])
         #expect(try right("import", "--from-redis", url).text == "imported 1 entry\n")
         for wrong in [
-            "redis://:hunter2@", "redis://:hunter2@host:x", "redis://:hunter2@host/zero", "rediss://:hunter2@host",
-            "http://:hunter2@host", "unix:hunter2", "redis://:hunter2%@host", "redis://:hunter2%+5@host",
-            "redis://:hunter2%ff@host",
+            "redis://:hunter2@", "redis://:hunter2@host:x", "redis://:hunter2@host/zero", "http://:hunter2@host",
+            "unix:hunter2", "redis://:hunter2%@host", "redis://:hunter2%+5@host", "redis+cluster://:hunter2@host",
+            "unix:/hunter?db=shop",
         ] {
             let result = try larderctl("import", "--from-redis", wrong)
             #expect(result.exitCode == 2 && !result.errors.contains("hunter2"), "\(result)")
+        }
+        for unreachable in ["rediss://:hunter2@127.0.0.1:1", "redis://:hunter2%ff@127.0.0.1:1"] {
+            let result = try larderctl("import", "--from-redis", unreachable)
+            #expect(result.exitCode == 3 && !result.errors.contains("hunter2"), "\(result)")
         }
     }
 
     @Test func unusableRedisServersAreExplained() throws {
         let none = try larderctl("import", "--from-redis", "unix:/nonexistent/redis")
-        #expect(none.exitCode == 3 && none.errors.contains("Redis at unix:/nonexistent/redis: No such file"))
+        #expect(none.exitCode == 3 && none.errors.contains("Redis at /nonexistent/redis: No such file"))
         let refused = try larderctl("export", "--to-redis", "redis://127.0.0.1:1")
         #expect(
-            refused.exitCode == 3 && refused.errors.contains("Redis at redis://127.0.0.1:1: "), "\(refused)")
+            refused.exitCode == 3 && refused.errors.contains("Redis at 127.0.0.1:1: "), "\(refused)")
         for words in [
             ["import", "--from-redis", url, "--database", "x"], ["import", "--from-redis", url, "file"],
             ["import", "--map", "1=x"], ["export", "--map", "x=1"], ["import", "--from-redis", url, "--map", "x=1"],

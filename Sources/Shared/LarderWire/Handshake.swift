@@ -117,7 +117,7 @@ package struct Handshake {
             if let error, setup.requiresRESP3 || !Self.isUnknownCommand(error) && !error.hasPrefix("NOPROTO") {
                 throw Refusal(step: step, text: error)
             }
-            if setup.requiresRESP3, let problem = unsuitableMode(reply) {
+            if error == nil, setup.isCluster != nil, let problem = unsuitableMode(reply) {
                 throw Refusal(step: step, explanation: problem)
             }
         case .authentication: if let error, !server.speaksRESP3 { throw Refusal(step: step, text: error) }

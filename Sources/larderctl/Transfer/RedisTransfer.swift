@@ -55,10 +55,9 @@ struct RedisImport {
     }
 
     private mutating func importSelected() throws {
-        let pattern = Self.pattern(prefix)
         var cursor = Array("0".utf8)
         repeat {
-            let match = prefix.isEmpty ? [] : wordList("MATCH") + [pattern]
+            let match = prefix.isEmpty ? [] : wordList("MATCH") + [GlobPattern.prefix(prefix)]
             let words = wordList("SCAN") + [cursor] + wordList("COUNT", "512") + match
             let reply = try redis.checked(try redis.exchange([words])[0])
             guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].elements
@@ -68,36 +67,22 @@ struct RedisImport {
         } while cursor != Array("0".utf8)
     }
 
-    /// Returns the glob pattern for keys with a prefix.
-    private static func pattern(_ prefix: [UInt8]) -> [UInt8] {
-        prefix.flatMap { byte in Array("*?[]\\".utf8).contains(byte) ? [UInt8(ascii: "\\"), byte] : [byte] }
-            + [UInt8(ascii: "*")]
-    }
-
     private mutating func take(_ keys: [[UInt8]]) throws {
         let lengths = try redis.exchange(keys.map { wordList("STRLEN") + [$0] })
-        var others: [[UInt8]] = []
-        var group: [[UInt8]] = []
-        var bytes = 0
-        for (key, length) in zip(keys, lengths) {
-            if Self.isOtherType(length) {
-                others.append(key)
-                continue
-            }
+        let others = zip(keys, lengths).filter { Self.isOtherType($0.1) }.map(\.0)
+        var strings: [(key: [UInt8], length: Int)] = []
+        for (key, length) in zip(keys, lengths) where !Self.isOtherType(length) {
             let length = Int(try redis.checked(length).int ?? 0)
-            if key.count > StoredEntry.keyBytesMax {
+            if key.count <= StoredEntry.keyBytesMax {
+                strings.append((key, length))
+            } else {
                 report.tooLong += 1
                 note(key)
-                continue
             }
-            if group.count == Self.groupCount || (!group.isEmpty && bytes + length > Self.groupBytes) {
-                try copy(group)
-                (group, bytes) = ([], 0)
-            }
-            group.append(key)
-            bytes += length
         }
-        try copy(group)
+        for group in strings.batches(of: Self.groupCount, bytes: Self.groupBytes, size: \.length) {
+            try copy(group.map(\.key))
+        }
         try count(others)
         done += keys.count
         progress.show(done: done, total: total)
@@ -117,13 +102,8 @@ struct RedisImport {
     }
 
     private mutating func copy(_ keys: [[UInt8]]) throws {
-        guard !keys.isEmpty else { return }
-        let reads = keys.flatMap { [wordList("GET") + [$0], wordList("PTTL") + [$0]] }
         let asked = Exporter.now()
-        let replies = try redis.exchange([wordList("MULTI")] + reads + [wordList("EXEC")])
-        guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == reads.count else {
-            throw Failure.redis("malformed reply to EXEC")
-        }
+        let results = try redis.transaction(keys.flatMap { [wordList("GET") + [$0], wordList("PTTL") + [$0]] })
         let requests = try keys.enumerated().compactMap { index, key in
             try request(key, results[2 * index], results[2 * index + 1], asked)
         }
@@ -186,28 +166,36 @@ struct RedisExport {
     }
 
     private mutating func store(_ entries: [StoredEntry]) throws(Failure) {
-        var rest = entries[...]
-        while !rest.isEmpty {
-            var requests: [[[UInt8]]] = []
-            var bytes = 0
+        for batch in entries.batches(of: Self.batchCount, bytes: Self.batchBytes, size: \.value.count) {
             let now = Exporter.now()
-            while let entry = rest.first, requests.count < Self.batchCount,
-                requests.isEmpty || bytes + entry.value.count <= Self.batchBytes
-            {
-                rest.removeFirst()
-                guard entry.deadline < 0 || entry.deadline > now else {
-                    report.stale += 1
-                    continue
-                }
-                let life = entry.deadline < 0 ? [] : wordList("PX", "\(entry.deadline - now)")
-                requests.append(wordList("SET") + [entry.key, entry.value] + life)
-                bytes += entry.value.count
+            let fresh = batch.filter { $0.deadline < 0 || $0.deadline > now }
+            report.stale += batch.count - fresh.count
+            let requests = fresh.map { entry in
+                wordList("SET") + [entry.key, entry.value]
+                    + (entry.deadline < 0 ? [] : wordList("PX", "\(entry.deadline - now)"))
             }
             for reply in try redis.exchange(requests) {
                 try redis.checked(reply)
                 report.exported += 1
             }
         }
+    }
+}
+
+extension Array {
+    /// Splits the array into parts of at most `count` elements, which have at most `bytes` bytes together, or are a
+    /// single element.
+    fileprivate func batches(of count: Int, bytes: Int, size: (Element) -> Int) -> [ArraySlice<Element>] {
+        var (batches, start, sum) = ([ArraySlice<Element>](), 0, 0)
+        for index in indices {
+            let next = size(self[index])
+            if index > start, index - start == count || sum + next > bytes {
+                batches.append(self[start..<index])
+                (start, sum) = (index, 0)
+            }
+            sum += next
+        }
+        return isEmpty ? [] : batches + [self[start...]]
     }
 }
 

@@ -19,7 +19,7 @@ extension Verb {
             """,
         options: [
             OptionSpec("--prefix", "PREFIX", "only entries whose keys start with PREFIX"),
-            OptionSpec("--to-redis", "URL", "into a Redis: \(RedisURL.rule)"),
+            OptionSpec("--to-redis", "URL", "into a Redis: \(RedisServer.urlRule)"),
             OptionSpec(
                 "--map", "NAME=NUMBER",
                 "with --to-redis: the Redis database NUMBER for a database (default: its name, if a number); repeatable"

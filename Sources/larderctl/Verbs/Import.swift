@@ -27,7 +27,7 @@ extension Verb {
             OptionSpec("--into", "NAME", "the database for all entries, instead of their own"),
             OptionSpec("--keep-existing", nil, "keep existing entries, even if they are older"),
             OptionSpec("--skip-invalid", nil, "skip invalid lines, and count them"),
-            OptionSpec("--from-redis", "URL", "import the strings of a Redis: \(RedisURL.rule)"),
+            OptionSpec("--from-redis", "URL", "import the strings of a Redis: \(RedisServer.urlRule)"),
             OptionSpec(
                 "--map", "NUMBER=NAME",
                 "with --from-redis: import Redis database NUMBER into a database (default: the same number); repeatable"

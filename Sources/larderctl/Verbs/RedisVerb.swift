@@ -7,12 +7,10 @@ enum RedisVerb {
     }
 
     /// Connects to the Redis at the URL in an option.
-    private static func redis(_ name: String, _ arguments: VerbArguments, _ context: Context) throws
-        -> (url: RedisURL, server: RedisServer)
-    {
-        let url = try RedisURL(try arguments[name]?.checkedText() ?? "")
-        let limit = context.options.timeoutMilliseconds
-        return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
+    private static func redis(_ name: String, _ arguments: VerbArguments, _ context: Context) throws -> RedisServer {
+        try RedisServer(
+            try arguments[name]?.checkedText() ?? "",
+            timeoutMilliseconds: context.options.timeout(plus: Options.checkpointMilliseconds))
     }
 
     /// Connects to the daemon. Ignores ``Options/passwordVariable``, because it contains the password of the Redis.
@@ -34,10 +32,10 @@ enum RedisVerb {
         }
         let map = try map(arguments, isNumberFirst: true)
         let target = try arguments["--into"]?.checkedText()
-        let (url, redis) = try redis("--from-redis", arguments, context)
-        let found = try RedisImport.databases(redis).filter { $0.number == url.database ?? $0.number }
-        // The list has only databases with keys. Select those given by the user, so that an invalid number is an error.
-        for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
+        let redis = try redis("--from-redis", arguments, context)
+        let found = try RedisImport.databases(redis).filter { $0.number == redis.database ?? $0.number }
+        // The list has only databases with keys. Select the mapped ones, so that an invalid number is an error.
+        for number in map.mappedNumbers { try redis.select(number) }
         let databases = try found.map { ($0.number, $0.keys, try target ?? map.name($0.number)) }
         var work = RedisImport(
             redis: redis, client: try connect(context), prefix: arguments["--prefix"]?.bytes ?? [],
@@ -76,16 +74,16 @@ enum RedisVerb {
         let client = try connect(context)
         let prefix = arguments["--prefix"]?.bytes ?? []
         let plan = try Exporter(client, databases: context.options.databases, prefix: prefix)
-        let (url, redis) = try redis("--to-redis", arguments, context)
+        let redis = try redis("--to-redis", arguments, context)
         let names = plan.header.databases
-        guard url.database == nil || names.count == 1 else {
+        guard redis.database == nil || names.count == 1 else {
             throw UsageError(
                 "the URL selects one database of the Redis, but there are \(names.count) in the larder: use "
                     + "--database, or omit the number")
         }
         let reader = EntryReader(client: client, prefix: prefix)
         var work = RedisExport(redis: redis, reader: reader, total: plan.total)
-        try work.run(try names.map { ($0, try url.database ?? map.number($0)) })
+        try work.run(try names.map { ($0, try redis.database ?? map.number($0)) })
         let report = work.report
         context.show(
             ["exported": report.exported, "stale": report.stale, "databases": report.databases],

@@ -43,7 +43,8 @@ public final class RedisOrigin: Origin {
             address.passwordPath.flatMap { try? OriginAddress.secret(in: $0) } ?? address.password
         }
         setup.usesTLS = address.usesTLS
-        setup.requiresRESP3 = true
+        // Only invalidations need RESP3.
+        setup.requiresRESP3 = tracking != .none
         setup.database = address.database == "0" ? nil : address.database
         setup.isCluster = address.isCluster
         setup.tracking =

@@ -30,11 +30,13 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     public private(set) var keyPath: String?
     /// The user name; nil for the server's user `default`.
     public private(set) var user: String?
-    public private(set) var password: [UInt8]?
+    public package(set) var password: [UInt8]?
     /// The file whose first line is the password. It is read again for each connection. Nil if there is no file.
     public private(set) var passwordPath: String?
     /// The database of the server: its number, or the name of a larder's database.
-    public private(set) var database = "0"
+    public package(set) var database = "0"
+    /// Whether the text contains the database.
+    package private(set) var hasDatabase = false
 
     static let defaultPort: UInt16 = 6379
     static let secretBytesMax = 4096
@@ -120,6 +122,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     }
 
     private mutating func take(database text: Substring) throws(Failure) {
+        hasDatabase = true
         if case .unix? = endpoints.first, !text.allSatisfy(\.isNumber) {
             try take(databaseNamed: String(text))
             return
