@@ -56,7 +56,7 @@ struct ShellHistory {
                 throw InputOutputError(
                     message: "\(path) is a link, which is not followed (a link to /dev/null disables the history)")
             }
-            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+            throw InputOutputError("\(path) could not be opened")
         }
         defer { close(descriptor) }
         var status = stat()

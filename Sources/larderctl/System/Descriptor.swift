@@ -7,7 +7,7 @@ enum Descriptor {
     static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) throws(InputOutputError) -> Int32 {
         let descriptor = FileSystem.openFile(path, flags | O_CLOEXEC, mode)
         guard descriptor >= 0 else {
-            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+            throw InputOutputError("\(path) could not be opened")
         }
         return descriptor
     }
@@ -46,7 +46,7 @@ struct Pipe: Sendable {
     init(for purpose: String) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "cannot create a pipe for \(purpose): \(SystemErrorText.of(errno))")
+            throw InputOutputError("cannot create a pipe for \(purpose)")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (readEnd, writeEnd) = (ends[0], ends[1])
@@ -87,7 +87,7 @@ enum Input {
             let count = Descriptor.read(descriptor, &piece, piece.count)
             if count == 0 { return bytes }
             guard count > 0 else {
-                throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
+                throw InputOutputError("\(name) could not be read")
             }
             guard bytes.count + count <= bytesMax else {
                 throw InputOutputError(message: "\(name) has more than \(bytesMax) bytes, the limit of a value")

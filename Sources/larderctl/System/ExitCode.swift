@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderServices
 
 /// The program's exit codes. Scripts rely on these numbers: do not change them.
@@ -51,4 +52,9 @@ typealias UsageError = LarderServices.UsageError
 /// The error if a value cannot be read, or a result cannot be written.
 struct InputOutputError: Error {
     let message: String
+
+    init(message: String) { self.message = message }
+
+    /// The error after a failed system call: the problem and the reason.
+    init(_ problem: String, number: Int32 = errno) { message = "\(problem): \(SystemErrorText.of(number))" }
 }

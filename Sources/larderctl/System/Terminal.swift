@@ -38,7 +38,7 @@ final class Terminal: Sendable {
         }
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
-            throw InputOutputError(message: "cannot read the terminal's settings: \(SystemErrorText.of(errno))")
+            throw InputOutputError("cannot read the terminal's settings")
         }
         before = settings
         let signals = try Pipe(for: "signals")

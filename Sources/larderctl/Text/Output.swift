@@ -28,7 +28,7 @@ final class Output {
         do throws(FileError) {
             try FileSystem.writeAll(bytes, descriptor: STDOUT_FILENO, path: "standard output")
         } catch {
-            throw InputOutputError(message: "standard output could not be written: \(SystemErrorText.of(error.number))")
+            throw InputOutputError("standard output could not be written", number: error.number)
         }
     }
 

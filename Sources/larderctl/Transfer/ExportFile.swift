@@ -64,7 +64,7 @@ final class ExportFile {
         }
         let kept = previous?.byteCount ?? 0
         guard ftruncate(descriptor, off_t(kept)) == 0, lseek(descriptor, off_t(kept), SEEK_SET) == off_t(kept) else {
-            throw InputOutputError(message: "\(partPath) could not be truncated: \(SystemErrorText.of(errno))")
+            throw InputOutputError("\(partPath) could not be truncated")
         }
         return previous
     }

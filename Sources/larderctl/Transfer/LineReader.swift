@@ -88,7 +88,7 @@ final class LineReader {
         if bytes.capacity > 128 * Self.readBytes, bytes.count < 2 * Self.readBytes { bytes = bytes.map { $0 } }
         let count = Descriptor.read(descriptor, &piece, piece.count)
         guard count >= 0 else {
-            throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
+            throw InputOutputError("\(name) could not be read")
         }
         bytes += piece[..<count]
         return count > 0

@@ -149,6 +149,6 @@ extension Verb {
         execv(program, &arguments)
         let number = errno
         for argument in arguments { free(argument) }
-        return InputOutputError(message: "\(program) could not be run: \(SystemErrorText.of(number))")
+        return InputOutputError("\(program) could not be run", number: number)
     }
 }
