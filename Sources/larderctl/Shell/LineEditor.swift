@@ -42,7 +42,7 @@ final class LineEditor {
         self.complete = complete
         Self.chooseCharacters()
         guard let editor = larder_edit_begin("larderctl"), let history = history_init() else {
-            throw InputOutputError(message: "the terminal cannot be used for editing: \(SystemErrorText.of(errno))")
+            throw InputOutputError("the terminal cannot be used for editing")
         }
         (self.editor, self.history) = (editor, history)
         larder_edit_set_context(editor, Unmanaged.passUnretained(self).toOpaque())
@@ -161,49 +161,46 @@ final class LineEditor {
 
 /// Handles the signals of an interactive shell on a separate thread. While a line is edited, the signals are written to
 /// a pipe, which the line editor polls together with the keys. At other times, Ctrl-C ends the wait for a reply.
-///
-/// `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class ShellSignals: @unchecked Sendable {
+final class ShellSignals: Sendable {
     /// The pipe from which the line editor reads a byte for each signal.
     let pipe: Pipe
-    private var client: BlockingLarderClient?
-    private let lock = Lock()
-    private var isEditing = false
+    private let state: Mutex<(client: BlockingLarderClient?, isEditing: Bool)>
     private let interrupted = Atomic<Bool>(false)
 
     /// - Parameter client: the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
     init(_ client: BlockingLarderClient?) throws(InputOutputError) {
         pipe = try Pipe(for: "signals")
-        self.client = client
+        state = Mutex((client, false))
         SignalSet([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]).watch { [self] signal in
-            lock.withLock { take(signal) }
+            state.withLock { take(signal, client: $0.client, isEditing: $0.isEditing) }
         }
     }
 
     /// Sets the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
-    func use(_ client: BlockingLarderClient?) { lock.withLock { self.client = client } }
+    func use(_ client: BlockingLarderClient?) { state.withLock { $0.client = client } }
 
     /// Whether Ctrl-C was pressed since the user last edited a line.
     var isInterrupted: Bool { interrupted.load(ordering: .relaxed) }
 
     /// Runs `body`, which edits a line and reads signals from the pipe. Handles signals that `body` has not read.
     func editing<Result>(_ body: () -> Result) -> Result {
-        lock.withLock {
-            isEditing = true
+        state.withLock {
+            $0.isEditing = true
             interrupted.store(false, ordering: .relaxed)
-            client?.forgetInterruption()
+            $0.client?.forgetInterruption()
         }
         let result = body()
-        lock.withLock {
-            isEditing = false
-            while Descriptor.poll(pipe.readEnd, milliseconds: 0)[0], let signal = pipe.receive() { take(signal) }
+        state.withLock {
+            $0.isEditing = false
+            while Descriptor.poll(pipe.readEnd, milliseconds: 0)[0], let signal = pipe.receive() {
+                take(signal, client: $0.client, isEditing: false)
+            }
         }
         return result
     }
 
-    // MARK: Called with `lock` held
-
-    private func take(_ signal: Int32) {
+    /// Handles a signal. Called with `state` locked.
+    private func take(_ signal: Int32, client: BlockingLarderClient?, isEditing: Bool) {
         if isEditing { return pipe.send(signal) }
         // No line is edited, so the terminal has its original settings, which need not be restored.
         switch signal {

@@ -1,12 +1,12 @@
 import LarderPlatform
+import Synchronization
 
 /// A result that a thread which is not in a task, such as the main thread, waits for.
-///
-/// `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class Awaited<Value: Sendable>: @unchecked Sendable {
+final class Awaited<Value: Sendable>: Sendable {
+    private let outcome = Mutex<Result<Value, any Error>?>(nil)
+    // The condition is signalled after the outcome was set. Waiting threads hold the lock while they check the outcome.
     private let lock = Lock()
     private let changed = Condition()
-    private var outcome: Result<Value, any Error>?
 
     /// Runs a closure on a separate thread.
     /// - Parameter onEnd: called on that thread when there is a result.
@@ -22,18 +22,17 @@ final class Awaited<Value: Sendable>: @unchecked Sendable {
     }
 
     private func end(_ outcome: Result<Value, any Error>) {
-        lock.withLock {
-            self.outcome = outcome
-            changed.broadcast()
-        }
+        self.outcome.withLock { $0 = outcome }
+        lock.withLock { changed.broadcast() }
     }
 
     /// Waits for the result, for at most the given time.
     /// - Returns: nil if there is none.
     func result(waitingUpTo milliseconds: Int64) -> Result<Value, any Error>? {
         lock.withLock {
-            if outcome == nil, milliseconds > 0 { _ = changed.wait(lock, milliseconds: milliseconds) }
-            return outcome
+            if let outcome = outcome.withLock({ $0 }) { return outcome }
+            if milliseconds > 0 { changed.wait(lock, milliseconds: milliseconds) }
+            return outcome.withLock { $0 }
         }
     }
 
@@ -41,7 +40,7 @@ final class Awaited<Value: Sendable>: @unchecked Sendable {
     var result: Result<Value, any Error> {
         lock.withLock {
             while true {
-                if let outcome { return outcome }
+                if let outcome = outcome.withLock({ $0 }) { return outcome }
                 changed.wait(lock)
             }
         }

@@ -2,31 +2,34 @@
 
 import LarderPlatform
 import LarderVocabulary
+import Synchronization
 
 /// Runs a command with this program's standard input and error. While the command runs, the signals that this program
 /// receives are sent to it.
-///
-/// `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class ChildCommand: @unchecked Sendable {
-    private let lock = Lock()
-    /// The process ID of the running command. Nil after its exit, because the ID may then be that of another process.
-    private var pid: pid_t?
-    private var isCancelled = false
-    private var signal: Int32 = 0
-    private var stop: (@Sendable () -> Void)?
-    /// The pipe into which a byte is written when a signal arrives and when the command has exited, to wake the reader
-    /// of its output.
-    private var wakes: Pipe?
+final class ChildCommand: Sendable {
+    private struct State {
+        /// The process ID of the running command. Nil after its exit, because the ID may then be that of another
+        /// process.
+        var pid: pid_t?
+        var isCancelled = false
+        var signal: Int32 = 0
+        var stop: (@Sendable () -> Void)?
+        /// The pipe into which a byte is written when a signal arrives and when the command has exited, to wake the
+        /// reader of its output.
+        var wakes: Pipe?
+    }
+
+    private let state = Mutex(State())
 
     /// Blocks the signals, so that a separate thread can wait for them. Call it before other threads start: they
     /// inherit the blocked signals.
     init(signals: [Int32]) {
         SignalSet(signals).watch { [self] number in
-            let stop = lock.withLock { () -> (@Sendable () -> Void)? in
-                signal = number
-                guard let pid else { return self.stop }
+            let stop = state.withLock { state -> (@Sendable () -> Void)? in
+                state.signal = number
+                guard let pid = state.pid else { return state.stop }
                 kill(pid, number)
-                wakes?.send()
+                state.wakes?.send()
                 return nil
             }
             stop?()
@@ -34,13 +37,13 @@ final class ChildCommand: @unchecked Sendable {
     }
 
     /// The last signal that this program has received; 0 if there was none.
-    var receivedSignal: Int32 { lock.withLock { signal } }
+    var receivedSignal: Int32 { state.withLock { $0.signal } }
 
     /// Calls `stop` when a signal arrives while no command runs; immediately if a signal has arrived before this call.
     func onSignal(_ stop: @escaping @Sendable () -> Void) {
-        let isLate = lock.withLock {
-            self.stop = stop
-            return signal != 0
+        let isLate = state.withLock {
+            $0.stop = stop
+            return $0.signal != 0
         }
         if isLate { stop() }
     }
@@ -56,7 +59,7 @@ final class ChildCommand: @unchecked Sendable {
                 }
             }
         } onCancel: {
-            lock.withLock { isCancelled = true }
+            state.withLock { $0.isCancelled = true }
             terminate()
         }
     }
@@ -72,7 +75,7 @@ final class ChildCommand: @unchecked Sendable {
         // neither pipe, but only the copy that is its standard output.
         let (output, wakes) = (try Pipe(for: "the command"), try Pipe(for: "the command"))
         defer { close(output.readEnd) }
-        lock.withLock { self.wakes = wakes }
+        state.withLock { $0.wakes = wakes }
         let pid = try {
             defer { close(output.writeEnd) }
             return try start(words, output: output.writeEnd)
@@ -107,13 +110,13 @@ final class ChildCommand: @unchecked Sendable {
     // MARK: The process
 
     private func start(_ words: [[UInt8]], output: Int32) throws -> pid_t {
-        try lock.withLock {
-            if isCancelled || signal != 0 { throw CancellationError() }
+        try state.withLock { state in
+            if state.isCancelled || state.signal != 0 { throw CancellationError() }
             var start = ProcessStart(words: words)
             start.descriptors = [STDIN_FILENO, output, STDERR_FILENO]
             do throws(FileError) {
                 let pid = try start.start()
-                self.pid = pid
+                state.pid = pid
                 return pid
             } catch {
                 throw InputOutputError(message: "cannot \(error)")
@@ -125,13 +128,13 @@ final class ChildCommand: @unchecked Sendable {
         // Keep the process as a zombie until `pid` is nil, so that its process ID is not reused.
         var info = siginfo_t()
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
-        return try lock.withLock {
-            self.pid = nil
+        return try state.withLock {
+            $0.pid = nil
             return try ProcessEnd.wait(for: pid)
         }
     }
 
-    private func terminate() { lock.withLock { _ = pid.map { kill($0, SIGTERM) } } }
+    private func terminate() { state.withLock { _ = $0.pid.map { kill($0, SIGTERM) } } }
 
     /// Exits with the command's exit code, or with 128 plus the number of the signal that terminated the command. If
     /// this program has received the same signal, terminates by that signal instead.

@@ -1,41 +1,32 @@
 import LarderClient
 import LarderPlatform
+import Synchronization
 
 /// Replicates the databases of one larder to another one, with a ``LarderFollower`` for each database.
-///
-/// `@unchecked Sendable`: it is never changed. With several threads, only ``ReplicationWatch`` uses the output.
-struct Replication: @unchecked Sendable {
+struct Replication: Sendable {
     // The connection options of the two daemons.
     var from: Options
     var to: Options
     let choice: ReplicationOptions
-    let context: Context
 
-    /// How much longer than the timeout to wait for a reply, in milliseconds: a call may wait for a change, or for a
-    /// checkpoint of the daemon.
-    private static let patienceMilliseconds: Int64 = 55_000
+    /// How long a request waits for a change, in milliseconds: less than ``Options/connectForTransfer()`` waits.
     private static let waitMilliseconds = 10_000
     /// How often new databases are looked for, in milliseconds.
     private static let lookMilliseconds: Int64 = 5_000
     private static let backOffMillisecondsMax: Int64 = 10_000
 
-    private struct Clients {
-        let from: BlockingLarderClient
-        let to: BlockingLarderClient
-
-        func follower(_ choice: ReplicationOptions, _ database: String) throws -> LarderFollower {
-            var choice = choice
-            choice.database = database
-            return try LarderFollower(from: from, to: to, choice)
-        }
-    }
+    private typealias Clients = (from: BlockingLarderClient, to: BlockingLarderClient)
 
     private func connect() throws -> Clients {
         var (from, to) = (self.from, self.to)
         (from.database, to.database) = (nil, nil)
-        return Clients(
-            from: try from.connect(waitingMilliseconds: Self.patienceMilliseconds),
-            to: try to.connect(waitingMilliseconds: Self.patienceMilliseconds))
+        return (try from.connectForTransfer(), try to.connectForTransfer())
+    }
+
+    private func makeFollower(_ clients: Clients, _ database: String) throws -> LarderFollower {
+        var choice = choice
+        choice.database = database
+        return try LarderFollower(from: clients.from, to: clients.to, choice)
     }
 
     /// Returns the databases to replicate.
@@ -44,14 +35,14 @@ struct Replication: @unchecked Sendable {
         let known = try clients.from.databases().map(\.name).filter {
             $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
         }
-        if context.options.databases.isEmpty { return known }
+        if from.databases.isEmpty { return known }
         // If the source no longer has a database, its entries at the target must be removed: accept its name too.
         let both = known + (try clients.to.databases().map(\.name))
-        for name in context.options.databases where mustExist && !both.contains(name) {
+        for name in from.databases where mustExist && !both.contains(name) {
             throw UsageError(
                 "there is no database '\(printableKey(name.utf8))'" + Suggestion.text(for: name, among: known))
         }
-        return context.options.databases
+        return from.databases
     }
 
     // MARK: Once
@@ -59,10 +50,10 @@ struct Replication: @unchecked Sendable {
     /// Replicates all changes until the target is up to date. If a database fails, continues with the others.
     /// - Returns: `done`, or the exit code of the first failure.
     /// - Throws: if a larder is not available at the start, or a given database does not exist.
-    func runOnce() throws -> ExitCode {
+    func runOnce(_ context: Context) throws -> ExitCode {
         let clients = try connect()
         // Check the connections and the options even if there is no database.
-        _ = try clients.follower(choice, "0")
+        _ = try makeFollower(clients, "0")
         let progress = ProgressLine(.entries)
         defer { progress.end() }
         var (done, total) = (0, 0)
@@ -71,7 +62,7 @@ struct Replication: @unchecked Sendable {
             var report = ReplicationReport(database: database, state: "idle", progress: ReplicationProgress())
             var failure: Failure?
             do {
-                let follower = try clients.follower(choice, database)
+                let follower = try makeFollower(clients, database)
                 defer { report.progress = follower.progress }
                 repeat {
                     try follower.step()
@@ -107,7 +98,7 @@ struct Replication: @unchecked Sendable {
         signals.block()
         // If a daemon is not available at the start, throw instead of retrying.
         let first = try connect()
-        let watch = ReplicationWatch(context)
+        let watch = ReplicationWatch(asJSON: from.json)
         var running: Set<String> = []
         func start(_ names: [String]) {
             for name in names where running.insert(name).inserted {
@@ -115,22 +106,22 @@ struct Replication: @unchecked Sendable {
             }
         }
         let names = try databases(first, mustExist: false)
-        for name in names + ["0"] { _ = try first.follower(choice, name) }
+        for name in names + ["0"] { _ = try makeFollower(first, name) }
         start(names)
         while true {
             if let signal = signals.wait(milliseconds: Self.lookMilliseconds) { watch.stop(by: signal) }
-            if context.options.databases.isEmpty, let names = try? databases(first, mustExist: false) { start(names) }
+            if from.databases.isEmpty, let names = try? databases(first, mustExist: false) { start(names) }
             watch.showProgress()
         }
     }
 
-    fileprivate func follow(_ database: String, _ watch: ReplicationWatch) {
+    private func follow(_ database: String, _ watch: ReplicationWatch) {
         var follower: LarderFollower?
         var failures = 0
         var previous = ReplicationReport(database: database, state: "initial", progress: ReplicationProgress())
         while true {
             do {
-                if follower == nil { follower = try connect().follower(choice, database) }
+                if follower == nil { follower = try makeFollower(connect(), database) }
                 let state = try follower?.step(waitMilliseconds: previous.state == "idle" ? Self.waitMilliseconds : 0)
                 failures = 0
                 previous = ReplicationReport(
@@ -144,7 +135,7 @@ struct Replication: @unchecked Sendable {
                 // The follower reconnects by itself. After an invalid argument, a new follower is needed.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 let rest = RetryBackoff.rest(after: failures, from: 250, to: Self.backOffMillisecondsMax, jitter: 0)
-                if watch.rest(milliseconds: rest) { return }
+                _ = poll(nil, 0, Int32(clamping: rest))
                 failures += 1
             }
         }
@@ -178,75 +169,64 @@ struct ReplicationReport: Equatable {
 }
 
 /// Prints the progress of the replications that run on several threads.
-///
-/// `@unchecked Sendable`: mutable state and the output are guarded by `lock`.
-final class ReplicationWatch: @unchecked Sendable {
-    private let context: Context
-    private let lock = Lock()
-    private let ended = Condition()
-    private let progress = ProgressLine(.entries)
-    private var reports: [String: ReplicationReport] = [:]
-    /// The latest news about each database, and the time when they were printed.
-    private var printed: [String: (report: ReplicationReport, time: Int64)] = [:]
-    private var isStopping = false
+final class ReplicationWatch: Sendable {
+    private struct State {
+        let output = Output()
+        let progress = ProgressLine(.entries)
+        var reports: [String: ReplicationReport] = [:]
+        /// The latest news about each database, and the time when they were printed.
+        var printed: [String: (report: ReplicationReport, time: Int64)] = [:]
+
+        func showProgress() {
+            let all = reports.values.map(\.progress)
+            progress.show(done: all.reduce(0) { $0 + $1.done }, total: all.reduce(0) { $0 + $1.total })
+        }
+    }
+
+    private let asJSON: Bool
+    private let state = Mutex(State())
 
     /// Two reports about a database whose state is unchanged are at least this many milliseconds apart.
     private static let pauseMilliseconds: Int64 = 1_000
 
-    init(_ context: Context) { self.context = context }
+    init(asJSON: Bool) { self.asJSON = asJSON }
 
     /// - Parameter exitCode: the exit code to print with the report's error, if it has one.
     func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
-        lock.withLock {
-            guard !isStopping else { return }
-            reports[report.database] = report
-            let previous = printed[report.database]
+        state.withLock { state in
+            state.reports[report.database] = report
+            let previous = state.printed[report.database]
             let isNews = previous?.report.state != report.state || previous?.report.error != report.error
             let now = MonotonicClock.milliseconds()
             if isNews, let error = report.error {
-                progress.end()
+                state.progress.end()
                 Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: exitCode)
-                    .show(asJSON: context.options.json)
+                    .show(asJSON: asJSON)
             }
             let isDue = previous?.report != report && now - (previous?.time ?? 0) >= Self.pauseMilliseconds
-            if isNews || isDue && context.options.json {
-                printed[report.database] = (report, now)
-                if context.options.json { context.output.json(report.json) }
-                try? context.output.flush()
+            if isNews || isDue && asJSON {
+                state.printed[report.database] = (report, now)
+                if asJSON { state.output.json(report.json) }
+                try? state.output.flush()
             }
-            show()
+            state.showProgress()
         }
     }
 
-    func showProgress() { lock.withLock { show() } }
-
-    private func show() {
-        let all = reports.values.map(\.progress)
-        progress.show(done: all.reduce(0) { $0 + $1.done }, total: all.reduce(0) { $0 + $1.total })
-    }
-
-    /// Waits for the time, or until the program stops.
-    /// - Returns: whether the program stops.
-    func rest(milliseconds: Int64) -> Bool {
-        lock.withLock {
-            if !isStopping { _ = ended.wait(lock, milliseconds: milliseconds) }
-            return isStopping
-        }
-    }
+    func showProgress() { state.withLock { $0.showProgress() } }
 
     /// Reports that all replications have stopped, and terminates the program. Its next start resumes the replications.
     func stop(by signal: Int32) -> Never {
-        lock.withLock {
-            isStopping = true
-            ended.broadcast()
-            progress.end()
-            for report in reports.values.sorted(by: { $0.database < $1.database }) where context.options.json {
+        // Keep the state locked, so that other threads print nothing more.
+        state.withLock { state in
+            state.progress.end()
+            for report in state.reports.values.sorted(by: { $0.database < $1.database }) where asJSON {
                 var report = report
                 report.state = "stopped"
-                context.output.json(report.json)
+                state.output.json(report.json)
             }
-            try? context.output.flush()
+            try? state.output.flush()
+            SignalSet.endProgram(by: signal)
         }
-        SignalSet.endProgram(by: signal)
     }
 }

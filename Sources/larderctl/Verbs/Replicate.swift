@@ -47,9 +47,9 @@ extension Verb {
                 return tags
             })
         choice.sourceName = try arguments["--name"]?.checkedText()
-        let replication = Replication(from: from, to: to, choice: choice, context: context)
+        let replication = Replication(from: from, to: to, choice: choice)
         if arguments["--continuous"] != nil { try replication.resume() }
-        return try replication.runOnce()
+        return try replication.runOnce(context)
     }
 
     /// Returns the path of a socket, given as a path or as a `unix:` URL.
