@@ -2,6 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
+@testable import larderctl
+
 /// Tests of `larderctl export`, and of `import` of its files.
 @Suite struct LarderctlExportTests {
     private let place: TemporaryDirectory
@@ -364,6 +366,19 @@ import Testing
         #expect(into.errors.contains("starts from the beginning") && into.text == "imported 1001 entries\n", "\(into)")
         try Files.write(file + ".position", Array("{}".utf8))
         #expect(try larderctl("import", file).text == "imported 1001 entries\n")
+    }
+
+    @Test func theFirstPositionOfAnImportIsStoredAfterTwoSeconds() {
+        let identity = ImportPosition.Identity(header: 1, larder: "", options: "")
+        func position(_ line: Int) -> ImportPosition {
+            ImportPosition(identity: identity, offset: line * 10, line: line, tail: 0)
+        }
+        var settling = SettlingPosition()
+        #expect(settling.next(position(2), now: 5_000) == nil)
+        #expect(settling.next(position(3), now: 6_999) == nil, "a power failure may lose its entries")
+        #expect(settling.next(position(4), now: 7_000) == position(2))
+        #expect(settling.next(position(5), now: 8_999) == nil)
+        #expect(settling.next(position(6), now: 9_000) == position(4))
     }
 
     /// The import is killed at an arbitrary time. The next call completes it.

@@ -60,3 +60,19 @@ struct ImportPosition: Equatable, Codable {
         return stored.format == own.format && stored.version == own.version && stored.offset >= 0 ? stored : nil
     }
 }
+
+/// Delays a position until its entries are durable: a power failure may lose entries that the daemon has acknowledged
+/// within about the last second.
+struct SettlingPosition {
+    static let milliseconds: Int64 = 2000
+
+    private var waiting: (position: ImportPosition, since: Int64)?
+
+    /// Takes the position after the entries acknowledged so far.
+    /// - Returns: the position to store now; nil if there is none yet.
+    mutating func next(_ acknowledged: ImportPosition?, now: Int64) -> ImportPosition? {
+        if let waiting, now - waiting.since < Self.milliseconds { return nil }
+        defer { waiting = acknowledged.map { ($0, now) } }
+        return waiting?.position
+    }
+}

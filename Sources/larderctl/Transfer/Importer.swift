@@ -64,16 +64,11 @@ struct Importer {
     // The identity of the import, and the position after the entries that the daemon has acknowledged; nil if none.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
-    /// The acknowledged position to store next, after ``durabilityDelayMilliseconds``, when its entries are durable.
-    private var settled: ImportPosition?
-    private var settledAt = MonotonicClock.milliseconds()
+    private var settling = SettlingPosition()
 
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
     private static let notesMax = 5
-    /// The minimum time, in milliseconds, from the acknowledgement of a position until it is stored. A power failure
-    /// may lose entries that the daemon has acknowledged within about the last second.
-    private static let durabilityDelayMilliseconds: Int64 = 2000
 
     init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
         self.client = client
@@ -254,7 +249,7 @@ struct Importer {
         if let identity, let tail = ImportPosition.tail(descriptor, before: offset) {
             acknowledged = ImportPosition(identity: identity, offset: offset, line: line, tail: tail, report: report)
         }
-        settle()
+        if let position = settling.next(acknowledged, now: MonotonicClock.milliseconds()) { save(position) }
     }
 
     private mutating func send() throws {
@@ -280,14 +275,6 @@ struct Importer {
     }
 
     // MARK: The position
-
-    private mutating func settle() {
-        let now = MonotonicClock.milliseconds()
-        guard now - settledAt >= Self.durabilityDelayMilliseconds else { return }
-        settledAt = now
-        if let settled { save(settled) }
-        settled = acknowledged
-    }
 
     private mutating func save(_ position: ImportPosition) {
         guard identity != nil, position.line > 1 else { return }
