@@ -103,6 +103,22 @@ import Testing
         #expect(try Set(offered("larderctl get user")) == ["user\\*1", "user\\*2"])
     }
 
+    @Test(arguments: [
+        (["--mem"], ["--memory"]), (["--memory", ""], []), (["--memory", "="], []), (["--memory", "=", "6"], []),
+        (["--log-level", "--"], []), (["--check-config", "--mem"], ["--memory"]), (["--purge", "=", ""], []),
+        (["--purge", "--mem"], ["--memory"]), (["--dir", "/us"], ["/usr"]), (["--dir", "=", "/us"], ["/usr"]),
+    ])
+    func bashCompletesOptionsOfTheDaemon(words: [String], offered: [String]) throws {
+        let found = try shell(
+            "bash",
+            """
+            source '\(PackageRoot.path)/Sources/packaging/completions/larderd.bash'
+            COMP_WORDS=(larderd \(words.map { "'\($0)'" }.joined(separator: " "))) COMP_CWORD=\(words.count)
+            _larderd; printf '%s\\n' "${COMPREPLY[@]}"
+            """)
+        #expect(found == offered)
+    }
+
     @Test func fishCompletesVerbsAndKeys() throws {
         func offered(_ line: String) throws -> [String] {
             try shell("fish", "larderctl completion fish | source; complete -C '\(line)'")

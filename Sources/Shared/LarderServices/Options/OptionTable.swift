@@ -80,21 +80,29 @@ package struct OptionTable<Target>: Sendable {
     }
 
     private var bash: String {
-        """
-        # Generated from the table of options by `make docs`.
-        _\(program)() {
-            local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-            case $previous in
-            \(rows.filter(\.takesPath).map(\.name).joined(separator: " | ")))
-                mapfile -t COMPREPLY < <(compgen -f -- "$current")
-                compopt -o filenames 2>/dev/null
-                return ;;
-            esac
-            mapfile -t COMPREPLY < <(compgen -W '\(rows.map(\.name).joined(separator: " "))' -- "$current")
+        func names(_ isIncluded: (Row) -> Bool) -> String {
+            rows.filter(isIncluded).map(\.name).joined(separator: " | ")
         }
-        complete -F _\(program) \(program)
+        // Bash makes the equals sign of --name=VALUE a word of its own.
+        return """
+            # Generated from the table of options by `make docs`.
+            _\(program)() {
+                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} isValue=
+                [[ $current == = ]] && isValue=1 current=
+                [[ $previous == = ]] && isValue=1 previous=${COMP_WORDS[COMP_CWORD - 2]}
+                case $previous in
+                \(names(\.takesPath)))
+                    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+                    compopt -o filenames 2>/dev/null
+                    return ;;
+                \(names { $0.takesNextWord && !$0.takesPath })) return ;;
+                esac
+                [[ $isValue ]] && return
+                mapfile -t COMPREPLY < <(compgen -W '\(rows.map(\.name).joined(separator: " "))' -- "$current")
+            }
+            complete -F _\(program) \(program)
 
-        """
+            """
     }
 
     private var zsh: String {
