@@ -42,19 +42,24 @@ package enum LogFormat: String, Sendable, CaseIterable {
         return String(clean)
     }
 
-    /// Escapes a text for a JSON string. Does not add the quotes.
-    package static func escaped(_ message: String) -> String {
-        var escaped = ""
-        for scalar in message.unicodeScalars {
-            if scalar == "\"" || scalar == "\\" {
-                escaped += "\\\(scalar)"
-            } else if scalar.steersTerminal {
+    /// Escapes a text for a JSON string. Does not add the quotes. Also escapes all characters that a terminal would
+    /// interpret.
+    package static func escaped(_ text: String) -> String {
+        var (escaped, rest) = ("", text.unicodeScalars[...])
+        while let index = rest.firstIndex(where: { $0 == "\"" || $0 == "\\" || $0.steersTerminal }) {
+            escaped.unicodeScalars += rest[..<index]
+            switch rest[index] {
+            case "\"", "\\": escaped += "\\\(rest[index])"
+            case "\n": escaped += "\\n"
+            case "\r": escaped += "\\r"
+            case "\t": escaped += "\\t"
+            case let scalar:
                 let digits = String(scalar.value, radix: 16)
                 escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            } else {
-                escaped.unicodeScalars.append(scalar)
             }
+            rest = rest[rest.index(after: index)...]
         }
+        escaped.unicodeScalars += rest
         return escaped
     }
 }

@@ -2,6 +2,7 @@
 
 import LarderPlatform
 import LarderRESP
+import LarderServices
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -48,8 +49,7 @@ indirect enum JSONText {
             output.append(UInt8(ascii: "{"))
             for (index, member) in members.enumerated() {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                Self.writeString(Array(member.name.utf8), to: &output)
-                output.append(UInt8(ascii: ":"))
+                output += "\"\(LogFormat.escaped(member.name))\":".utf8
                 member.value.write(to: &output)
             }
             output.append(UInt8(ascii: "}"))
@@ -57,38 +57,10 @@ indirect enum JSONText {
     }
 
     private static func write(_ bytes: [UInt8], to output: inout [UInt8]) {
-        if String(validating: bytes, as: UTF8.self) != nil {
-            writeString(bytes, to: &output)
+        if let text = String(validating: bytes, as: UTF8.self) {
+            output += "\"\(LogFormat.escaped(text))\"".utf8
         } else {
             output += "{\"base64\":\"".utf8 + Base64.encoded(bytes) + "\"}".utf8
-        }
-    }
-
-    /// Writes UTF-8 text as a JSON string.
-    private static func writeString(_ bytes: [UInt8], to output: inout [UInt8]) {
-        output.append(UInt8(ascii: "\""))
-        writeCharacters(bytes, to: &output)
-        output.append(UInt8(ascii: "\""))
-    }
-
-    /// Writes UTF-8 text with escapes but without quotes. The text must not end within a character.
-    static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
-        var previous: UInt8 = 0
-        for (index, byte) in bytes.enumerated() {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
-            case 0x0A: output += "\\n".utf8
-            case 0x0D: output += "\\r".utf8
-            case 0x09: output += "\\t".utf8
-            // Also escape the control characters U+0080 to U+009F, because terminals interpret them. They have two bytes,
-            // of which the second one is the character's number.
-            case 0xC2 where bytes[index + 1] < 0xA0: break
-            case ..<0x20, 0x7F,
-                0x80..<0xA0 where previous == 0xC2:
-                output += "\\u00\(HexText.text([byte]))".utf8
-            default: output.append(byte)
-            }
-            previous = byte
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import LarderClient
 import LarderJSONCoding
+import LarderServices
 import LarderVocabulary
 
 /// The first line of an export.
@@ -77,7 +78,7 @@ extension StoredEntry {
             let piece = Array(value[start..<end])
             switch form {
             case .literal: lines.bytes(piece)
-            case .text: JSONText.writeCharacters(piece, to: &lines.buffer)
+            case .text: lines.bytes(LogFormat.escaped(String(decoding: piece, as: UTF8.self)).utf8)
             case .base64: lines.bytes(Base64.encoded(piece))
             }
             start = end
