@@ -34,9 +34,9 @@ import Testing
     static let cases: [Case] = [
         Case("writes-refused", "aof_last_write_status:err", not: "aof_last_write_status:ok"),
         Case(
-            "database-unusable", { $0.databases = [DoctorFacts.Database(name: "books", state: "damaged")] },
+            "database-unusable", { $0.databases = [(name: "books", state: "damaged")] },
             not: {
-                $0.databases = ["open", "closed"].map { DoctorFacts.Database(name: "books", state: $0) }
+                $0.databases = ["open", "closed"].map { (name: "books", state: $0) }
             }),
         Case("origins-unusable", "origins_unusable:1", not: "origins_unusable:0"),
         Case(
@@ -133,7 +133,7 @@ import Testing
     @Test func doctorDoesNotReportAFullFileSystemAsDamage() throws {
         var facts = DoctorFacts()
         facts.disk = (4, 100)
-        facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
+        facts.databases = [(name: "books", state: "failed")]
         let findings = DoctorRule.findings(facts)
         #expect(findings.map(\.rule.name) == ["file-system-full"])
         #expect(try #require(findings.first).figures.hasSuffix("writes are refused by database 'books'"))
@@ -165,7 +165,7 @@ import Testing
     func doctorGivesTheRemedyForTheErrorOfWrites(_ number: Int32, _ remedy: String) throws {
         var facts = DoctorFacts()
         facts.info = InfoText("aof_last_write_status:err\r\nlast_write_errno:\(number)")
-        facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
+        facts.databases = [(name: "books", state: "failed")]
         let findings = DoctorRule.findings(facts)
         #expect(findings.map(\.rule.name) == ["writes-refused"])
         let finding = try #require(findings.first)

@@ -47,18 +47,19 @@ enum FieldText {
     /// The fields of CLIENT LIST that are always text, even if they look like numbers: clients choose their values.
     private static let chosen: Set<String> = ["name", "lib-name", "lib-ver", "user", "db", "addr", "laddr", "flags"]
 
-    /// Converts pairs `name=value`, separated by spaces, to an object.
     private static func fields(_ line: ArraySlice<UInt8>) -> JSONText {
-        let words = line.split { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D }
-        return .object(
-            words.compactMap { word in
-                guard let equals = word.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-                let (name, value) = (String(decoding: word[..<equals], as: UTF8.self), word[(equals + 1)...])
-                return (name, chosen.contains(name) ? .bytes(Array(value)) : number(value))
-            })
+        .object(pairs(line).map { ($0.name, chosen.contains($0.name) ? .bytes(Array($0.value)) : number($0.value)) })
     }
 
-    private static func lines(_ text: [UInt8]) -> [ArraySlice<UInt8>] {
+    /// Returns the pairs `name=value` of a line, which are separated by spaces.
+    static func pairs(_ line: ArraySlice<UInt8>) -> [(name: String, value: ArraySlice<UInt8>)] {
+        line.split { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D }.compactMap { word in
+            guard let equals = word.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+            return (String(decoding: word[..<equals], as: UTF8.self), word[(equals + 1)...])
+        }
+    }
+
+    static func lines(_ text: [UInt8]) -> [ArraySlice<UInt8>] {
         text.split(separator: 0x0A).map { $0.last == 0x0D ? $0.dropLast() : $0 }
     }
 

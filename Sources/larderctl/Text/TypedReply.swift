@@ -42,28 +42,28 @@ struct TypedReply {
 
     /// Writes a value at the end of a line that has been started, and further lines if necessary.
     private func write(_ reply: RESPValue, indent: Int) throws {
-        switch reply {
-        case .array(let elements): try write(elements.map { ("", $0) }, mark: ")", empty: "(empty array)", indent)
-        case .set(let elements): try write(elements.map { ("", $0) }, mark: "~", empty: "(empty set)", indent)
-        case .push(let elements): try write(elements.map { ("", $0) }, mark: ")", empty: "(empty push)", indent)
-        case .map(let pairs):
-            try write(pairs.map { (Self.word($0.key) + " => ", $0.value) }, mark: "#", empty: "(empty map)", indent)
-        default: output.line(Self.word(reply))
+        if let parts = reply.parts {
+            let (kind, mark) =
+                switch reply {
+                case .set: ("set", "~")
+                case .map: ("map", "#")
+                case .push: ("push", ")")
+                default: ("array", ")")
+                }
+            if parts.isEmpty { output.line("(empty \(kind))") }
+            let width = "\(parts.count)".count
+            for (index, part) in parts.enumerated() {
+                // The first part is on the same line as the number of its array or map.
+                let margin = String(repeating: " ", count: index == 0 ? 0 : indent)
+                let name = part.key.map { Self.word($0) + " => " } ?? ""
+                output.bytes("\(margin)\("\(index + 1)".padded(width, isRight: true))\(mark) \(name)".utf8)
+                try write(part.value, indent: indent + width + mark.count + 1)
+            }
+        } else {
+            output.line(Self.word(reply))
         }
         if isStopped() { throw Stopped() }
         try output.flushIfLarge()
-    }
-
-    /// Writes the parts of a reply, each with its number and its name; values in arrays have empty names.
-    private func write(_ parts: [(name: String, value: RESPValue)], mark: String, empty: String, _ indent: Int) throws {
-        if parts.isEmpty { output.line(empty) }
-        let width = "\(parts.count)".count
-        for (index, part) in parts.enumerated() {
-            let number = "\(index + 1)".padded(width, isRight: true)
-            // The first part is on the same line as the number of its array or map.
-            output.bytes("\(String(repeating: " ", count: index == 0 ? 0 : indent))\(number)\(mark) \(part.name)".utf8)
-            try write(part.value, indent: indent + width + mark.count + 1)
-        }
     }
 
     /// Returns the text of a value on one line.
@@ -101,16 +101,10 @@ enum PlainReply {
     }
 
     private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
-        let parts: [(name: [UInt8]?, value: RESPValue)]
-        if case .map(let pairs) = reply {
-            parts = pairs.map { (word($0.key) + Array(":".utf8), $0.value) }
-        } else if let elements = reply.elements {
-            parts = elements.map { (nil, $0) }
-        } else {
-            return output.line(word(reply))
-        }
-        for (name, value) in parts {
-            if value.pairs == nil, value.elements == nil {
+        guard let parts = reply.parts else { return output.line(word(reply)) }
+        for (key, value) in parts {
+            let name = key.map { word($0) + Array(":".utf8) }
+            if value.parts == nil {
                 output.oneLine(margin(indent) + (name.map { $0 + Array(" ".utf8) } ?? []) + word(value))
             } else {
                 // The parts of the value are on the lines below.
@@ -132,5 +126,13 @@ enum PlainReply {
         case .boolean(let value): Array("\(value)".utf8)
         default: reply.bytes ?? Array("(…)".utf8)
         }
+    }
+}
+
+extension RESPValue {
+    /// The parts of an array, a set, a push message or a map, with their keys in a map; nil for other values.
+    fileprivate var parts: [(key: RESPValue?, value: RESPValue)]? {
+        if case .map(let pairs) = self { return pairs.map { ($0.key, $0.value) } }
+        return elements?.map { (nil, $0) }
     }
 }

@@ -30,7 +30,7 @@ extension Verb {
         var facts = DoctorFacts()
         facts.info = InfoText(try client.serverInfo(section: "everything"))
         let count = facts.info.integer("databases")
-        facts.databases = try client.databases().map { DoctorFacts.Database(name: $0.name, state: $0.state) }
+        facts.databases = try client.databases().map { ($0.name, $0.state) }
         if facts.databases.count < count {
             facts.unseen[.databases] = "this user may read \(facts.databases.count) of \(count) databases"
         }
@@ -42,13 +42,8 @@ extension Verb {
         for pair in try ask(.settings, "CONFIG", "GET", "*").pairs ?? [] {
             if let name = pair.key.string, let value = pair.value.string { facts.settings[name] = value }
         }
-        for line in (try ask(.clients, "CLIENT", "LIST").string ?? "").split(separator: "\n") {
-            var fields: [String: String] = [:]
-            for field in line.split(separator: " ") {
-                let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                if parts.count == 2 { fields[String(parts[0])] = String(parts[1]) }
-            }
-            facts.clients.append(fields)
+        facts.clients = FieldText.lines(try ask(.clients, "CLIENT", "LIST").bytes ?? []).map { line in
+            Dictionary(FieldText.pairs(line).map { ($0.name, String(decoding: $0.value, as: UTF8.self)) }) { $1 }
         }
         facts.slowTimes = SlowCommand.read(try ask(.slowLog, "SLOWLOG", "GET", "-1")).filter(\.isOfProgram)
             .map(\.seconds)

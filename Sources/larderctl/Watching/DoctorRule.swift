@@ -3,15 +3,10 @@ import LarderPlatform
 
 /// The state of a daemon that `larderctl doctor` checks.
 struct DoctorFacts {
-    struct Database {
-        let name: String
-        let state: String
-    }
-
     var info = InfoText("")
     /// The settings, by their names in CONFIG.
     var settings: [String: String] = [:]
-    var databases: [Database] = []
+    var databases: [(name: String, state: String)] = []
     /// The connections in CLIENT LIST: for each, its fields by name.
     var clients: [[String: String]] = []
     /// The times of the commands in the slow log, except administrative ones, in seconds since 1970.
