@@ -3,10 +3,16 @@ import LarderPlatform
 import LarderServer
 import Synchronization
 
+#if LARDER_JEMALLOC
+    import CLarderAllocator
+#endif
+
 /// The program larderd: parses its command line, then serves, purges or checks.
-enum Daemon {
+@main enum Daemon {
+    static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
+
     /// - Returns: the exit code.
-    static func main(_ arguments: [String]) -> Int32 {
+    private static func run(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
         // Take the passed socket before opening files, because a wrong descriptor number could refer to such a file.
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
@@ -147,5 +153,27 @@ enum Output {
         guard number != 0 else { return code }
         Daemon.complain("cannot write to standard output: \(SystemErrorText.of(number))")
         return code == ExitCode.done ? ExitCode.failed : code
+    }
+}
+
+/// The memory allocator of this process: jemalloc, or the system's.
+private enum Allocator {
+    /// Starts the thread that returns free memory to the system.
+    /// - Returns: false if that failed.
+    static func startBackgroundThread() -> Bool {
+        #if LARDER_JEMALLOC
+            larder_allocator_start_thread()
+        #else
+            true
+        #endif
+    }
+
+    /// The allocator's name for the log: memory figures depend on the allocator.
+    static var name: String {
+        #if LARDER_JEMALLOC
+            "jemalloc " + String(cString: larder_allocator_version())
+        #else
+            "the system's allocator"
+        #endif
     }
 }

@@ -4,11 +4,16 @@ import LarderClient
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The program.
-enum Tool {
+/// The program larderctl, the command line for a running larderd. `larderctl help` lists its verbs.
+@main enum Tool {
+    static func main() {
+        guard StandardDescriptors.fill() else { exit(ExitCode.inputOutput.rawValue) }
+        exit(run(words).rawValue)
+    }
+
     /// The words of the command line after the program's name, as bytes: `CommandLine.arguments` would change keys and
     /// values that are not UTF-8.
-    static var words: [[UInt8]] {
+    private static var words: [[UInt8]] {
         (0..<Int(CommandLine.argc)).dropFirst().compactMap { index in
             CommandLine.unsafeArgv[index].map { text in
                 Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
@@ -17,7 +22,7 @@ enum Tool {
     }
 
     /// Runs one command line. Writes errors to standard error.
-    static func run(_ words: [[UInt8]]) -> ExitCode {
+    private static func run(_ words: [[UInt8]]) -> ExitCode {
         // If the command line cannot be parsed, the word `--json` in it decides whether errors are written as JSON.
         var asJSON = words.prefix { $0 != Array("--".utf8) }.contains(Array("--json".utf8))
         do {
