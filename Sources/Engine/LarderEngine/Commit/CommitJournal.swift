@@ -45,12 +45,10 @@ final class CommitJournal: Sendable {
         marks = JournalMarkFile(directory: context.directory) { [sequences = context.sequences] in
             sequences.reservedUnits
         }
-        do throws(FileError) {
-            segments = try Journal(
+        segments = try LarderError.wrapping("open journal") { [marks] () throws(FileError) in
+            try Journal(
                 directory: context.directory + "/JOURNAL", segmentBytes: context.options.journalSegmentBytes,
                 marks: marks, faults: context.options.journalFaults)
-        } catch {
-            throw LarderError(.io, error.description, operation: "open journal", underlying: error)
         }
     }
 
@@ -225,25 +223,19 @@ final class CommitJournal: Sendable {
 
     /// Recovers from a failed ``sync(behind:)``: copies the unsynced segments and syncs the copies.
     func syncCopies() throws(LarderError) {
-        do throws(FileError) {
+        try LarderError.wrapping("copy") { () throws(FileError) in
             syncing.store(true, ordering: .relaxed)
             defer { syncing.store(false, ordering: .relaxed) }
             try segments.withoutRemovals { () throws(FileError) in
                 try lock.withLock { () throws(FileError) in try segments.copyUnsyncedHeld() }
             }
-        } catch {
-            throw LarderError(.io, error.description, operation: "copy", underlying: error)
         }
         try sync()
     }
 
     /// Syncs the names of the files in a directory, before a checkpoint relies on them.
     func syncDirectory(_ path: String) throws(LarderError) {
-        do throws(FileError) {
-            try segments.files.syncDirectory(path)
-        } catch {
-            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
-        }
+        try LarderError.wrapping("checkpoint") { () throws(FileError) in try segments.files.syncDirectory(path) }
     }
 
     // MARK: Checkpoints
@@ -269,11 +261,9 @@ final class CommitJournal: Sendable {
     /// Removes the segments that a checkpoint made obsolete.
     /// - Returns: false, without removing any, if a failed commit was rolled back in the meantime.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
-        do throws(FileError) {
+        try LarderError.wrapping("checkpoint") { () throws(FileError) in
             defer { countBytes() }
             return try segments.removeSegments(upTo: cut.segment) { isCurrent(cut) }
-        } catch {
-            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
         }
     }
 

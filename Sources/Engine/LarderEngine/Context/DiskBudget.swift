@@ -283,18 +283,10 @@ package struct DiskThresholds: Hashable, Sendable {
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }
 
-/// The LevelDB sizes that are derived from a disk limit.
-struct LevelDBSizes {
-    private let maxFileBytes: Int
-    private let writeBufferBytes: Int
-
-    init(_ options: Options) {
-        maxFileBytes = options.maxFileBytes
-        writeBufferBytes = options.writeBufferBytes
-    }
-
-    /// Whether one of the sizes is at most half or at least twice as large as in `other`.
-    func differ(from other: LevelDBSizes) -> Bool {
+extension Options {
+    /// Whether one of the sizes that are derived from a disk limit is at most half or at least twice as large as in
+    /// `other`.
+    func sizesDiffer(from other: Options) -> Bool {
         func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
         return differ(maxFileBytes, other.maxFileBytes) || differ(writeBufferBytes, other.writeBufferBytes)
     }

@@ -12,7 +12,7 @@ final class DatabaseLife: Sendable {
         /// The epoch (number of the LevelDB) that needs a lost part of the journal; 0 if none does.
         var epochAheadOfJournal: UInt64 = 0
         /// Whether ``epochAheadOfJournal`` is known.
-        var hasCheckedJournal = false
+        var isAheadKnown = false
         var lastSalvage: SalvageSummary?
     }
 
@@ -38,7 +38,7 @@ final class DatabaseLife: Sendable {
         -> UInt64
     {
         let end = context.journalEnd
-        guard !state.withLock({ $0.hasCheckedJournal }), end != .max || context.sequences.previous == nil else { return 0 }
+        guard !state.withLock({ $0.isAheadKnown }), end != .max || context.sequences.previous == nil else { return 0 }
         let value = try store.access("open") { (database) throws(LevelDBError) in
             try database.get(EpochMetadata.journalKey)
         }
@@ -48,7 +48,7 @@ final class DatabaseLife: Sendable {
             throw files.damaged(
                 "LevelDB needs the journal up to sequence number \(needed), but the journal ends with \(end)")
         }
-        state.withLock { $0.hasCheckedJournal = true }
+        state.withLock { $0.isAheadKnown = true }
         return needed
     }
 
@@ -57,7 +57,7 @@ final class DatabaseLife: Sendable {
 
     /// Records that the damaged files were salvaged. The files that replace them need no lost part of the journal.
     func salvaged(_ summary: SalvageSummary) {
-        state.withLock { ($0.epochAheadOfJournal, $0.hasCheckedJournal, $0.lastSalvage) = (0, true, summary) }
+        state.withLock { ($0.epochAheadOfJournal, $0.isAheadKnown, $0.lastSalvage) = (0, true, summary) }
     }
 }
 

@@ -37,12 +37,12 @@ struct DatabaseTagPurges {
         return ledger
     }
 
-    /// Before the first purge, stores the database's ``TagPurges/Floors`` in the ledger. Also records in POINTER that
+    /// Before the first purge, stores the database's ``TagPurges/floors`` in the ledger. Also records in POINTER that
     /// the ledger must have them, so that a loss of the ledger is detected. Called with `openLock` held.
     private func expect(_ ledger: Ledger) throws(LarderError) {
         try ledger.prepare()
         if database.appliedState.hasTagPurges { return }
-        try ledger.commit([TagFacts.floors((database.rules.purges ?? TagPurges()).floors, of: database.name)])
+        try ledger.commit([TagFacts.change((database.rules.purges ?? TagPurges()).floors, of: nil, in: database.name)])
         try database.replacePointer("purge", { $0.hasTagPurges = true })
     }
 
@@ -88,7 +88,7 @@ struct DatabaseTagPurges {
     func adopt(_ purges: TagPurges?, _ loss: Ledger.Loss?) {
         var purges = purges
         if let loss, database.appliedState.hasTagPurges || purges != nil {
-            purges = (purges ?? TagPurges()).adding(TagPurges.Floors(soft: loss.sequence, softAt: loss.time))
+            purges = (purges ?? TagPurges()).adding(TagPurges.Note(soft: loss.sequence, softAt: loss.time))
         }
         database.set { $0.rules.purges = purges }
         if let purges { resume(behind: purges) }
@@ -124,7 +124,7 @@ struct DatabaseTagPurges {
                 .error,
                 "purges of tags may be lost: \(doubt). All entries with tags that were stored until now are stale")
             let sequence = max(pipeline.everythingApplied.sequence, context.sequences.base) + 1
-            found = TagPurges().adding(TagPurges.Floors(soft: sequence, softAt: database.now()))
+            found = TagPurges().adding(TagPurges.Note(soft: sequence, softAt: database.now()))
         }
         guard let found else { return known }
         let purges = known.map { $0.adding(found) } ?? found

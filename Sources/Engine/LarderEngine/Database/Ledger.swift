@@ -10,7 +10,7 @@ import LarderPlatform
 ///
 /// | key | value; integers have 8 bytes, big-endian |
 /// |---|---|
-/// | `tags/<database>` | its ``TagPurges/Floors``: exists since the first purge of a tag |
+/// | `tags/<database>` | its ``TagPurges/floors``: exists since the first purge of a tag |
 /// | `tags/<database>/` and a tag's hash | its ``TagPurges/Note`` |
 /// | `program/<name>` | data of the program |
 /// | `lost` | ``Loss``: facts were lost with damage to the ledger or the journal |
@@ -162,11 +162,7 @@ package struct Ledger: Sendable {
                 "\(path) is missing: the purges of tags, the functions and the origins of the larder are lost, except for "
                     + "those in the journal. Entries whose tags were purged before may be served as stale; load functions and "
                     + "set origins again")
-            do throws(FileError) {
-                try FileSystem.makeDirectories(path)
-            } catch {
-                throw LarderError(.io, error.description, operation: "open larder", underlying: error)
-            }
+            try LarderError.wrapping("open larder") { () throws(FileError) in try FileSystem.makeDirectories(path) }
             return true
         case .absent: return false
         case .foreign where wasThere: throw LarderError(.io, foreignMessage(path), operation: "open larder")

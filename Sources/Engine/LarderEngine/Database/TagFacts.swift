@@ -3,12 +3,12 @@ enum TagFacts {
     private static let prefix = "tags/"
     private static let slash = UInt8(ascii: "/")
 
-    /// Returns the key of a database's ``TagPurges/Floors``, which the ledger has since the first purge of a tag.
-    static func key(_ database: String) -> [UInt8] { Array((prefix + database).utf8) }
-
-    /// Returns the key of a tag's ``TagPurges/Note``.
-    static func key(_ database: String, _ tag: UInt64) -> [UInt8] {
-        var key = key(database) + [slash]
+    /// Returns the key of a tag's ``TagPurges/Note``, or of the database's floors if `tag` is nil. The ledger has the
+    /// floors since the first purge of a tag.
+    static func key(_ database: String, _ tag: UInt64? = nil) -> [UInt8] {
+        var key = Array((prefix + database).utf8)
+        guard let tag else { return key }
+        key.append(slash)
         BigEndian.append(tag, to: &key)
         return key
     }
@@ -33,23 +33,12 @@ enum TagFacts {
     ) {
         guard let numbers = BigEndian.numbers(3, in: value) else { return }
         let softAt = min(Int64(clamping: numbers[2]), now)
-        if let tag {
-            content.merge(TagPurges.Note(hard: numbers[0], soft: numbers[1], softAt: softAt), of: tag)
-        } else {
-            content.merge(TagPurges.Floors(hard: numbers[0], soft: numbers[1], softAt: softAt))
-        }
+        content.merge(TagPurges.Note(hard: numbers[0], soft: numbers[1], softAt: softAt), of: tag)
     }
 
-    private static func value(_ hard: UInt64, _ soft: UInt64, _ softAt: Int64) -> [UInt8] {
-        BigEndian.bytes([hard, soft, UInt64(max(0, softAt))])
-    }
-
-    static func floors(_ floors: TagPurges.Floors, of database: String) -> Ledger.Change {
-        Ledger.Change(key: key(database), value: value(floors.hard, floors.soft, floors.softAt))
-    }
-
-    static func note(_ note: TagPurges.Note, of tag: UInt64, in database: String) -> Ledger.Change {
-        Ledger.Change(key: key(database, tag), value: value(note.hard, note.soft, note.softAt))
+    static func change(_ note: TagPurges.Note, of tag: UInt64?, in database: String) -> Ledger.Change {
+        let value = BigEndian.bytes([note.hard, note.soft, UInt64(max(0, note.softAt))])
+        return Ledger.Change(key: key(database, tag), value: value)
     }
 
     /// Returns the changes of facts that turn the facts of `previous` into those of `new`.
@@ -59,19 +48,19 @@ enum TagFacts {
         from previous: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
     ) -> [Ledger.Change] {
         guard new.floors == previous.floors else {
-            var changes = [floors(new.floors, of: database)]
+            var changes = [change(new.floors, of: nil, in: database)]
             previous.forEachNote { tag, _ in
                 if new.note(tag) == nil { changes.append(Ledger.Change(key: key(database, tag), value: nil)) }
             }
             return changes
         }
-        return Set(tags).compactMap { tag in new.note(tag).map { note($0, of: tag, in: database) } }
+        return Set(tags).compactMap { tag in new.note(tag).map { change($0, of: tag, in: database) } }
     }
 
     /// Returns all facts of these purges, for a ledger that has none of them yet.
     static func all(_ purges: TagPurges, of database: String) -> [Ledger.Change] {
-        var changes = [floors(purges.floors, of: database)]
-        purges.forEachNote { changes.append(note($1, of: $0, in: database)) }
+        var changes = [change(purges.floors, of: nil, in: database)]
+        purges.forEachNote { changes.append(change($1, of: $0, in: database)) }
         return changes
     }
 }

@@ -256,9 +256,7 @@ package struct Record: Hashable, Sendable {
     /// Parses stored bytes.
     /// - Parameter purges: see ``RecordHeader/init(parsing:_:)``.
     package init(parsing stored: [UInt8], _ purges: TagPurges?) throws(RecordHeader.Defect) {
-        header = try stored.withUnsafeBytes { bytes in
-            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
-        }.get()
+        header = try stored.withUnsafeBytes { RecordHeader.read($0, purges) }.get()
         self.stored = stored
     }
 
@@ -282,5 +280,12 @@ package struct Record: Hashable, Sendable {
         var header = header
         header.rule = rule
         return Record(header, tags: tagsSection, payload: payload)
+    }
+}
+
+extension RecordHeader {
+    /// Like ``init(parsing:_:)``, for closures that cannot throw a ``Defect``.
+    static func read(_ record: UnsafeRawBufferPointer, _ purges: TagPurges?) -> Result<RecordHeader, Defect> {
+        Result { () throws(Defect) in try RecordHeader(parsing: record, purges) }
     }
 }

@@ -58,7 +58,8 @@ package struct Tags: Hashable, Sendable {
 
 /// The purges of a database's tags. Immutable, so that it can be read without a lock.
 package final class TagPurges: Sendable {
-    /// The last purges of one tag.
+    /// The last purges of one tag, or of all entries with tags, whatever their tags are (the *floors*). Floors replace
+    /// the purges of single tags if these are too many.
     struct Note: Hashable, Sendable {
         /// The sequence of the last hard purge: entries with a lower stamp count as removed. 0 if there was none.
         var hard: UInt64 = 0
@@ -67,23 +68,16 @@ package final class TagPurges: Sendable {
         var soft: UInt64 = 0
         /// When the last soft purge was made, in milliseconds since 1970.
         var softAt: Int64 = 0
+
+        fileprivate mutating func merge(_ other: Note) {
+            hard = max(hard, other.hard)
+            if other.soft > soft { (soft, softAt) = (other.soft, other.softAt) }
+        }
     }
 
     /// The maximum number of tags whose purges are stored individually.
     package static let notesMax = 65_536
     fileprivate static let stripeCount = 256
-
-    /// A purge of all entries with tags, whatever their tags are. It replaces the purges of single tags if these are
-    /// too many.
-    struct Floors: Hashable, Sendable {
-        /// The sequence of the last hard purge: entries with a lower stamp count as removed. 0 if there was none.
-        var hard: UInt64 = 0
-        /// The sequence of the last soft purge: entries with a lower stamp are stale since ``softAt``. 0 if there was
-        /// none.
-        var soft: UInt64 = 0
-        /// When the last soft purge was made, in milliseconds since 1970.
-        var softAt: Int64 = 0
-    }
 
     /// Purges that are being combined, in any order. For each tag, the latest hard purge and the latest soft purge are
     /// kept.
@@ -92,21 +86,16 @@ package final class TagPurges: Sendable {
         /// much, but never keeps a purged entry.
         fileprivate var stripes: [[UInt64: Note]] = Array(repeating: [:], count: TagPurges.stripeCount)
         fileprivate var count = 0
-        fileprivate var floors = Floors()
+        fileprivate var floors = Note()
         fileprivate var last: UInt64 = 0
 
-        mutating func merge(_ note: Note, of tag: UInt64) {
-            var merged = stripes[stripe(tag)][tag] ?? Note()
-            merged.hard = max(merged.hard, note.hard)
-            if note.soft > merged.soft { (merged.soft, merged.softAt) = (note.soft, note.softAt) }
-            set(merged, of: tag)
+        /// Adds the purges of a tag, or floors if `tag` is nil.
+        mutating func merge(_ note: Note, of tag: UInt64?) {
             last = max(last, note.hard, note.soft)
-        }
-
-        mutating func merge(_ other: Floors) {
-            floors.hard = max(floors.hard, other.hard)
-            if other.soft > floors.soft { (floors.soft, floors.softAt) = (other.soft, other.softAt) }
-            last = max(last, other.hard, other.soft)
+            guard let tag else { return floors.merge(note) }
+            var merged = stripes[stripe(tag)][tag] ?? Note()
+            merged.merge(note)
+            set(merged, of: tag)
         }
 
         fileprivate mutating func set(_ note: Note, of tag: UInt64) {
@@ -118,7 +107,7 @@ package final class TagPurges: Sendable {
 
     /// The number of tags that have a ``Note``.
     var count: Int { content.count }
-    var floors: Floors { content.floors }
+    var floors: Note { content.floors }
     /// The highest commit sequence number of all purges.
     var last: UInt64 { content.last }
 
@@ -146,23 +135,23 @@ package final class TagPurges: Sendable {
         next.last = max(next.last, sequence)
         if next.count <= Self.notesMax { return TagPurges(next) }
         var all = Content()
-        all.merge(floors)
-        all.merge(Floors(hard: sequence))
+        all.merge(floors, of: nil)
+        all.merge(Note(hard: sequence), of: nil)
         return TagPurges(all)
     }
 
     /// Returns these purges combined with others.
     func adding(_ others: TagPurges) -> TagPurges {
         var next = content
-        next.merge(others.floors)
+        next.merge(others.floors, of: nil)
         others.forEachNote { next.merge($1, of: $0) }
         return TagPurges(next)
     }
 
     /// Returns these purges combined with floors. The higher of the old and the new floors apply.
-    func adding(_ floors: Floors) -> TagPurges {
+    func adding(_ floors: Note) -> TagPurges {
         var next = content
-        next.merge(floors)
+        next.merge(floors, of: nil)
         return TagPurges(next)
     }
 

@@ -35,11 +35,11 @@ struct EvictionRange {
     /// reached before that, stops and sets `next`.
     mutating func collect(
         _ store: EpochStore, from start: [UInt8], through last: [UInt8]? = nil, bytesMax: Int, entriesMax: Int,
-        _ purges: TagPurges?
+        _ purges: TagPurges?, operation: String = "evict"
     ) throws(LarderError) {
         let (bytesMax, entriesMax) = (seenBytes + bytesMax, entries.count + entriesMax)
         next = nil
-        try store.access("evict") { (leveldb) throws(LevelDBError) in
+        try store.access(operation) { (leveldb) throws(LevelDBError) in
             var options = ReadOptions()
             options.fillCache = false
             let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])

@@ -1,21 +1,11 @@
-import LarderLevelDB
 import LarderLevelDBFormat
 
 /// Reads a sample of entries at random places of a larder's databases. From it, computes the worth up to which entries
 /// must be evicted to free a share of the bytes.
 struct EvictionSampler {
-    /// The result of a sample.
-    struct Result {
-        let estimate: EvictionEstimate
-        let threshold: Double
-    }
+    typealias Result = (estimate: EvictionEstimate, threshold: Double)
 
-    private struct Entry {
-        let reads: Double
-        let storedAt: Int64
-        let end: Int64?
-        let bytes: Int
-    }
+    private typealias Entry = (reads: Double, storedAt: Int64, end: Int64?, bytes: Int)
 
     private static let places = 96
     private static let entriesPerPlace = 16
@@ -43,7 +33,7 @@ struct EvictionSampler {
                 bytes: entry.bytes
             )
         }
-        return Result(estimate: estimate, threshold: EvictionEstimate.threshold(judged, share: share))
+        return (estimate, EvictionEstimate.threshold(judged, share: share))
     }
 
     /// Returns the keys at which to begin reading: the first possible key, and the first keys of random tables.
@@ -67,29 +57,15 @@ struct EvictionSampler {
     private static func read(
         _ database: Database, _ store: EpochStore, from start: [UInt8]
     ) throws(LarderError) -> [Entry] {
-        let purges = database.removalRules.purges
-        let found = try store.access("evict") { (leveldb) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])
-            defer { cursor.close() }
-            var found: [(key: Key, header: RecordHeader, bytes: Int)] = []
-            var bytes = 0
-            try cursor.seek(to: start)
-            while cursor.isValid, found.count < entriesPerPlace, bytes < bytesPerPlace {
-                let key = cursor.key
-                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
-                bytes += key.count + count
-                if let header { found.append((Key(stored: key), header, key.count + count)) }
-                try cursor.next()
-            }
-            return found
-        }
+        var found = EvictionRange()
+        try found.collect(
+            store, from: start, bytesMax: bytesPerPlace, entriesMax: entriesPerPlace, database.removalRules.purges)
         let rules = database.rules
-        return found.compactMap { entry in
-            guard let reads = entry.key.withBytes({ database.diskReads(of: $0, entry.key.hash) }) else { return nil }
-            return Entry(
-                reads: reads, storedAt: entry.header.storedAt, end: rules.end(entry.header), bytes: entry.bytes)
+        return found.entries.compactMap { entry in
+            guard let header = entry.header else { return nil }
+            let key = Key(stored: found.key(entry))
+            guard let reads = key.withBytes({ database.diskReads(of: $0, key.hash) }) else { return nil }
+            return (reads, header.storedAt, rules.end(header), entry.byteCount)
         }
     }
 }

@@ -1,8 +1,8 @@
 import LarderPlatform
-import Synchronization
 // Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
 // interface.
 @_exported import LarderVocabulary
+import Synchronization
 
 /// An open larder: a directory of named databases.
 ///
@@ -52,11 +52,7 @@ package final class Engine: Sendable {
             throw LarderError(
                 .invalidArgument, "the path of the larder's directory is empty", operation: "open larder")
         }
-        do throws(FileError) {
-            try FileSystem.makeDirectories(directory)
-        } catch {
-            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
-        }
+        try LarderError.wrapping("open larder") { () throws(FileError) in try FileSystem.makeDirectories(directory) }
         guard let path = FileSystem.canonical(directory) else {
             throw LarderError(.io, "\(directory) cannot be resolved", operation: "open larder")
         }
@@ -127,11 +123,7 @@ package final class Engine: Sendable {
     /// Finds the databases in the larder's directory, and removes the leftovers of a crash.
     private func readDirectory() throws(LarderError) {
         let names: [String]
-        do throws(FileError) {
-            names = try FileSystem.list(directory)
-        } catch {
-            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
-        }
+        names = try LarderError.wrapping("open larder") { () throws(FileError) in try FileSystem.list(directory) }
         DamagedFiles.clear(context.larder)
         if ledger.database.exists { ledger.database.adoptPointer() }
         for name in names {

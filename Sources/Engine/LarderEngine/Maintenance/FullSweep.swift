@@ -33,35 +33,37 @@ struct FullSweep {
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             let state = database.appliedState
             let removalRules = database.removalRules
-            let found = try Self.collect(from: start, store, removalRules.purges)
-            next = found.count < Self.recordsPerStep ? nil : found.last.map { $0.key.stored + [0] }
+            var found = EvictionRange()
+            try found.collect(
+                store, from: start, bytesMax: .max, entriesMax: Self.recordsPerStep, removalRules.purges,
+                operation: "sweep")
+            next = found.next
             var removal = Sweeper.Removal()
             var changes: [EntryChange] = []
             let batch = LarderLevelDB.WriteBatch()
             let rules = ExpiryIndex.Rules(state.rules.policy)
             let now = database.unnoticedNow()
-            for candidate in found {
+            for candidate in found.entries {
                 met.entries += 1
                 met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
+                let key = Key(stored: found.key(candidate))
                 if removalRules.isGone(header, now: now) {
                     // Skip an entry that is dirty in memory: the checkpoint replaces or removes its record in LevelDB.
-                    guard let dropped = database.dropFromMemory(candidate.key) else { continue }
-                    batch.delete(candidate.key.stored)
-                    if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
+                    guard let wasFound = database.dropFromMemory(key) else { continue }
+                    batch.delete(key.stored)
+                    if let change = database.sweptChange(Array(key.bytes), header, state.rules) {
                         changes.append(change)
                     }
                     removal.entries += 1
-                    if !dropped.wasFound { removal.unfound += 1 }
+                    if !wasFound { removal.unfound += 1 }
                     removal.bytes += candidate.byteCount
                     continue
                 }
                 if indexingFor != nil, indexesAll || header.rule == .governed {
                     let slot = rules.slot(header)
                     guard slot != 0 else { continue }
-                    batch.put(
-                        candidate.key.stored.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value
-                    )
+                    batch.put(key.stored.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value)
                 }
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
@@ -73,32 +75,5 @@ struct FullSweep {
         live.bytes += met.bytes - removal.bytes
         Sweeper.note(removal, database)
         return removal
-    }
-
-    private struct Candidate {
-        let key: Key
-        /// The record's header; nil if the record cannot be read.
-        let header: RecordHeader?
-        let byteCount: Int
-    }
-
-    private static func collect(
-        from start: [UInt8], _ store: EpochStore, _ purges: TagPurges?
-    ) throws(LarderError) -> [Candidate] {
-        try store.access("sweep") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try database.cursor(options, prefix: [KeyKind.record])
-            defer { cursor.close() }
-            var found: [Candidate] = []
-            try cursor.seek(to: start)
-            while cursor.isValid, found.count < recordsPerStep {
-                let key = cursor.key
-                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
-                found.append(Candidate(key: Key(stored: key), header: header, byteCount: key.count + count))
-                try cursor.next()
-            }
-            return found
-        }
     }
 }

@@ -338,10 +338,10 @@ struct Sweeper {
         let now = database.unnoticedNow()
         let mayBeOwn = mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
         guard removalRules.isGone(header, now: now) else { return mayBeOwn ? .keep : .dropIndex }
-        guard let dropped = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }
+        guard let wasFound = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }
         database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
         return .remove(
-            byteCount: key.stored.count + count, wasFound: dropped.wasFound,
+            byteCount: key.stored.count + count, wasFound: wasFound,
             database.sweptChange(Array(key.bytes), header, rules))
     }
 
@@ -368,22 +368,17 @@ extension Database {
         shards.withLocked(key.hash) { $0.find(key)?.head.pointee.indexed = 0 }
     }
 
-    /// The result of ``dropFromMemory(_:)``.
-    struct DroppedEntry {
-        /// Whether a read has already found the entry expired, and counted that.
-        let wasFound: Bool
-    }
-
     /// Drops a key from memory before it is deleted from LevelDB.
-    /// - Returns: nil, without dropping it, if memory has a newer state.
-    func dropFromMemory(_ key: Key) -> DroppedEntry? {
+    /// - Returns: whether a read has already found the entry expired, and counted that; nil, without dropping it, if
+    ///   memory has a newer state.
+    func dropFromMemory(_ key: Key) -> Bool? {
         shards.withLocked(key.hash) { shard in
             shard.reads.swept(key.hash)
-            guard let entry = shard.find(key) else { return DroppedEntry(wasFound: false) }
+            guard let entry = shard.find(key) else { return false }
             guard !entry.isDirty else { return nil }
             let wasFound = entry.head.pointee.isFoundExpired
             shard.dropIfClean(entry)
-            return DroppedEntry(wasFound: wasFound)
+            return wasFound
         }
     }
 }

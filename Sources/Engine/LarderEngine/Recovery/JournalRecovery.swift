@@ -129,10 +129,8 @@ final class JournalRecovery: Sendable {
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
         let place = try DamagedFiles.place(for: "journal", context: context.larder)
-        do throws(FileError) {
+        try LarderError.wrapping("set the journal aside") { () throws(FileError) in
             try journal.setAside(report, to: place)
-        } catch {
-            throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
         }
         context.statistics.journalDamages.add()
         context.reportDamage(

@@ -197,14 +197,6 @@ struct CountedEnds {
     }
 }
 
-extension RecordHeader {
-    static func read(
-        _ record: UnsafeRawBufferPointer, _ purges: TagPurges?
-    ) -> Result<RecordHeader, RecordHeader.Defect> {
-        Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: record, purges) }
-    }
-}
-
 extension FreshnessRules {
     func state(_ header: Result<RecordHeader, RecordHeader.Defect>, now: Int64) -> Freshness {
         guard case .success(let header) = header else { return .fresh }

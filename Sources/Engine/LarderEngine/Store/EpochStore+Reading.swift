@@ -41,9 +41,7 @@ extension EpochStore {
         options.snapshot = snapshot
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.withValue(key.stored, options: options) { bytes in
-                bytes.map { bytes in
-                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }, bytes.count)
-                }
+                bytes.map { (RecordHeader.read($0, purges), $0.count) }
             }
         }
     }

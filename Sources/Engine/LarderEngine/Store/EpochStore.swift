@@ -33,7 +33,7 @@ final class EpochStore: @unchecked Sendable {
     /// The disk limit of the database in bytes, from the last ``reopenForLimits(databaseLimit:)``; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
     /// The table and memory sizes with which LevelDB was last opened.
-    private var sizes: LevelDBSizes?
+    private var openedOptions: Options?
     let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     /// Why the store is about to end. Set before its files are moved or removed; see ``prepareEnd(_:)``.
     let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
@@ -97,7 +97,7 @@ final class EpochStore: @unchecked Sendable {
             let opened = try LarderLevelDB.Database(path: path, options: options) { [disk = context.disk] in
                 disk.isTight
             }
-            stateLock.withLock { sizes = LevelDBSizes(options) }
+            stateLock.withLock { openedOptions = options }
             return opened
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
@@ -418,9 +418,9 @@ final class EpochStore: @unchecked Sendable {
     }
 
     private var hasOtherSizes: Bool {
-        guard let old = stateLock.withLock({ sizes }) else { return false }
+        guard let old = stateLock.withLock({ openedOptions }) else { return false }
         let limit = databaseLimit.load(ordering: .relaxed)
-        return LevelDBSizes(context.levelDBOptions(create: false, databaseLimit: limit)).differ(from: old)
+        return context.levelDBOptions(create: false, databaseLimit: limit).sizesDiffer(from: old)
     }
 
     /// Closes and opens the LevelDB of a store without snapshots and cursors. Called with `gate` held for writing. If

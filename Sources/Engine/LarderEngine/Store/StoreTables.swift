@@ -7,21 +7,12 @@ import Synchronization
 ///
 /// Thread-safe.
 final class StoreTables: Sendable {
-    /// The sizes of the tables.
-    struct Sizes {
-        /// The disk space of all tables in bytes.
-        var bytes = 0
-        /// The maximum number of bytes that LevelDB could merge in one step.
-        var largestMerge = 0
-    }
-
-    private struct State {
-        var manifest: ManifestScan?
-        var sizes = Sizes()
-    }
+    /// The disk space of all tables, and the maximum number of bytes that LevelDB could merge in one step.
+    typealias Sizes = (bytes: Int, largestMerge: Int)
+    private typealias State = (manifest: ManifestScan?, sizes: Sizes)
 
     private let path: String
-    private let state = Mutex(State())
+    private let state = Mutex<State>((nil, (0, 0)))
 
     init(path: String) { self.path = path }
 
@@ -67,7 +58,7 @@ final class StoreTables: Sendable {
 
     private static func sizes(of manifest: ManifestScan) -> Sizes {
         var levels: [Int: [ManifestScan.Table]] = [:]
-        var sizes = Sizes()
+        var sizes: Sizes = (0, 0)
         for table in manifest.tables.values {
             levels[table.level, default: []].append(table)
             // Round up to whole blocks of 4096 bytes.

@@ -84,6 +84,17 @@ public struct LarderError: Error, Sendable {
         self.underlying = underlying
     }
 
+    /// Runs `body`; an error becomes one of the engine.
+    static func wrapping<Result>(
+        _ operation: String, database: String? = nil, _ body: () throws(FileError) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(FileError) {
+            return try body()
+        } catch {
+            throw LarderError(.io, error.description, operation: operation, database: database, underlying: error)
+        }
+    }
+
     init(_ error: LevelDBError, operation: String, database: String, key: String? = nil) {
         let code: Code =
             switch error.code {

@@ -197,10 +197,7 @@ package final class EntryCursor: @unchecked Sendable {
     package func header() throws(LarderError) -> RecordHeader { try header(database.rules.purges) }
 
     private func header(_ purges: TagPurges?) throws(LarderError) -> RecordHeader {
-        let parsed = try withStored { bytes in
-            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
-        }
-        switch parsed {
+        switch try withStored({ RecordHeader.read($0, purges) }) {
         case .success(let header): return header
         case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
         }

@@ -12,11 +12,9 @@ enum DamagedFiles {
     /// Makes a directory for the files of a database that is set aside, and returns its path.
     static func place(for name: String, context: LarderContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
-        do throws(FileError) {
+        try LarderError.wrapping("set aside") { () throws(FileError) in
             try FileSystem.makeDirectories(place)
             try FileSystem.syncDirectory(FileSystem.parent(place))
-        } catch {
-            throw LarderError(.io, error.description, operation: "set aside", underlying: error)
         }
         return place
     }
@@ -25,20 +23,16 @@ enum DamagedFiles {
     static func place(of name: String, context: LarderContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
-        do throws(FileError) {
+        try LarderError.wrapping("set aside", database: name) { () throws(FileError) in
             try FileSystem.makeDirectory(parent)
-        } catch {
-            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
         }
         return place
     }
 
     /// Moves a database's directory aside.
     static func move(_ directory: String, to place: String, name: String, context: LarderContext) throws(LarderError) {
-        do throws(FileError) {
+        try LarderError.wrapping("set aside", database: name) { () throws(FileError) in
             try FileSystem.rename(directory, to: place)
-        } catch {
-            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
         }
         do throws(FileError) {
             try FileSystem.syncDirectory(FileSystem.parent(place))
@@ -172,12 +166,10 @@ struct Evidence {
     /// Makes the evidence permanent, before the epoch is replaced.
     mutating func makePermanent(_ context: LarderContext) throws(LarderError) {
         guard linked != nil else { return }
-        do throws(FileError) {
+        try LarderError.wrapping("salvage") { () throws(FileError) in
             try FileSystem.rename(temporaryPlace, to: place)
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
-        } catch {
-            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
         }
         linked = place + "/" + epochName
     }
@@ -185,14 +177,12 @@ struct Evidence {
     /// Moves the epoch's own directory to ``place``, after the epoch was replaced. For file systems without hard links.
     /// - Returns: its new place.
     func take(_ epoch: String, _ context: LarderContext) throws(LarderError) -> String {
-        do throws(FileError) {
+        try LarderError.wrapping("salvage") { () throws(FileError) in
             try FileSystem.rename(temporaryPlace, to: place)
             try FileSystem.removeTree(place + "/" + epochName)
             try FileSystem.rename(epoch, to: place + "/" + epochName)
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
-        } catch {
-            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
         }
         return place
     }

@@ -281,11 +281,7 @@ struct DatabaseFiles: Sendable {
     // MARK: Errors
 
     func wrapErrors<Result>(_ operation: String, _ body: () throws(FileError) -> Result) throws(LarderError) -> Result {
-        do throws(FileError) {
-            return try body()
-        } catch {
-            throw LarderError(.io, error.description, operation: operation, database: name, underlying: error)
-        }
+        try LarderError.wrapping(operation, database: name, body)
     }
 
     func damaged(_ why: String) -> LarderError {

@@ -114,7 +114,7 @@ extension TagPurges {
             case .hard(let tag, let sequence): content.merge(Note(hard: sequence), of: tag)
             case .soft(let tag, let sequence, let at):
                 content.merge(Note(soft: sequence, softAt: min(at, now)), of: tag)
-            case .floor(let sequence): content.merge(Floors(hard: sequence))
+            case .floor(let sequence): content.merge(Note(hard: sequence), of: nil)
             }
         }
         return TagPurges(content)

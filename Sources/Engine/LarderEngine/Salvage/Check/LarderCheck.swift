@@ -52,11 +52,7 @@ package struct LarderCheck {
 
     private mutating func run() throws(LarderError) {
         let names: [String]
-        do throws(FileError) {
-            names = try FileSystem.list(directory)
-        } catch {
-            throw LarderError(.io, error.description, operation: "check", underlying: error)
-        }
+        names = try LarderError.wrapping("check") { () throws(FileError) in try FileSystem.list(directory) }
         var found: [String] = []
         for name in names where DatabaseCheck.isName(name) && (self.name ?? name) == name {
             switch DatabaseDirectory(directory + "/" + name) {
