@@ -49,6 +49,9 @@ package final class Exchange: @unchecked Sendable {
     /// Called for each reply as it arrives, with its index and the length of the strings that were dropped from it.
     /// Returns whether to keep the reply. Must not use the link.
     package var arrived: ((_ index: Int, _ skippedBytes: Int) -> Bool)?
+    /// Returns whether a reply can belong to the request with its index; errors always can. If not, replies are missing
+    /// or superfluous, and the connection is lost. Must not use the link.
+    package var accepts: ((_ index: Int, RESPValue) -> Bool)?
     /// Receives the outcome; nil unless a caller waits for it.
     package var waiter: Waiter?
     /// The outcome, if the exchange ended before a caller waited for it.

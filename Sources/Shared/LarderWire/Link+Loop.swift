@@ -237,6 +237,9 @@ extension Link {
             if let text = reply.errorMessage { return WireFailure(.closed, finalError: text) }
             return WireFailure(.protocolViolation("the server sent an answer without a request"))
         }
+        if let accepts = exchange.accepts, reply.errorMessage == nil, !accepts(exchange.replies.count, reply) {
+            return WireFailure(.protocolViolation("the server sent an answer that does not belong to the request"))
+        }
         failures = 0
         if exchange.take(reply, skippedBytes: skippedBytes) {
             _ = pending.popFirst()

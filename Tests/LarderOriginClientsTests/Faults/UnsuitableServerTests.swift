@@ -165,7 +165,7 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func closingFailsPendingAndLaterCalls() async throws {
         let server = try FakeServer(Self.answering { _ in .nothing })
         defer { server.stop() }
-        let origin = RedisOrigin(try .at(server.path))
+        let origin = RedisOrigin(try .at(server.path), limits: .with { $0.heartbeat = 60_000 })
         await origin.waitUntilBelieved()
         async let first = origin.error("a")
         await eventually { server.requests.contains(["PTTL", "a"]) }
@@ -181,7 +181,7 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func callsBeyondTheQueueLimitFailAtOnce() async throws {
         let server = try FakeServer(Self.answering { _ in .nothing })
         defer { server.stop() }
-        let origin = RedisOrigin(try .at(server.path), limits: .with { $0.callsWaiting = 10 })
+        let origin = RedisOrigin(try .at(server.path), limits: .with { ($0.callsWaiting, $0.heartbeat) = (10, 60_000) })
         await origin.waitUntilBelieved()
         let results = Recorder<OriginError?>()
         for index in 0..<11 {
@@ -214,8 +214,14 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10)), arguments: ["?\r\n", "$-7\r\n", "*99999999999\r\n", ":x\r\n"])
-    func aMalformedReplyClosesTheConnection(_ text: String) async throws {
+    /// A reply of a type that SET cannot have is not the reply to SET, and so are all later ones shifted.
+    @Test(
+        .timeLimit(.minutes(10)),
+        arguments: [
+            "?\r\n", "$-7\r\n", "*99999999999\r\n", ":x\r\n", ":1\r\n", "$1\r\nv\r\n", "_\r\n", "*0\r\n",
+            "+OK\r\n+OK\r\n",
+        ])
+    func aMalformedOrSurplusReplyClosesTheConnection(_ text: String) async throws {
         let server = try FakeServer(Self.answering { _ in .text(text) })
         defer { server.stop() }
         let ears = OriginEars()
@@ -225,6 +231,28 @@ import Testing
         await #expect(throws: OriginError.self) { try await origin.write("a", "1") }
         await eventually { !ears.lost.isEmpty }
         #expect(!origin.isCurrentNow(stamp))
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func anOmittedReplyClosesTheConnectionInsteadOfShiftingLaterReplies() async throws {
+        let server = try FakeServer(
+            Self.answering { request in
+                let isOmitted = request.text == ["GET", "omitted"] || request.text == ["PTTL", "both"]
+                if isOmitted || request.text == ["GET", "both"] { return .nothing }
+                return .text(request.name == "GET" ? "$1\r\n\(request.text[1])\r\n" : ":-1\r\n")
+            })
+        defer { server.stop() }
+        let limits = OriginLimits.with { ($0.call, $0.heartbeat, $0.rest) = (200, 20, 1) }
+        let origin = RedisOrigin(try .at(server.path), limits: limits)
+        await origin.waitUntilBelieved()
+        // In the second round, both replies about a key are missing, and the reply to a heartbeat comes in their place.
+        for key in ["omitted", "both"] {
+            let connections = server.connectionCount
+            #expect(await origin.error(key) != nil)
+            await eventually { server.connectionCount > connections }
+            await eventually { (try? await origin.value("a")) != nil }
+            for key in ["a", "b"] { #expect(try await origin.value(key) == key) }
+        }
         origin.close()
     }
 

@@ -26,6 +26,12 @@ final class Heartbeat {
         commands = key.map { [[Words.pttl, $0]] + report } ?? [[Words.ping]]
     }
 
+    /// Whether a reply can belong to the command with this index.
+    func accepts(_ index: Int, _ reply: RESPValue) -> Bool {
+        if index > 0 { return reply.string != nil }
+        return commands[0][0] == Words.ping ? reply.string == "PONG" : reply.int != nil
+    }
+
     func answer(_ replies: [RESPValue]) -> Answer {
         // Ignore NOPERM: a server that denies access to the key still responds, and reports its slots.
         if let message = replies[0].errorMessage, !message.hasPrefix("NOPERM") { return .bad(message) }

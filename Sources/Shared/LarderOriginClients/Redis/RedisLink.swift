@@ -90,6 +90,7 @@ final class RedisLink: LinkEvents {
         let count = task.encode(into: &bytes)
         let exchange = Exchange(bytes: bytes, replyCount: count, name: [], connectionNumber: number)
         exchange.arrived = { task.note($0, skippedBytes: $1) }
+        exchange.accepts = { task.accepts($0, $1) }
         link.submit(
             exchange,
             .closure { [self] outcome in
@@ -101,13 +102,16 @@ final class RedisLink: LinkEvents {
     }
 
     /// Sends commands that are not a task, like ``send(_:)-(RedisTask)``.
-    /// - Parameter timeout: the time limit in milliseconds, including the wait for the connection; 0 for no limit.
+    /// - Parameters:
+    ///   - timeout: the time limit in milliseconds, including the wait for the connection; 0 for no limit.
+    ///   - accepts: see ``Exchange/accepts``.
     func send(
-        _ commands: [[[UInt8]]], timeout: Int = 0,
+        _ commands: [[[UInt8]]], timeout: Int = 0, accepts: ((_ index: Int, RESPValue) -> Bool)? = nil,
         _ completion: @escaping (Result<[RESPValue], OriginError>) -> Void
     ) {
         let exchange = Exchange(
             commands, connectionNumber: isUp ? number : nil, timeoutMilliseconds: timeout)
+        exchange.accepts = accepts
         link.submit(exchange, .closure { [self] outcome in completion(outcome.mapError { error($0, limit: timeout) }) })
     }
 

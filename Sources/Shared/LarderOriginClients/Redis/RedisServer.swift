@@ -337,7 +337,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         bytesAtBeat = reading?.bytesReceived ?? 0
         isLastCall = false
         limitTimer?.start(milliseconds: settings.limits.heartbeatLimit)
-        reading?.send(beat.commands) { [weak self] result in
+        reading?.send(beat.commands, accepts: beat.accepts) { [weak self] result in
             if case .success(let replies) = result { self?.heard(beat, beat.answer(replies)) }
         }
     }

@@ -171,6 +171,20 @@ final class RedisTask {
         return !call.isDone || !isRead
     }
 
+    /// Whether a reply can belong to the command with this index.
+    func accepts(_ index: Int, _ reply: RESPValue) -> Bool {
+        if isAsking, index == 0 || isRead && index == 2 { return reply.isStatus }
+        switch (work, isAsking && !isRead ? index - 1 : index) {
+        case (.read, let index): return index == (isAsking ? 1 : 0) ? reply.isValue : reply.int != nil
+        case (.write, 0): return reply.isStatus
+        case (.write, 1): return reply.isValue
+        case (.write, _), (.remove, _): return reply.int != nil
+        case (.command, _): return true
+        case (.transaction(_, let commands, _), let index):
+            return index <= commands.count ? reply.isStatus : reply == .null || reply.elements != nil
+        }
+    }
+
     func end(_ replies: [RESPValue]) {
         self.replies = replies
         guard let owner else { return }
@@ -182,6 +196,18 @@ final class RedisTask {
         guard let owner else { return }
         self.owner = nil
         owner.taskFailed(self, error)
+    }
+}
+
+extension RESPValue {
+    fileprivate var isStatus: Bool { if case .simpleString = self { true } else { false } }
+
+    /// Whether this can be the reply to GET.
+    fileprivate var isValue: Bool {
+        switch self {
+        case .bulk, .null: true
+        default: false
+        }
     }
 }
 
