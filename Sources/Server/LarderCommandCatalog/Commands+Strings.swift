@@ -132,3 +132,89 @@ extension CommandMetadata {
         summary: "Adds a decimal number to a number; a missing entry counts as 0. The entry keeps its deadline rule "
             + "and gets a new storage time.", reply: "bulk: the new value", tag: .incrbyfloat)
 }
+
+/// Commands that compare values: common subsequences (LCS), digests, and conditional changes.
+extension CommandMetadata {
+    static let comparison: [CommandMetadata] = [.lcs, .digest, .delex, .msetex]
+
+    package static let lcs = CommandMetadata(
+        "lcs", arity: -3, [.readonly], keys: .two, group: .string, since: "7.0.0",
+        complexity: "O(N*M) with N and M the values' lengths, in time and memory",
+        syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+        summary: "Returns the longest common subsequence of two values.",
+        reply: "bulk; LEN: integer; IDX: map of the matching ranges, from the last to the first, and the length")
+
+    package static let digest = CommandMetadata(
+        "digest", arity: 2, [.readonly, .fast], keys: .one, group: .string, since: "8.4.0",
+        complexity: "O(N) with N the value's length", syntax: "key",
+        summary: "Returns the XXH3 hash of a value, to compare it without sending it.",
+        reply: "bulk of 16 hexadecimal digits; null when there is no fresh entry")
+
+    package static let delex = CommandMetadata(
+        "delex", arity: -2, [.write, .fast], keys: .one, group: .string, since: "8.4.0",
+        complexity: "O(N) with N the value's length",
+        syntax: "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]",
+        summary: "Removes a key if its value, or the digest of its value, equals or differs from the given one.",
+        reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RM delete"], tag: .delete)
+
+    package static let msetex = CommandMetadata(
+        "msetex", arity: -4, [.write, .denyOOM, .creates], keys: .countedPairs,
+        group: .string, since: "8.4.0", complexity: "O(N)",
+        syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT "
+            + "unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY name|seconds] [CODEC "
+            + "raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token ...] [TAGS count tag [tag "
+            + "...] | KEEPTAGS]",
+        summary: "Stores several values with one lifetime, all or none. NX requires that none of the keys has a "
+            + "fresh entry, XX that all have one.", reply: "1; 0 when the condition is not met", access: ["OW update"],
+        tag: .set)
+}
+
+/// Commands that use a value as a sequence of bits.
+extension CommandMetadata {
+    static let bits: [CommandMetadata] = [.setbit, .getbit, .bitcount, .bitpos, .bitop, .bitfield, .bitfieldReadonly]
+
+    package static let setbit = CommandMetadata(
+        "setbit", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .bitmap, since: "2.2.0",
+        complexity: "O(N) with N the value's length", syntax: "key offset value",
+        summary: "Sets one bit; a shorter value is first extended with zeros. The entry keeps its deadline rule "
+            + "and gets a new storage time.", reply: "integer: the previous bit", tag: .setbit)
+
+    package static let getbit = CommandMetadata(
+        "getbit", arity: 3, [.readonly, .fast], keys: .one, group: .bitmap, since: "2.2.0", syntax: "key offset",
+        summary: "Returns one bit.", reply: "integer; 0 after the value's end")
+
+    package static let bitcount = CommandMetadata(
+        "bitcount", arity: -2, [.readonly], keys: .one, group: .bitmap, since: "2.6.0",
+        complexity: "O(N) with N the value's length", syntax: "key [start end [BYTE | BIT]]",
+        summary: "Counts the set bits.", reply: "integer; 0 when there is no fresh entry")
+
+    package static let bitpos = CommandMetadata(
+        "bitpos", arity: -3, [.readonly], keys: .one, group: .bitmap, since: "2.8.7",
+        complexity: "O(N) with N the value's length", syntax: "key bit [start [end [BYTE | BIT]]]",
+        summary: "Returns the position of the first bit that is 1 or 0.",
+        reply: "integer; -1 when there is none; without an end, 0 is found after the value at the latest")
+
+    package static let bitop = CommandMetadata(
+        "bitop", arity: -4, [.write, .denyOOM, .creates], keys: KeyPositions(first: 2, last: -1, step: 1),
+        group: .bitmap, since: "2.6.0", complexity: "O(N) with N the values' lengths together",
+        syntax: "AND | OR | XOR | NOT destination key [key ...]",
+        summary: "Combines values bit by bit and stores the result; shorter values are extended with zeros. If "
+            + "no source has a value, the destination is removed.", reply: "integer: the length of the result",
+        access: ["OW update", "RO access"], tag: .bitop)
+
+    package static let bitfield = CommandMetadata(
+        "bitfield", arity: -2, [.write, .denyOOM, .creates], keys: .one, group: .bitmap, since: "3.2.0",
+        complexity: "O(N) with N the value's length, and O(1) for each operation",
+        syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset "
+            + "increment] ...",
+        summary: "Reads and writes integers of 1 to 64 bits in a value; a written entry keeps its deadline rule "
+            + "and gets a new storage time.",
+        reply: "array of integers; null if OVERFLOW FAIL stopped an operation",
+        access: ["RW access update variable_flags"],
+        keyUse: .readsIfOnlyGET, keyNotes: "It may read, change or do both.", tag: .setbit)
+
+    package static let bitfieldReadonly = CommandMetadata(
+        "bitfield_ro", arity: -2, [.readonly, .fast], keys: .one, group: .bitmap, since: "6.0.0",
+        complexity: "O(1) for each operation", syntax: "key [GET type offset ...]",
+        summary: "Reads integers of 1 to 64 bits in a value.", reply: "array of integers")
+}

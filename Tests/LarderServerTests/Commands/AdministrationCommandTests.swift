@@ -29,7 +29,7 @@ import Testing
         #expect(call(["CONFIG", "SET", "save", ""]) == Wire.ok)
         _ = call("HELLO 3")
         #expect(call("CONFIG GET timeout") == "%1\r\n" + Wire.bulk("timeout") + Wire.bulk("5"))
-        for setting in SettingsTable.all {
+        for setting in Setting.all {
             #expect(call("CONFIG GET \(setting.name)").hasPrefix("%1\r\n"), "\(setting.name)")
         }
     }
@@ -77,11 +77,11 @@ import Testing
         }
         server.stop()
         let closed = try SocketlessServer()
-        closed.engine.shutdown()
         let lines = try LogReader()
         let log = Log(least: .info, descriptor: lines.writeEnd)
-        let saves = Saves(now: 0, log: log)
-        for _ in 0..<2 { #expect(throws: LarderError.self) { try saves.save(closed.engine) } }
+        let state = try ServerState(engine: closed.engine, log: log)
+        closed.engine.shutdown()
+        for _ in 0..<2 { #expect(throws: LarderError.self) { try state.save() } }
         log.flush()
         lines.closeWriteEnd()
         #expect(lines.line(containing: "a save failed")?.contains(" error ") == true)

@@ -349,10 +349,10 @@ extension TestClient {
         #expect(one.fetch("k")?.state == "lead")
         #expect(two.fetch("k WAIT 5000") == nil)
         #expect(three.fetch("k WAIT 5000") == nil)
-        three.session.waits.fetching.waiting?.isWoken.set()
+        three.session.waits.fetching.waiting?.news.set(true)
         server.deliver()
         #expect(three.takeFetched() == nil)
-        #expect(three.session.waits.fetching.waiting?.isWoken.isSet == false)
+        #expect(three.session.waits.fetching.waiting.map { $0.news.value == nil } == true)
     }
 
     @Test("a waiter gets the lease when the lease of the previous waiter has expired")

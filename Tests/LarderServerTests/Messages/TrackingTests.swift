@@ -310,7 +310,7 @@ import Testing
 
     /// A client that starts tracking during the notification of a purge is not notified, because it reads newer data.
     @Test func clientsThatStartTrackingDuringAPurgeStayTracked() throws {
-        let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
+        let tracking = Tracking(keysMax: 10) { _ in nil }
         let queue = PushQueue(PendingBytes())
         let notified = Recorder<Int64>()
         queue.deliver = { for id in $0.connections { notified.add(id) } }

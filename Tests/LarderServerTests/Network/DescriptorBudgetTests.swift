@@ -11,14 +11,14 @@ import Testing
     func descriptorsAreReservedForAllDatabases() throws {
         let ample = try #require(self.budget(20_000))
         #expect(ample.reserve == 28 + 4 + 5 * 64 + 1000)
-        #expect(ample.clientsPossible == 20_000 - ample.reserve)
+        #expect(ample.forConnections == 20_000 - ample.reserve)
     }
 
     @Test("with few descriptors, half of them or the minimum are reserved for the larder's files")
     func withFewDescriptorsHalfAreReservedForFiles() throws {
         #expect(budget(1024)?.reserve == 512)
         #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
-        #expect(budget(64)?.clientsPossible == 12)
+        #expect(budget(64)?.forConnections == 12)
         // Every existing database counts, regardless of --max-databases.
         #expect(budget(1024, databases: 150)?.reserve == 28 + 4 + 5 * 151)
     }
@@ -32,7 +32,7 @@ import Testing
             let next = try #require(budget(limit, databases: first.databasesPossible), "\(limit)")
             #expect(next.databasesPossible >= first.databasesPossible)
             // The clients cannot use descriptors that the databases need.
-            #expect(first.clientsPossible + 28 + 4 + 5 * first.databasesPossible <= limit)
+            #expect(first.forConnections + 28 + 4 + 5 * first.databasesPossible <= limit)
         }
         #expect(try #require(budget(1024)).databasesPossible >= 64)
         #expect(try #require(budget(1024, databases: 150)).databasesPossible >= 150)

@@ -81,6 +81,19 @@ import Testing
         #expect(try client.receive() == Array(Wire.bulk(Self.fill).utf8))
     }
 
+    @Test("total_net_output_bytes includes replies that the socket does not accept at once")
+    func longRepliesAreCountedAsOutput() throws {
+        let server = try InProcessServer()
+        defer { server.stop() }
+        let client = try server.connect()
+        let value = String(repeating: Self.fill, count: 400)
+        #expect(try client.call(["SET", "k", value]) == Array(Wire.ok.utf8))
+        #expect(try client.call("GET k").utf8.count > value.utf8.count)
+        let info = try client.call("INFO stats")
+        let field = try #require(info.split(separator: "\r\n").first { $0.hasPrefix("total_net_output_bytes:") })
+        #expect(try #require(Int(field.dropFirst(23))) > value.utf8.count, "\(field)")
+    }
+
     @Test func aClientThatNeverReadsIsDisconnected() throws {
         var limits = Limits()
         limits.outputBytesPause = 10_000

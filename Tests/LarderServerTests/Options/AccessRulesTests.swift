@@ -11,7 +11,7 @@ import Testing
     }
 
     private func problem(_ text: String, _ kind: AccessRule.Kind? = .user) -> String? {
-        do throws(AccessRule.Failure) { _ = try AccessRule.parse(text, kind) } catch { return error.description }
+        do throws(UsageError) { _ = try AccessRule.parse(text, kind) } catch { return error.description }
         return nil
     }
 

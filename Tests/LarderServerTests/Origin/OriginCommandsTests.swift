@@ -204,6 +204,22 @@ import Testing
         #expect(log.contains("ORIGIN") && log.contains("(redacted)") && !log.contains("geheim"))
     }
 
+    @Test(
+        "options that only a larder has are refused in a database with an origin",
+        arguments: [
+            "GRACE 1", "TAGS 1 t", "KEEPTAGS", "CODEC json", "CODEC raw", "NX CODEC raw", "JITTER 1", "TOKEN 1",
+        ])
+    func optionsOfLardersAreRefused(_ options: String) {
+        #expect(client("SET k v \(options)").contains("cannot be used in a database with an origin"))
+        #expect(origin.takeCommands().isEmpty)
+    }
+
+    @Test func theConnectionsToOriginsReduceTheMaximumOfClients() {
+        #expect(server.state.clientsPossible == .max - 5)
+        #expect(client("ORIGIN NONE") == Wire.ok)
+        #expect(server.state.clientsPossible == .max)
+    }
+
     // MARK: Outbox databases
 
     @Test func anOutboxDatabaseCannotHaveAnOrigin() throws {

@@ -1,23 +1,34 @@
+import LarderEngine
 import Testing
 
 @testable import LarderServer
 
 /// Tests of how often the log reports an origin that does not reply.
 @Suite struct OriginFailureTests {
+    private let time = ManualTimeSource()
+
+    private func lines() -> LimitedLines {
+        LimitedLines(
+            .none, each: 60_000, burst: 1, clock: { [time] in time.monotonicMilliseconds() }, rest: { "\($0)" })
+    }
+
     @Test func eachFailureReasonIsLoggedOncePerMinute() {
-        let lines = OriginFailureLines()
-        #expect(lines.line("a", at: 0) == 0)
-        #expect(lines.line("a", at: 59_999) == nil)
-        #expect(lines.line("b", at: 59_999) == 0, "another reason is logged at once")
-        #expect(lines.line("a", at: 60_000) == 1)
-        #expect(lines.line("a", at: 60_001) == nil)
+        let lines = lines()
+        #expect(lines.count("a") == 0)
+        time.advance(milliseconds: 59_999)
+        #expect(lines.count("a") == nil)
+        #expect(lines.count("b") == 0, "another reason is logged at once")
+        time.advance(milliseconds: 1)
+        #expect(lines.count("a") == 1)
+        time.advance(milliseconds: 1)
+        #expect(lines.count("a") == nil)
         lines.forget()
-        #expect(lines.line("a", at: 60_002) == 0)
+        #expect(lines.count("a") == 0)
     }
 
     @Test func logLinesOfManyDifferentReasonsAreLimited() {
-        let lines = OriginFailureLines()
-        let notified = (0..<1000).count { lines.line("reason \($0)", at: 5) != nil }
+        let lines = lines()
+        let notified = (0..<1000).count { lines.count("reason \($0)") != nil }
         #expect(notified == 17)
     }
 }

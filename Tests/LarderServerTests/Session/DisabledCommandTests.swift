@@ -66,12 +66,12 @@ import Testing
     }
 
     @Test func unknownCommandNamesAreErrors() throws {
-        #expect(throws: CommandSet.Failure.self) { try CommandSet("flushal") }
-        do throws(CommandSet.Failure) { _ = try CommandSet("get,flushal") } catch {
+        #expect(throws: UsageError.self) { try CommandSet("flushal") }
+        do throws(UsageError) { _ = try CommandSet("get,flushal") } catch {
             #expect(error.description == "there is no command 'flushal'; did you mean flushall?")
         }
         for text in ["config|", "|set", "config|nosuch", "get|set", "\u{1b}[2J"] {
-            #expect(throws: CommandSet.Failure.self, "\(text)") { try CommandSet(text) }
+            #expect(throws: UsageError.self, "\(text)") { try CommandSet(text) }
         }
         #expect(try CommandSet("").isEmpty && CommandSet(" ,, ").isEmpty)
         #expect(try !CommandSet("flushall,config,shutdown,monitor,keys").needsChecks)

@@ -46,9 +46,11 @@ import Testing
         let denial = AccessControl.Denial(
             reason: .auth, context: "toplevel", object: "AUTH", user: "hunter2", client: "", at: 0)
         let lines = try Self.logged { log in
-            let access = AccessControl(AccessRules(), log: log)
-            for time in [0, 1, 999, 1000] as [Int64] {
-                access.notePassword(denial, of: "client 4 (uid 5)", monotonic: time)
+            let time = ManualTimeSource()
+            let access = AccessControl(AccessRules(), log: log) { time.monotonicMilliseconds() }
+            for pause in [0, 1, 998, 1] as [Int64] {
+                time.advance(milliseconds: pause)
+                access.notePassword(denial, of: "client 4 (uid 5)")
             }
         }
         try #require(lines.count == 2)

@@ -23,7 +23,7 @@ import Testing
         let (state, left) = (server.state, try Self.rules(after))
         let id = state.newClientID()
         let victim = ClientRecord(id: id, address: "", descriptor: -1, now: 0) { _ in state.change(left) }
-        state.clientRegistry.add(victim)
+        state.clientRegistry.add(victim, server.pushes)
         return (server.connect(as: Self.user), id)
     }
 

@@ -184,7 +184,7 @@ import Testing
         let record = ClientRecord(
             id: 7, address: "", descriptor: -1, now: 0, credentials: PeerCredentials(user: 50_001, groups: [50_001])
         ) { closed.add($0) }
-        let access = AccessControl(AccessRules(), log: .none)
+        let access = AccessControl(AccessRules(), log: .none, clock: { 0 })
         let rights = ConnectionRights(access, of: record, EngineTime(ManualTimeSource()))
         let words = Words("SET k v")
         let set = { (rights: ConnectionRights) in

@@ -60,41 +60,25 @@ extension CommandMetadata {
 extension CommandMetadata.KeySpecification {
     func write(to replies: inout ReplyBuffer) {
         replies.map(count: notes == nil ? 3 : 4)
-        if let notes {
-            replies.bulk("notes")
-            replies.bulk(notes)
-        }
+        if let notes { replies.field("notes", notes) }
         replies.bulk("flags")
         replies.set(count: flags.count)
         for flag in flags { replies.simple(flag) }
         replies.bulk("begin_search")
         replies.map(count: 2)
-        replies.bulk("type")
-        replies.bulk("index")
+        replies.field("type", "index")
         replies.bulk("spec")
         replies.map(count: 1)
-        replies.bulk("index")
-        replies.integer(index)
+        replies.field("index", index)
         replies.bulk("find_keys")
         replies.map(count: 2)
-        replies.bulk("type")
-        replies.bulk(isCounted ? "keynum" : "range")
+        replies.field("type", isCounted ? "keynum" : "range")
         replies.bulk("spec")
         replies.map(count: 3)
-        if isCounted {
-            replies.bulk("keynumidx")
-            replies.integer(0)
-            replies.bulk("firstkey")
-            replies.integer(1)
-            replies.bulk("keystep")
-            replies.integer(step)
-            return
-        }
-        replies.bulk("lastkey")
-        replies.integer(last)
-        replies.bulk("keystep")
-        replies.integer(step)
-        replies.bulk("limit")
-        replies.integer(0)
+        let spec =
+            isCounted
+            ? [("keynumidx", 0), ("firstkey", 1), ("keystep", step)]
+            : [("lastkey", last), ("keystep", step), ("limit", 0)]
+        for (name, number) in spec { replies.field(name, number) }
     }
 }

@@ -1,5 +1,6 @@
 import LarderCommandCatalog
 import LarderEngine
+import LarderServices
 
 /// A set of commands, given by their names. `config` adds the command with all its subcommands; `config|set` adds only
 /// this subcommand.
@@ -10,13 +11,9 @@ package struct CommandSet: Equatable, Sendable {
 
     package init() {}
 
-    package struct Failure: Error {
-        let description: String
-    }
-
     /// - Parameter text: names of commands, separated by commas or spaces. Case is ignored.
     /// - Throws: one failure that describes all errors in the text.
-    init(_ text: String) throws(Failure) {
+    init(_ text: String) throws(UsageError) {
         var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
             let name = word.lowercased()
@@ -28,7 +25,7 @@ package struct CommandSet: Equatable, Sendable {
             numbers.formUnion(([row] + row.subcommands).map(\.number))
             if !names.contains(name) { names.append(name) }
         }
-        guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
+        guard problems.isEmpty else { throw UsageError(problems.joined(separator: "; ")) }
         needsChecks = CommandMetadata.all.contains { row in
             contains(row) && (row.keys.first > 0 || row.flags.contains(.runsScript) || row == .ping)
         }

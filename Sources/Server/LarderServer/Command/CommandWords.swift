@@ -18,6 +18,28 @@ protocol CommandWords {
     func bytes(_ index: Int) -> UnsafeRawBufferPointer
 }
 
+/// Reads the options at the end of a command: each is a word, which may be followed by its value.
+struct OptionReader<Words: CommandWords> {
+    private let words: Words
+    private var index: Int
+
+    init(_ words: Words, from first: Int) { (self.words, index) = (words, first) }
+
+    /// Returns the next option, in lower case; nil at the end.
+    mutating func next() -> String? {
+        guard index < words.count else { return nil }
+        defer { index += 1 }
+        return words.text(index).lowercased()
+    }
+
+    /// Returns the position of the option's value. Throws if there is none.
+    mutating func value() throws(CommandError) -> Int {
+        guard index < words.count else { throw .syntax }
+        defer { index += 1 }
+        return index
+    }
+}
+
 extension CommandWords {
     var name: String { text(0) }
 
@@ -78,6 +100,23 @@ extension CommandWords {
         return Int(percent)
     }
 
+    /// Parses the number of tags at a position, after which the tags follow.
+    /// - Returns: the positions of the tags.
+    func tagIndices(_ index: Int) throws(CommandError) -> Range<Int> {
+        guard index < count, let number = parseInteger(bytes(index)), number > 0, number < count - index else {
+            throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags")
+        }
+        return index + 1..<index + 1 + Int(number)
+    }
+
+    func tags(_ indices: Range<Int>) throws(CommandError) -> Tags {
+        do throws(TagRules.Impossible) {
+            return try Tags(checking: indices.map { array($0) })
+        } catch {
+            throw CommandError("ERR \(error.message)")
+        }
+    }
+
     /// Parses the token of a lease, in the form that FETCH returns.
     func token(_ index: Int) throws(CommandError) -> UInt64 {
         let bytes = bytes(index)
@@ -95,4 +134,68 @@ extension CommandWords {
         }
         return version
     }
+}
+
+extension CommandError {
+    /// Returns the error for a subcommand with too many words.
+    static func subcommand(_ words: some CommandWords, of command: String) -> CommandError {
+        CommandError(
+            "ERR unknown subcommand or wrong number of arguments for '", shown(words.bytes(1), 128),
+            "'. Try \(command) HELP.")
+    }
+}
+
+// Functions that read the words of a call.
+
+/// Whether `bytes` equal `word`, ignoring the case of ASCII letters. `word` must be in capitals.
+@inline(__always)
+func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+    bytes.count == word.utf8CodeUnitCount && matches(bytes, word)
+}
+
+/// Compares words of equal length as ``equalsIgnoringCase(_:_:)`` does.
+private func matches(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+    for index in 0..<bytes.count {
+        let byte = bytes[index]
+        let upper = byte >= 0x61 && byte <= 0x7A ? byte - 0x20 : byte
+        // The static string has `bytes.count` bytes, so `index` is valid.
+        if upper != word.utf8Start[index] { return false }
+    }
+    return true
+}
+
+/// Parses a decimal integer in the form that Redis accepts: with an optional minus, but without plus, leading zeros or
+/// spaces. Returns nil for all other texts.
+func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+    guard bytes.count > 0, bytes.count <= 20 else { return nil }
+    let isNegative = bytes[0] == 0x2D
+    let digits = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(isNegative ? 1 : 0))
+    guard let first = digits.first else { return nil }
+    if first == 0x30 { return digits.count == 1 && !isNegative ? 0 : nil }
+    var value: Int64 = 0
+    for digit in digits {
+        guard digit >= 0x30, digit <= 0x39 else { return nil }
+        let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
+        let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
+        // Build the number as a negative one, because the smallest Int64 has no positive counterpart.
+        guard !overflow, !carry else { return nil }
+        value = sum
+    }
+    if isNegative { return value }
+    return value == Int64.min ? nil : -value
+}
+
+/// Returns at most `most` bytes of a word, for use in an error. Stops at the first NUL.
+func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
+    Array(bytes.prefix(most).prefix { $0 != 0 })
+}
+
+/// The names of frequent options as integers, which can be compared quickly.
+extension ShortWord {
+    static var nx: ShortWord { ShortWord(constant: 0x78_6E, length: 2) }
+    static var xx: ShortWord { ShortWord(constant: 0x78_78, length: 2) }
+    static var ex: ShortWord { ShortWord(constant: 0x78_65, length: 2) }
+    static var px: ShortWord { ShortWord(constant: 0x78_70, length: 2) }
+    static var exat: ShortWord { ShortWord(constant: 0x74_61_78_65, length: 4) }
+    static var pxat: ShortWord { ShortWord(constant: 0x74_61_78_70, length: 4) }
 }

@@ -14,7 +14,7 @@ struct SetOptions {
     /// Options that are seldom used. Without these, the options are a few bytes that are copied at no cost.
     private final class Rare {
         var value: ValueCondition?
-        var codec = Codec.raw
+        var codec: Codec?
         var grace: Int64?
         var jitter: Int?
         var tokens: [UInt64]?
@@ -37,7 +37,8 @@ struct SetOptions {
     private(set) var isSpan = false
     private let rare: Rare?
 
-    var codec: Codec { rare?.codec ?? .raw }
+    /// The codec that was given; nil without the option, which means ``Codec/raw``.
+    var codec: Codec? { rare?.codec }
     /// The grace period in milliseconds, in which the expired entry may still be served; nil for the database's period.
     var grace: Int64? { rare?.grace }
     /// The maximum random reduction of a lifetime, in percent. If nil, the database's jitter applies, but only to
@@ -132,7 +133,7 @@ struct SetOptions {
                 continue
             }
             update.put(
-                index, payload: value, long: long, rule: rule, grace: grace(previous), codec: codec,
+                index, payload: value, long: long, rule: rule, grace: grace(previous), codec: codec ?? .raw,
                 tags: tags(previous))
         }
         return true
@@ -217,12 +218,9 @@ struct SetOptions {
             } else if equalsIgnoringCase(word, "KEEPTAGS"), tagIndices == nil {
                 (keepsTags, hasRare) = (true, true)
             } else if equalsIgnoringCase(word, "TAGS"), tagIndices == nil, !keepsTags {
-                guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
-                    count < call.count - index - 1
-                else { throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags") }
-                tagIndices = (index + 2)..<(index + 2 + Int(count))
-                hasRare = true
-                return index + 2 + Int(count)
+                let indices = try call.tagIndices(index + 1)
+                (tagIndices, hasRare) = (indices, true)
+                return indices.upperBound
             } else if equalsIgnoringCase(word, "TOKEN"), tokenIndex == nil {
                 guard index + keyCount < call.count else { throw .syntax }
                 (tokenIndex, hasRare) = (index + 1, true)
@@ -249,13 +247,7 @@ struct SetOptions {
             }
             rare.grace = try graceIndex.map { (index) throws(CommandError) in try call.grace(index) }
             rare.jitter = try jitterIndex.map { (index) throws(CommandError) in try call.jitter(index) }
-            rare.tags = try tagIndices.map { (indices) throws(CommandError) in
-                do throws(TagRules.Impossible) {
-                    return try Tags(checking: indices.map { call.array($0) })
-                } catch {
-                    throw CommandError("ERR \(error.message)")
-                }
-            }
+            rare.tags = try tagIndices.map { (indices) throws(CommandError) in try call.tags(indices) }
             rare.keepsTags = keepsTags
             rare.tokens = try tokenIndex.map { (first) throws(CommandError) in
                 try (first..<first + keyCount).map { (index) throws(CommandError) in try call.token(index) }
@@ -293,6 +285,43 @@ struct SetOptions {
             case .expiry(let before, _): before == form
             case .keep, .policy: false
             }
+        }
+    }
+}
+
+/// The form of an expiry time in a command: in seconds or milliseconds, and as an instant or as a time span.
+struct ExpiryForm: Equatable {
+    let isSeconds: Bool
+    let isAbsolute: Bool
+
+    static let seconds = ExpiryForm(isSeconds: true, isAbsolute: false)
+    static let milliseconds = ExpiryForm(isSeconds: false, isAbsolute: false)
+    static let unixSeconds = ExpiryForm(isSeconds: true, isAbsolute: true)
+    static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
+
+    /// Returns the deadline by the engine's clock, in milliseconds since 1970.
+    /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
+    func deadline(_ value: Int64, _ call: some CommandWords, positive: Bool) throws(CommandError) -> Int64 {
+        // Creating the error takes longer than computing the deadline, so create the error only when it is thrown.
+        func invalid() -> CommandError { CommandError("ERR invalid expire time in '\(call.name)' command") }
+        if positive, value <= 0 { throw invalid() }
+        let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
+        if overflow { throw invalid() }
+        // An instant is a time of the wall clock. Convert it to the engine's clock, which may be ahead.
+        let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
+        if carry, !isAbsolute { throw invalid() }
+        return carry ? scaled : sum
+    }
+}
+
+extension ExpiryForm {
+    init?(_ word: ShortWord) {
+        switch word {
+        case .ex: self = .seconds
+        case .px: self = .milliseconds
+        case .exat: self = .unixSeconds
+        case .pxat: self = .unixMilliseconds
+        default: return nil
         }
     }
 }

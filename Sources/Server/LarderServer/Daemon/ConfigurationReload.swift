@@ -1,12 +1,12 @@
 import LarderPlatform
+import Synchronization
 
 /// Reloads the configuration file, and applies those options that can change while the daemon runs.
 ///
-/// If the file has an error, nothing is changed. `@unchecked Sendable`: `lock` guards the command line.
-final class ConfigurationReload: @unchecked Sendable {
-    private let lock = Lock()
+/// If the file has an error, nothing is changed. Thread-safe.
+final class ConfigurationReload: Sendable {
     /// The command line and the configuration file whose options apply at present.
-    private var current: DaemonCommandLine
+    private let current: Mutex<DaemonCommandLine>
     private let server: ServerState
     private let service: ServiceManager?
     private let log: Log
@@ -14,7 +14,7 @@ final class ConfigurationReload: @unchecked Sendable {
     /// - Returns: nil if the daemon was started without a configuration file.
     init?(_ commandLine: DaemonCommandLine, server: ServerState, service: ServiceManager?, log: Log) {
         guard commandLine.filePath != nil else { return nil }
-        current = commandLine
+        current = Mutex(commandLine)
         self.server = server
         self.service = service
         self.log = log
@@ -22,14 +22,14 @@ final class ConfigurationReload: @unchecked Sendable {
 
     /// Reloads the file. Blocks while the file is read.
     func run() {
-        lock.withLock {
+        current.withLock { current in
             service?.reloading()
             defer { service?.ready("serving") }
             let path = current.filePath ?? ""
             do throws(UsageError) {
                 let new = try current.readAgain()
                 for warning in Precautions.passwordWarnings(new.configuration.passwordPath) { log.warning(warning) }
-                let changes = DaemonOption.serving.count { take($0, new) }
+                let changes = DaemonOption.serving.count { take($0, new, &current) }
                 log.info(
                     "SIGHUP: \(new.hasReadFile ? "reloaded \(path)" : "\(path) is missing"), changed options: \(changes)"
                 )
@@ -42,7 +42,9 @@ final class ConfigurationReload: @unchecked Sendable {
 
     /// Applies an option if its value has changed.
     /// - Returns: whether the new value was applied.
-    private func take(_ option: DaemonOption, _ new: DaemonCommandLine) -> Bool {
+    private func take(
+        _ option: DaemonOption, _ new: DaemonCommandLine, _ current: inout DaemonCommandLine
+    ) -> Bool {
         guard new.differs(option, from: current) else { return false }
         guard let live = option.live else {
             log.warning("\(new.shown(option)) takes effect when larderd is restarted")

@@ -4,8 +4,10 @@ import LarderPlatform
 /// Divides the file descriptors of the process between clients and the larder. Without this, clients could use the last
 /// descriptor, and commits and checkpoints would fail.
 struct DescriptorBudget: Equatable {
-    /// The number of clients that can be connected.
-    let clientsPossible: Int
+    /// The maximum number of descriptors that the process may open.
+    let limit: Int
+    /// The number of descriptors for clients and for the connections to origins.
+    let forConnections: Int
     /// The number of descriptors that are reserved for everything except connections.
     let reserve: Int
     /// The maximum number of databases for which the reserved descriptors are enough, both now and when the daemon
@@ -24,9 +26,7 @@ struct DescriptorBudget: Equatable {
     private static let clientsMin = 4
     private static let databasesFew = 4
 
-    /// - Parameters:
-    ///   - limit: the maximum number of descriptors that the process may open.
-    ///   - databases: the number of existing databases.
+    /// - Parameter databases: the number of existing databases.
     /// - Returns: nil if there are not enough descriptors for the existing databases and a few clients.
     init?(limit: Int, databases: Int, databasesMax: Int, openFilesMax: Int, threads: Int) {
         let base = Self.processDescriptors + Self.loopDescriptors * threads
@@ -38,7 +38,8 @@ struct DescriptorBudget: Equatable {
         // descriptors for some clients.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
-        clientsPossible = limit - reserve
+        self.limit = limit
+        forConnections = limit - reserve
         let nextStart = (limit - Self.clientsMin - base) / Self.databaseDescriptors - 1
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
@@ -48,7 +49,7 @@ struct DescriptorBudget: Equatable {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }
 
-    /// Raises the process's limit of descriptors. If it is still too low, reduces the limits of clients and databases.
+    /// Raises the process's limit of descriptors. If it is still too low, reduces the limit of databases.
     static func take(
         for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {
@@ -72,14 +73,6 @@ struct DescriptorBudget: Equatable {
                     + "(--max-databases): the larder's files may use \(budget.reserve) of \(limit) descriptors "
                     + "(ulimit -n), and more databases would need more")
             configuration.engine.databasesMax = budget.databasesPossible
-        }
-        let asked = configuration.limits.clientsMax
-        if asked > budget.clientsPossible {
-            configuration.limits.clientsMax = budget.clientsPossible
-            log.warning(
-                "at most \(budget.clientsPossible) clients instead of \(asked) (--max-clients): the process may open "
-                    + "\(limit) descriptors (ulimit -n), of which \(budget.reserve) are reserved for the larder's files"
-            )
         }
         return budget
     }

@@ -3,6 +3,7 @@ import LarderEngine
 import LarderPlatform
 // Makes the module LarderServices available to users of this module: the log, the service manager, and socket access.
 @_exported import LarderServices
+import Synchronization
 
 /// The daemon as a library. It serves a larder on a Unix-domain socket until it is stopped.
 package enum Server {
@@ -79,7 +80,9 @@ package enum Server {
         configuration.socketPath = socket.path
         if let note = socket.note { log.info(note) }
         for warning in Precautions.warnings(configuration) { log.warning(warning) }
-        try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
+        let surroundings = Surroundings(
+            commandLine: commandLine, service: service, descriptors: descriptors, socket: socket)
+        try serve(configuration, surroundings, engine, log, onReady)
         log.info("stopped")
     }
 
@@ -130,16 +133,6 @@ package enum Server {
         let service: ServiceManager?
         let descriptors: DescriptorBudget
         let socket: ListeningSocket
-
-        init(
-            _ commandLine: DaemonCommandLine?, _ service: ServiceManager?, _ descriptors: DescriptorBudget,
-            _ socket: ListeningSocket
-        ) {
-            self.commandLine = commandLine
-            self.service = service
-            self.descriptors = descriptors
-            self.socket = socket
-        }
     }
 
     private static func during<Result, Failure: Error>(
@@ -185,7 +178,7 @@ package enum Server {
             guardian.tick()
             report?.tick()
             state.notifier.tick()
-            state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
+            state.statistics.sample(at: engine.monotonic())
         }
         loops[0].onStopping = { [others = loops.dropFirst()] in
             guardian.end()
@@ -199,7 +192,7 @@ package enum Server {
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }
-        announce(configuration, state, log)
+        announce(configuration, state, surroundings.descriptors, log)
         openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
         report?.ready()
         onReady { stopper.stop($0) }
@@ -223,8 +216,7 @@ package enum Server {
                 password: configuration.password,
                 passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
                 disabledCommands: configuration.disabledCommands, rules: configuration.rules,
-                clientsPossible: descriptors.clientsPossible,
-                log: log,
+                connectionsMax: descriptors.forConnections, log: log,
                 beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
                 onStopRequest: onStopRequest)
         } catch {
@@ -242,8 +234,17 @@ package enum Server {
     }
 
     /// Logs the lines that describe the server when it is ready.
-    private static func announce(_ configuration: ServerConfiguration, _ state: ServerState, _ log: Log) {
+    private static func announce(
+        _ configuration: ServerConfiguration, _ state: ServerState, _ descriptors: DescriptorBudget, _ log: Log
+    ) {
         let engine = state.engine
+        let (asked, possible) = (configuration.limits.clientsMax, state.clientsPossible)
+        if asked > possible {
+            log.warning(
+                "at most \(possible) clients instead of \(asked) (--max-clients): the process may open "
+                    + "\(descriptors.limit) descriptors (ulimit -n), of which \(descriptors.limit - possible) are reserved "
+                    + "for the larder's files and for origins")
+        }
         log.info(
             "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
                 + "durability \(engine.options.durability.rawValue), " + counted(configuration.threads, "event loop"))
@@ -285,28 +286,21 @@ package enum Server {
 
     /// Stops the first event loop, which stops the others. Only the first call has an effect: a stop may have several
     /// reasons.
-    ///
-    /// `@unchecked Sendable`: all variables are guarded by `lock`.
-    private final class Stopper: @unchecked Sendable {
-        private let lock = Lock()
+    private final class Stopper: Sendable {
         private let log: Log
         private let service: ServiceManager?
-        private var loop: EventLoop?
-        private var isStopped = false
+        /// The loop to stop; nil before the start, and after it was stopped.
+        private let loop = Mutex<EventLoop?>(nil)
 
         init(_ log: Log, _ service: ServiceManager?) {
             self.log = log
             self.service = service
         }
 
-        func start(_ loop: EventLoop) { lock.withLock { self.loop = loop } }
+        func start(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
 
         func stop(_ reason: String) {
-            let loop = lock.withLock {
-                defer { isStopped = true }
-                return isStopped ? nil : self.loop
-            }
-            guard let loop else { return }
+            guard let loop = loop.withLock({ $0.take() }) else { return }
             log.info("stopping: \(reason)")
             service?.stopping(reason)
             loop.send(.stop)

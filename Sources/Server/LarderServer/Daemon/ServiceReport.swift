@@ -35,6 +35,6 @@ final class ServiceReport {
 
     private var status: String {
         "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
-            + "\(counted(server.engine.databases.count, "database")), \(server.rates.commandsPerSecond) commands/s"
+            + "\(counted(server.engine.databases.count, "database")), \(server.statistics.commandsPerSecond) commands/s"
     }
 }

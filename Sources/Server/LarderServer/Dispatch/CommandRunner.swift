@@ -292,7 +292,7 @@ struct CommandRunner {
             arguments += [UInt8(ascii: "'")] + shown(parser.pointee.argument(index), room) + Array("' ".utf8)
         }
         let name = shown(parser.pointee.argument(0), Self.shownBytesMax)
-        if let subject = UnsupportedTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+        if let subject = CommandTable.absentType(of: String(decoding: name, as: UTF8.self)) {
             arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
         }
         return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)

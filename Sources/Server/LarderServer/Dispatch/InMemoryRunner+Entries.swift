@@ -124,6 +124,6 @@ extension InMemoryRunner {
         guard session.origin.aheadCount <= 0 else { return }
         session.origin.aheadCount = units.count
         let missing = Set(units.lazy.map(\.key).filter { tier.knowledge($0, now: now) == .nothing }.map { Array($0) })
-        if missing.count > 1 { tier.ask(Array(missing)) { _, _ in } }
+        if missing.count > 1 { tier.ask(Array(missing), for: nil) }
     }
 }

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderOriginClients
 import LarderOutboxes
-import LarderPlatform
 import LarderRESP
+import Synchronization
 
 /// A command that may change entries of a database with an origin, as it is sent to the origin.
 enum OriginCommand {
@@ -92,7 +92,7 @@ enum OriginCommand {
     private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
         let options = try SetOptions(call)
         guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens == nil,
-            options.codec == .raw
+            options.codec == nil
         else {
             throw CommandError(
                 "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN cannot be used in a database with an origin, "
@@ -132,25 +132,21 @@ enum OriginCommand {
 }
 
 /// Collects the replies to several writes, and calls `then` once: with the first error if any, else the last reply.
-///
-/// `@unchecked Sendable`: all variables are guarded by `lock`.
-private final class OriginAnswers: @unchecked Sendable {
-    private let lock = Lock()
-    private var left: Int
-    private var failure: OriginError?
+private final class OriginAnswers: Sendable {
+    private let state: Mutex<(left: Int, failure: OriginError?)>
     private let then: @Sendable (Result<RESPValue, OriginError>) -> Void
 
     init(_ count: Int, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
-        left = count
+        state = Mutex((count, nil))
         self.then = then
     }
 
     func take(_ answer: Result<RESPValue, OriginError>) {
-        let end = lock.withLock { () -> Result<RESPValue, OriginError>? in
-            if case .failure(let error) = answer, failure == nil { failure = error }
-            left -= 1
-            guard left == 0 else { return nil }
-            return failure.map { .failure($0) } ?? answer
+        let end = state.withLock { (state) -> Result<RESPValue, OriginError>? in
+            if case .failure(let error) = answer, state.failure == nil { state.failure = error }
+            state.left -= 1
+            guard state.left == 0 else { return nil }
+            return state.failure.map { .failure($0) } ?? answer
         }
         if let end { then(end) }
     }

@@ -136,7 +136,7 @@ struct OriginRunner {
         let call = beginCall()
         let keys = Array(Set(keys))
         call.expect(keys.count)
-        tier.ask(keys, early: { call.take($0, early: $1) }, then: { call.take($0, $1) })
+        tier.ask(keys, for: call)
     }
 
     private func beginCall() -> OriginCall {

@@ -68,12 +68,7 @@ struct Subscriber: Sendable {
 
 /// The connections that get the same messages, grouped by event loop. A value type.
 struct Audience: Sendable {
-    private struct Group: Sendable {
-        let queue: PushQueue
-        var connections: [Int64]
-    }
-
-    private var groups: [Group] = []
+    private var groups: [(queue: PushQueue, connections: [Int64])] = []
     private(set) var count = 0
 
     /// Adds a connection that is not a member yet.
@@ -82,7 +77,7 @@ struct Audience: Sendable {
         if let index = groups.firstIndex(where: { $0.queue === subscriber.queue }) {
             groups[index].connections.append(subscriber.id)
         } else {
-            groups.append(Group(queue: subscriber.queue, connections: [subscriber.id]))
+            groups.append((subscriber.queue, [subscriber.id]))
         }
     }
 

@@ -3,45 +3,45 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The connections whose clients have sent MONITOR. They receive a line for each command.
-///
-/// `@unchecked Sendable`: the list is guarded by `lock`.
-final class Monitors: @unchecked Sendable {
-    private let lock = Lock()
+/// The connections whose clients have sent MONITOR. They receive a line for each command. Thread-safe.
+final class Monitors: Sendable {
+    private typealias Groups = [(queue: PushQueue, group: MonitorGroup)]
+
     /// The connections, grouped by event loop. A loop without such connections has no group.
-    private var groups: [(queue: PushQueue, group: MonitorGroup)] = []
+    private let groups = Mutex<Groups>([])
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func add(_ subscriber: Subscriber) {
-        lock.withLock {
+        change { groups in
             let index = groups.firstIndex { $0.queue === subscriber.queue }
             let members = (index.map { groups[$0].group.members } ?? []).filter { $0 != subscriber.id }
             let group = MonitorGroup(members + [subscriber.id])
             if let index { groups[index].group = group } else { groups.append((subscriber.queue, group)) }
-            noteCount()
         }
     }
 
     func remove(_ id: Int64) {
-        lock.withLock {
+        change { groups in
             guard let index = groups.firstIndex(where: { $0.group.members.contains(id) }) else { return }
             groups[index].group = MonitorGroup(groups[index].group.members.filter { $0 != id })
             if groups[index].group.members.isEmpty { groups.remove(at: index) }
-            noteCount()
         }
     }
 
-    private func noteCount() {
-        count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
+    private func change(_ body: (inout Groups) -> Void) {
+        groups.withLock {
+            body(&$0)
+            count.store($0.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
+        }
     }
 
     /// Sends a line to all clients that use MONITOR. Each event loop gets the line only once.
     /// - Parameter excepted: a connection that receives no more output, and so does not get the line; nil for none.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
-        for (queue, group) in lock.withLock({ groups }) {
+        for (queue, group) in groups.withLock({ $0 }) {
             if let excepted, group.members.contains(excepted) {
                 queue.add(
                     PushQueue.Delivery(message: message, connections: group.members.filter { $0 != excepted }))
@@ -83,51 +83,4 @@ final class Monitors: @unchecked Sendable {
             line += [0x5C, 0x78, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
     }
-}
-
-/// The number of commands per second, sampled several times per second, and the highest memory use, for INFO.
-///
-/// `@unchecked Sendable`: the samples are guarded by `lock`.
-final class Rates: @unchecked Sendable {
-    private static let samplesMax = 16
-
-    private struct Sample {
-        var at: Int64
-        var commands: Int
-    }
-
-    private let lock = Lock()
-    private var samples: [Sample] = []
-    private var peak = 0
-
-    /// Adds a sample.
-    /// - Parameters:
-    ///   - at: the current time of the monotonic clock, in milliseconds.
-    ///   - commands: the number of commands since the start.
-    func note(at: Int64, commands: Int) {
-        lock.withLock {
-            // If the number is smaller than before, the statistics were reset: drop the samples.
-            if let last = samples.last, commands < last.commands { samples = [] }
-            samples.append(Sample(at: at, commands: commands))
-            if samples.count > Self.samplesMax { samples.removeFirst() }
-        }
-    }
-
-    var commandsPerSecond: Int {
-        lock.withLock {
-            guard let first = samples.first, let last = samples.last, last.at > first.at else { return 0 }
-            return (last.commands - first.commands) * 1000 / Int(last.at - first.at)
-        }
-    }
-
-    /// Records the current memory use.
-    /// - Returns: the highest memory use so far, in bytes.
-    func notePeak(_ bytes: Int) -> Int {
-        lock.withLock {
-            peak = max(peak, bytes)
-            return peak
-        }
-    }
-
-    func resetPeaks() { lock.withLock { peak = 0 } }
 }

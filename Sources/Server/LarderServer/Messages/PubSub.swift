@@ -10,16 +10,14 @@ struct Publication: Sendable {
 }
 
 /// Publishes messages to the subscribers of channels, patterns and sharded channels. A sharded channel and a channel of
-/// the same name are different.
-///
-/// `@unchecked Sendable`: the patterns are guarded by `patternLock`; the rest is thread-safe.
-final class PubSub: @unchecked Sendable {
+/// the same name are different. Thread-safe.
+final class PubSub: Sendable {
     /// The kinds of names that a client can subscribe to.
     enum Kind: Hashable, CaseIterable, Sendable {
         case channel, pattern, shardChannel
     }
 
-    private struct Pattern {
+    private struct Pattern: Sendable {
         let glob: GlobPattern
         /// Increases with each new pattern. A message that matches several patterns is sent in this order.
         let number: Int
@@ -31,17 +29,15 @@ final class PubSub: @unchecked Sendable {
     private let pendingBytesMax: Int
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
-    private let patternLock = Lock()
-    private var patterns: [[UInt8]: Pattern] = [:]
+    private let patterns = Mutex<[[UInt8]: Pattern]>([:])
     /// How many times a pattern got its first subscriber. The source of ``Pattern/number``.
-    private var patternsSeen = 0
+    private let patternsSeen = Atomic<Int>(0)
     private let patternCountNow = Atomic<Int>(0)
-    private let changeLock = Lock()
-    /// The number of subscriptions to channels for changes. ``changeTopicsChanged`` is called when such a subscription
-    /// is added, and when the last one ends. Both are guarded by `changeLock`.
-    private var changeTopics = 0
-    private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
-    }
+    /// The number of subscriptions to channels for changes, and a function that is called when such a subscription is
+    /// added, and when the last one ends.
+    private let changeTopics = Mutex<(count: Int, changed: ChangeTopicsObserver)>((0, { _, _, _ in }))
+
+    typealias ChangeTopicsObserver = @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
 
     init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
 
@@ -57,10 +53,10 @@ final class PubSub: @unchecked Sendable {
         case .channel: channels.add(name, subscriber)
         case .shardChannel: shardChannels.add(name, subscriber)
         case .pattern:
-            patternLock.withLock {
+            patterns.withLock { patterns in
                 if patterns[name] == nil {
-                    patternsSeen += 1
-                    patterns[name] = Pattern(glob: GlobPattern(name), number: patternsSeen)
+                    let number = patternsSeen.wrappingAdd(1, ordering: .relaxed).newValue
+                    patterns[name] = Pattern(glob: GlobPattern(name), number: number)
                     patternCountNow.store(patterns.count, ordering: .relaxed)
                 }
                 patterns[name]?.audience.add(subscriber)
@@ -74,7 +70,7 @@ final class PubSub: @unchecked Sendable {
         case .channel: channels.remove(name, subscriber)
         case .shardChannel: shardChannels.remove(name, subscriber)
         case .pattern:
-            patternLock.withLock {
+            patterns.withLock { patterns in
                 patterns[name]?.audience.remove(subscriber)
                 if patterns[name]?.audience.count == 0 {
                     patterns[name] = nil
@@ -86,16 +82,12 @@ final class PubSub: @unchecked Sendable {
 
     /// Sets a function that is called for each new subscription to changes, before the subscriber gets a message. The
     /// function is also called when the last such subscription ends. Its calls never overlap.
-    func onChangeTopics(
-        _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
-    ) { changeLock.withLock { changeTopicsChanged = body } }
+    func onChangeTopics(_ body: @escaping ChangeTopicsObserver) { changeTopics.withLock { $0.changed = body } }
 
     private func countChangeTopic(_ name: [UInt8], _ step: Int) {
-        changeLock.withLock {
-            changeTopics += step
-            if step > 0 || changeTopics == 0 {
-                changeTopicsChanged(name, step > 0 && changeTopics == 1, changeTopics == 0)
-            }
+        changeTopics.withLock {
+            $0.count += step
+            if step > 0 || $0.count == 0 { $0.changed(name, step > 0 && $0.count == 1, $0.count == 0) }
         }
     }
 
@@ -112,10 +104,10 @@ final class PubSub: @unchecked Sendable {
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
         // Compare the patterns without holding the lock, because publishers on all loops use the lock.
-        let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
+        let matching = patterns.withLock({ $0 }).filter { $0.value.glob.matches(channel) }
         for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             let message = PushMessage.message(pattern: name, channel: channel, payload)
-            count += patternLock.withLock {
+            count += patterns.withLock { patterns in
                 guard let audience = patterns[name]?.audience else { return 0 }
                 audience.send(message, from: from)
                 return audience.count
@@ -129,7 +121,7 @@ final class PubSub: @unchecked Sendable {
     func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
         _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return }
-        let matching = patternLock.withLock { patterns }.filter {
+        let matching = patterns.withLock { $0 }.filter {
             ChangeChannels.isOne($0.key) && $0.value.glob.matches(channel)
         }
         for (name, pattern) in matching.sorted(by: { $0.value.number < $1.value.number }) {
@@ -140,7 +132,7 @@ final class PubSub: @unchecked Sendable {
     /// Returns the number of subscriptions to which a message would be sent.
     func count(_ publication: Publication) -> Int {
         guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
-        return patternLock.withLock { patterns }.values.filter { $0.glob.matches(publication.channel) }
+        return patterns.withLock { $0 }.values.filter { $0.glob.matches(publication.channel) }
             .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
     }
 
@@ -152,7 +144,7 @@ final class PubSub: @unchecked Sendable {
             switch kind {
             case .channel: channels.channels
             case .shardChannel: shardChannels.channels
-            case .pattern: patternLock.withLock { Array(patterns.keys) }
+            case .pattern: patterns.withLock { Array($0.keys) }
             }
         return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
     }

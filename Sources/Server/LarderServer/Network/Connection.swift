@@ -460,56 +460,43 @@ final class Connection {
         }
         if sent < 0 { return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1 }
         didSend(sent)
+        lastProgress = eventLoop.time
         return sent
     }
 
     // The process ignores SIGPIPE. If the system has the flag MSG_NOSIGNAL, the signal is not even raised.
     private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
 
+    /// Removes bytes from the output that the socket or libuv has taken.
     private func didSend(_ count: Int) {
         session.replyQueue.didSend(count)
         if session.pendingOutput == 0 { pushedBytes = 0 }
         eventLoop.commandCounter.bytesOut.add(count)
-        lastProgress = eventLoop.time
-    }
-
-    /// A request of uv_write, and a copy of the bytes to send. The bytes must not move until libuv calls back.
-    private struct WriteRequest {
-        let request: UnsafeMutablePointer<uv_write_t>
-        let bytes: UnsafeMutableRawBufferPointer
     }
 
     private func sendLater() {
         let count = min(session.replyQueue.sendableCount, Self.writeBytes)
-        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        // One block for the request and a copy of the bytes to send. It must not move until libuv calls back.
+        let size = MemoryLayout<uv_write_t>.stride
+        let block = UnsafeMutableRawPointer.allocate(
+            byteCount: size + count, alignment: MemoryLayout<uv_write_t>.alignment)
+        let request = block.initializeMemory(as: uv_write_t.self, to: uv_write_t())
+        let copy = UnsafeMutableRawBufferPointer(start: block + size, count: count)
         session.replies.withBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-        let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
-        let holder = UnsafeMutablePointer<WriteRequest>.allocate(capacity: 1)
-        holder.initialize(to: WriteRequest(request: request, bytes: copy))
-        request.initialize(to: uv_write_t())
-        request.pointee.data = UnsafeMutableRawPointer(holder)
         var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
         isWriting = true
-        session.replyQueue.didSend(count)
-        if session.pendingOutput == 0 { pushedBytes = 0 }
+        didSend(count)
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
             let handle = request.pointee.handle
-            Connection.release(request)
+            request.deallocate()
             Connection.with(handle) { $0.didWriteLater(status) }
         }
         if status != 0 {
-            Self.release(request)
+            request.deallocate()
             isWriting = false
             close(nil)
         }
-    }
-
-    private static func release(_ request: UnsafeMutablePointer<uv_write_t>) {
-        guard let holder = request.pointee.data?.assumingMemoryBound(to: WriteRequest.self) else { return }
-        holder.pointee.bytes.deallocate()
-        holder.deallocate()
-        request.deallocate()
     }
 
     private func didWriteLater(_ status: Int32) {

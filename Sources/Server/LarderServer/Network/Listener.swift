@@ -8,7 +8,6 @@ final class Listener {
     private var descriptor: Int32
     private let loops: [EventLoop]
     private let server: ServerState
-    private let log: Log
     private var poll: UnsafeMutablePointer<uv_poll_t>
     /// The poll handles of replaced descriptors. Their memory must stay valid until libuv has closed the handles.
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
@@ -18,7 +17,7 @@ final class Listener {
     /// accepted.
     private var resumeAt: Int64 = 0
 
-    private var lines = LineRate(milliseconds: 1000)
+    private let lines: LimitedLines
 
     private static let pauseMilliseconds: Int64 = 200
     /// The maximum number of connections accepted per turn of the loop, so that many new connections do not delay the
@@ -29,7 +28,9 @@ final class Listener {
         self.descriptor = descriptor
         self.loops = loops
         self.server = server
-        self.log = log
+        let clock = server.engine.clock
+        lines = LimitedLines(
+            log, burst: 1, clock: { clock.monotonic() }, rest: { LineRate.rest($0, "lines like this") })
         poll = .allocate(capacity: 1)
         initializePoll()
         start()
@@ -75,7 +76,7 @@ final class Listener {
             }
             _ = fcntl(client, F_SETFD, FD_CLOEXEC)
             server.clientsSeen.add()
-            guard server.clients.read() < server.settings.clientsMax.read() else {
+            guard server.clients.read() < server.clientsMax else {
                 refuse(client)
                 continue
             }
@@ -88,8 +89,8 @@ final class Listener {
 
     private func refuse(_ client: Int32) {
         server.clientsRefused.add()
-        logSeldom(
-            "refused a connection: the limit of \(server.settings.clientsMax.read()) is reached (--max-clients)")
+        lines.add(
+            .warning, "refused a connection: the limit of \(server.clientsMax) is reached (--max-clients)")
         let text = Array("-ERR max number of clients reached\r\n".utf8)
         _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | noSignal) }
         systemClose(client)
@@ -98,15 +99,9 @@ final class Listener {
     /// Pauses accepting for 200 ms. If there are no descriptors or no memory, accept fails immediately, and the loop
     /// would retry endlessly.
     private func pause() {
-        logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); retrying")
+        lines.add(.warning, "cannot accept connections: \(SystemErrorText.of(errno)); retrying")
         uv_poll_stop(poll)
         resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
-    }
-
-    /// Logs at most one line per second.
-    private func logSeldom(_ message: String) {
-        guard let skipped = lines.line(at: server.engine.monotonic()) else { return }
-        log.warning(message + LineRate.rest(skipped, "lines like this"))
     }
 
     func tick() {

@@ -134,7 +134,8 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    private let directory: ConnectionDirectory
+    /// Returns the queue of messages for the connection with an ID; nil if it was closed.
+    private let queue: @Sendable (Int64) -> PushQueue?
     private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
     /// The number of pairs of a tracked key and a client that has read it.
@@ -148,8 +149,8 @@ final class Tracking: @unchecked Sendable {
 
     private static let partCount = 16
 
-    init(directory: ConnectionDirectory, keysMax: Int) {
-        self.directory = directory
+    init(keysMax: Int, queue: @escaping @Sendable (Int64) -> PushQueue?) {
+        self.queue = queue
         keysLimit = Atomic(max(0, keysMax))
         parts = (0..<Self.partCount).map { _ in Part() }
     }
@@ -425,7 +426,7 @@ final class Tracking: @unchecked Sendable {
         guard client.redirect != 0 else {
             return deliver(.invalidation(keys, isRedirected: false), to: client.subscriber)
         }
-        if let queue = directory.queue(client.redirect) {
+        if let queue = queue(client.redirect) {
             let target = Subscriber(id: client.redirect, queue: queue)
             deliver(.invalidation(keys, isRedirected: true), to: target)
         } else {
@@ -436,16 +437,4 @@ final class Tracking: @unchecked Sendable {
     private func deliver(_ message: PushMessage, to subscriber: Subscriber) {
         subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
     }
-}
-
-/// The queues for messages of all connections, by the connection's ID.
-///
-/// `@unchecked Sendable`: the table is guarded by `lock`.
-final class ConnectionDirectory: @unchecked Sendable {
-    private let lock = Lock()
-    private var queues: [Int64: PushQueue] = [:]
-
-    func add(_ id: Int64, _ queue: PushQueue) { lock.withLock { queues[id] = queue } }
-    func remove(_ id: Int64) { lock.withLock { queues[id] = nil } }
-    func queue(_ id: Int64) -> PushQueue? { lock.withLock { queues[id] } }
 }

@@ -104,7 +104,7 @@ extension DaemonOption {
                     "maxmemory",
                     .checked { _, text in
                         guard let bytes = Setting.bytes(text) else {
-                            return .failure(Setting.Problem(text: "argument must be a memory value"))
+                            return .failure(UsageError("argument must be a memory value"))
                         }
                         return .success { $0.engine.changeMemoryLimit(to: Int(clamping: bytes)) }
                     }, { String($0.engine.memory.limitBytes) }),
@@ -122,7 +122,11 @@ extension DaemonOption {
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
-        ) { $0.configuration.diskBytes = try $1.parsed(DiskLimit.rule) { DiskLimit($0) } },
+        ) {
+            $0.configuration.diskBytes = try $1.parsed(ServerConfiguration.diskLimitRule) {
+                ServerConfiguration.diskLimit($0)
+            }
+        },
         DaemonOption(
             "--max-change-log", "BYTES",
             [
@@ -153,9 +157,9 @@ extension DaemonOption {
                 "(ulimit -n) leaves too few for the larder's files, which is logged",
             ],
             settings: [
-                .own { String($0.settings.clientsMax.read()) },
+                .own { String($0.clientsMax) },
                 .number(
-                    "maxclients", 1...4_294_967_295, get: { Int64($0.settings.clientsMax.read()) },
+                    "maxclients", 1...4_294_967_295, get: { Int64($0.clientsMax) },
                     check: { tooManyClients($0, $1) },
                     set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) }),
             ],
@@ -179,7 +183,7 @@ extension DaemonOption {
                     "notify-keyspace-events",
                     .checked { _, text in
                         guard Notifier.isValid(text) else {
-                            return .failure(Setting.Problem(text: Notifier.eventsError))
+                            return .failure(UsageError(Notifier.eventsError))
                         }
                         return .success { _ = $0.notifier.setEvents(text) }
                     }, { $0.notifier.eventsText })
@@ -210,7 +214,7 @@ extension DaemonOption {
             ],
             settings: [
                 .own { String($0.settings.subscriberBytesMax.read()) },
-                Setting("client-output-buffer-limit", .checked(OutputLimit.change), OutputLimit.text),
+                Setting("client-output-buffer-limit", .checked(Setting.changeOutputLimits), Setting.outputLimits),
             ],
             live: Live { $0.settings.changeSubscriberLimit($1.configuration.limits) }
         ) { $0.configuration.limits.subscriberBytesMax = try $1.byteCount() },
@@ -287,6 +291,46 @@ extension DaemonOption {
                 Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" },
             ]
         ) { $0.configuration.limits.allowsDebug = true },
+    ]
+
+    /// The options for the origins of databases.
+    static let origins: [DaemonOption] = [
+        .limit(
+            "--origin-limit", "TIME",
+            [
+                "how long a command waits for the origin of its database: milliseconds, or 2s",
+                "(default: 2000)",
+            ], \.origin.call
+        ) { Int(try $0.time(.milliseconds, 10...60_000)) },
+        .limit(
+            "--origin-heartbeat", "TIME",
+            [
+                "interval of heartbeats to each server of an origin: milliseconds, or 1s. Together with",
+                "--origin-heartbeat-limit, it bounds how long a value may be read after a newer one was",
+                "acknowledged elsewhere (default: 250)",
+            ], \.origin.heartbeat
+        ) { Int(try $0.time(.milliseconds, 10...60_000)) },
+        .limit(
+            "--origin-heartbeat-limit", "TIME",
+            [
+                "how long a heartbeat's reply may take; then the server's invalidations are considered lost:",
+                "milliseconds, or 1s (default: 500)",
+            ], \.origin.heartbeatLimit
+        ) { Int(try $0.time(.milliseconds, 10...60_000)) },
+        .limit(
+            "--origin-patience", "TIME",
+            [
+                "how long FETCH, and with STALE also reads such as GET, wait for a slow origin before they",
+                "return a stale value: milliseconds, or 1s; 0: until the origin has failed (default: 0)",
+            ], \.originPatience
+        ) { try $0.time(.milliseconds, 0...60_000) },
+        .limit(
+            "--max-origin-keys", "N",
+            [
+                "maximum tracked entries per database with an origin;",
+                "others are requested at each read (default: 1000000)",
+            ], \.originKeysMax
+        ) { try $0.number(16...1_000_000_000) },
     ]
 
     @Sendable private static func tooManyClients(_ server: ServerState, _ number: Int64) -> String? {

@@ -24,7 +24,7 @@ extension OptionValue {
     }
 
     func commands() throws(UsageError) -> CommandSet {
-        do throws(CommandSet.Failure) { return try CommandSet(text) } catch {
+        do throws(UsageError) { return try CommandSet(text) } catch {
             throw UsageError("\(option): \(error.description)")
         }
     }
@@ -32,7 +32,7 @@ extension OptionValue {
     /// Parses access rules.
     /// - Parameter kind: the kind of all rules; nil if each rule contains its own kind.
     func rules(_ kind: AccessRule.Kind?) throws(UsageError) -> [AccessRule] {
-        do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
+        do throws(UsageError) { return try AccessRule.parse(text, kind) } catch {
             throw UsageError("\(option): \(error.description)")
         }
     }

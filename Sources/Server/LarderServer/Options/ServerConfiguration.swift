@@ -7,12 +7,12 @@ package struct ServerConfiguration: Sendable {
     package var socketPath: String
     package var engine = EngineOptions()
     package var limits = Limits()
-    /// The disk limit of the larder, as configured; nil to use the default.
-    package var diskBytes: DiskLimit?
+    /// The disk limit of the larder, in bytes, as configured; 0 for no limit, nil to use the default.
+    package var diskBytes: Int?
     /// The disk limit of the larder in bytes, after applying the default; nil for no limit.
     package var diskBytesMax: Int? {
         guard let diskBytes else { return DiskBudget.standardBytes(for: directory) }
-        return diskBytes.byteCount
+        return diskBytes > 0 ? diskBytes : nil
     }
     /// The keyspace events to publish, in the syntax of Redis' `notify-keyspace-events`.
     package var keyspaceEvents = ""
@@ -57,6 +57,25 @@ package struct ServerConfiguration: Sendable {
         guard pages > 0, size > 0 else { return 16 << 20 }
         let (bytes, overflow) = Int(pages).multipliedReportingOverflow(by: Int(size))
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
+    }
+
+    /// The description of valid limits for the disk space of a larder and of a database, used in error messages.
+    static let diskLimitRule = limitRule(DiskThresholds.larderBytesMin)
+    static let databaseLimitRule = limitRule(DiskThresholds.databaseBytesMin)
+
+    private static func limitRule(_ least: Int) -> String {
+        "\(ByteCount.rule), at least \(least >> 20)M; or 0 or none for no limit"
+    }
+
+    /// Parses a limit for disk space, as given to the option `--max-disk` and the command `LIMIT`.
+    /// - Parameter least: the smallest valid limit, in bytes.
+    /// - Returns: 0 for no limit; nil if the text is not a limit, or the limit is below `least`.
+    static func diskLimit(_ text: String, least: Int = DiskThresholds.larderBytesMin) -> Int? {
+        if text.lowercased() == "none" { return 0 }
+        guard let bytes = ByteCount.parse(text, letters: .binary), bytes == 0 || bytes >= Int64(least) else {
+            return nil
+        }
+        return Int(clamping: bytes)
     }
 
     /// The minimum for the journal size that starts a checkpoint, in bytes. With this value, every few writes cause a

@@ -40,20 +40,10 @@ package final class OriginTable: @unchecked Sendable {
     private let make: OriginFactory
     /// Why the stored origins could not be read; nil if they were read. With a defect, it is unknown which databases
     /// have an origin, so no database is served. Guarded by `lock`.
-    private var defect: Defect?
-
-    private enum Defect {
-        /// A stored list of origins cannot be read. The administrator must repair the list, so it is left unchanged.
-        case unreadable(CommandError)
-        /// The damaged ledger has lost facts, possibly also the origins. Setting an origin clears this defect.
-        case lost(CommandError)
-
-        var error: CommandError {
-            switch self {
-            case .unreadable(let error), .lost(let error): error
-            }
-        }
-    }
+    ///
+    /// If the damaged ledger has lost facts, possibly also the origins, setting an origin clears the defect. Otherwise
+    /// the administrator must repair the stored list of origins, so it is left unchanged.
+    private var defect: (error: CommandError, isLoss: Bool)?
 
     /// Reads the stored origins of a larder, and connects to them. Logs problems instead of throwing them.
     init(
@@ -93,23 +83,22 @@ package final class OriginTable: @unchecked Sendable {
                 return file
             }
         } catch {
-            defect = .unreadable(
-                CommandError(
-                    "ERR origins are disabled: cannot read \(path) "
-                        + "(\(error)); restore it, or remove it and set the origins again"))
+            let error = CommandError(
+                "ERR origins are disabled: cannot read \(path) "
+                    + "(\(error)); restore it, or remove it and set the origins again")
+            defect = (error: error, isLoss: false)
             return OriginFile()
         }
         do {
             if let bytes = try ledger.value(OriginFile.factName) { return try OriginFile(parsing: bytes) }
             if ledger.lossMilliseconds > 0 {
-                defect = .lost(
-                    CommandError(
-                        "ERR origins are disabled: they may have been lost because the larder's ledger was "
-                            + "damaged; set them again with ORIGIN, or confirm with ORIGIN NONE that there were none"))
+                let error = CommandError(
+                    "ERR origins are disabled: they may have been lost because the larder's ledger was damaged; set "
+                        + "them again with ORIGIN, or confirm with ORIGIN NONE that there were none")
+                defect = (error: error, isLoss: true)
             }
         } catch {
-            defect = .unreadable(
-                CommandError("ERR origins are disabled: they cannot be read: \(error)"))
+            defect = (error: CommandError("ERR origins are disabled: they cannot be read: \(error)"), isLoss: false)
         }
         return OriginFile()
     }
@@ -117,6 +106,11 @@ package final class OriginTable: @unchecked Sendable {
     /// Whether any database has an origin, or may have one. Also true while origins are unusable or unknown.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
+
+    /// The number of file descriptors that the connections to all origins may use.
+    let descriptorCount = Atomic<Int>(0)
+    /// The descriptors of an origin: the pipe of its thread, and three connections to each server.
+    private static func descriptors(_ origin: any Origin) -> Int { 2 + 3 * max(1, origin.status().servers.count) }
 
     /// Returns the origin of a database; nil if it has none.
     /// - Throws: an error if its origin cannot be used, or is unknown. In this case the database must not be served.
@@ -181,7 +175,7 @@ package final class OriginTable: @unchecked Sendable {
     /// Sets, replaces or removes the origin of a database. May block.
     /// - Parameter discards: whether writes that are still queued for the previous origin may be lost.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
-        if case .unreadable(let error)? = lock.withLock({ defect }) { throw error }
+        if let defect = lock.withLock({ defect }), !defect.isLoss { throw defect.error }
         if settings != nil, DatabaseName.isKept(name) {
             throw CommandError("ERR '\(name)' is an outbox and cannot have an origin")
         }
@@ -377,6 +371,8 @@ package final class OriginTable: @unchecked Sendable {
     /// Checks each origin for a cycle if a poll is due. Does not block.
     func checkCycles() {
         for tier in all { checkCycle(tier, isUrgent: false) }
+        // A cluster may have other servers than before.
+        noteUse()
     }
 
     private func checkCycle(_ tier: OriginTier, isUrgent: Bool) {
@@ -424,6 +420,7 @@ package final class OriginTable: @unchecked Sendable {
     private func noteUse() {
         isAnyUsed.store(
             lock.withLock { defect != nil || !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
+        descriptorCount.store(all.reduce(0) { $0 + Self.descriptors($1.origin) }, ordering: .relaxed)
     }
 
     /// Closes all connections, and stops all threads. Queued writes stay in their outboxes. Blocks until running calls

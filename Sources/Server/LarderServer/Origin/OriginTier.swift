@@ -30,24 +30,19 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let background: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
 
-    /// A running request for one key, and its waiting callers.
-    private final class Flight {
+    /// A running request for one key.
+    private final class Flight: Sendable {
         let key: [UInt8]
         let hash: Int
         /// When the request was sent: see ``InvalidationTracker``.
         let began: UInt64
-        /// The reply of a replica, until the primary's reply arrives.
-        var early: OriginReading?
-        var waiters: [Waiter] = []
+        /// The reply of a replica, until the primary's reply arrives, and the calls that wait.
+        let state: Mutex<(early: OriginReading?, calls: [OriginCall])>
 
-        init(_ key: [UInt8], _ hash: Int, began: UInt64) {
+        init(_ key: [UInt8], _ hash: Int, began: UInt64, _ call: OriginCall?) {
             (self.key, self.hash, self.began) = (key, hash, began)
+            state = Mutex((nil, call.map { [$0] } ?? []))
         }
-    }
-
-    private struct Waiter: Sendable {
-        let early: @Sendable (OriginReading) -> Void
-        let then: @Sendable (Result<OriginReading, OriginError>) -> Void
     }
 
     /// When and how a cached entry was read.
@@ -90,7 +85,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// The writes that wait for delivery to the origin; nil unless the database uses write-behind.
     let outbox: Outbox?
     let surroundings: Surroundings
-    private let failureLines = OriginFailureLines()
+    private let failureLines: LimitedLines
     let cycleDetector = CycleDetector()
     let hopQueries = HopQueries()
     private let parts: [Part]
@@ -115,6 +110,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         self.database = database
         self.limits = limits
         self.surroundings = surroundings
+        let engine = surroundings.engine
+        failureLines = LimitedLines(
+            surroundings.log, each: 60_000, burst: 1, clock: { engine.monotonic() },
+            rest: { LineRate.rest($0, "failed attempts") })
         parts = (0..<Self.partCount).map { _ in Part(marksMax: (keysMax + Self.partCount - 1) / Self.partCount) }
     }
 
@@ -209,58 +208,45 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     // MARK: Requests
 
     /// Reads keys from the origin. For a key that is being read already, waits for that request's reply.
-    /// - Parameters:
-    ///   - early: called with the replies of replicas, possibly more than once per key, on any thread.
-    ///   - then: called once for each key, on any thread.
-    func ask(
-        _ keys: [[UInt8]],
-        early: @escaping @Sendable (_ key: [UInt8], OriginReading) -> Void = { _, _ in },
-        then: @escaping @Sendable (_ key: [UInt8], Result<OriginReading, OriginError>) -> Void
-    ) {
+    /// - Parameter call: receives the replies; nil if they are only cached.
+    func ask(_ keys: [[UInt8]], for call: OriginCall?) {
         var flights: [Flight] = []
         for key in keys {
             let hash = Key.hash(of: key)
             let part = part(hash)
-            let waiter = Waiter(early: { early(key, $0) }, then: { then(key, $0) })
-            let heard = part.lock.withLock { () -> OriginReading? in
+            let early = part.lock.withLock { () -> OriginReading? in
                 if let flight = part.current(key) {
                     counts.joined.add(1)
-                    flight.waiters.append(waiter)
-                    return flight.early
+                    return flight.state.withLock {
+                        if let call { $0.calls.append(call) }
+                        return $0.early
+                    }
                 }
-                let flight = Flight(key, hash, began: part.tracker.begin())
-                flight.waiters.append(waiter)
+                let flight = Flight(key, hash, began: part.tracker.begin(), call)
                 part.flights[key] = flight
                 flights.append(flight)
                 return nil
             }
-            if let heard { early(key, heard) }
+            if let early { call?.take(key, early: early) }
         }
         guard !flights.isEmpty else { return }
         counts.asked.add(flights.count)
         let rollbacks = surroundings.engine.rollbackCount
-        let asked = UncheckedFlights(flights: flights)
         origin.read(
-            flights.map(\.key), meanwhile: { [self] index, reading in hear(asked.flights[index], reading) },
-            completion: { [self] results in
-                for (flight, result) in zip(asked.flights, results) { finish(flight, result, rollbacks) }
+            flights.map(\.key), meanwhile: { [self, flights] index, reading in hear(flights[index], reading) },
+            completion: { [self, flights] results in
+                for (flight, result) in zip(flights, results) { finish(flight, result, rollbacks) }
             })
     }
 
     /// Passes on the reply of a replica that arrives before the primary's reply. The value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
-        let part = part(flight.hash)
-        let waiters = part.lock.withLock {
-            flight.early = reading
-            return flight.waiters
+        let calls = flight.state.withLock {
+            $0.early = reading
+            return $0.calls
         }
-        for waiter in waiters { waiter.early(reading) }
-    }
-
-    /// `@unchecked Sendable`: a part's lock guards its flights. Without the lock, only their constants are read.
-    private struct UncheckedFlights: @unchecked Sendable {
-        let flights: [Flight]
+        for call in calls { call.take(flight.key, early: reading) }
     }
 
     private func finish(_ flight: Flight, _ result: Result<OriginReading, OriginError>, _ rollbacks: UInt64) {
@@ -271,12 +257,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             counts.failed.add(1)
         }
         // Remove the flight only after its value was stored: otherwise a reader in between would send a second request.
-        let waiters = part.lock.withLock {
+        part.lock.withLock {
             part.tracker.end()
             if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
-            return flight.waiters
         }
-        for waiter in waiters { waiter.then(result) }
+        for call in flight.state.withLock({ $0.calls }) { call.take(flight.key, result) }
     }
 
     // MARK: Caching
@@ -354,21 +339,31 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Writing
 
+    /// Prepares a request that may change keys at the origin: their cached values are no longer served as current.
+    /// - Parameter then: called with the result, after the keys were reported as changed.
+    /// - Returns: the completion to pass to the origin.
+    private func changing<Value>(
+        _ keys: [[UInt8]], then: @escaping @Sendable (Result<Value, OriginError>) -> Void
+    ) -> @Sendable (Result<Value, OriginError>) -> Void {
+        drop(keys)
+        return { [self] result in
+            drop(keys)
+            if case .success = result { counts.written.add() }
+            if !keys.isEmpty { surroundings.notify(database, keys) }
+            then(result)
+        }
+    }
+
     /// Sends a write to the origin. If the write succeeds, also caches the value, except with write-around.
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
-        drop(write.key)
         let rollbacks = surroundings.engine.rollbackCount
         let isKept = settings.writing != .around
         let write = OriginWrite(key: write.key, value: write.value, lifetime: write.lifetime, isKept: isKept)
-        origin.write(write) { [self] result in
-            drop(write.key)
-            surroundings.notify(database, [write.key])
-            if case .success(let answer) = result {
-                counts.written.add()
-                if isKept { keep(write, answer, rollbacks) { true } }
-            }
+        let completion = changing([write.key]) { [self] (result: Result<OriginAcknowledgement, OriginError>) in
+            if case .success(let answer) = result, isKept { keep(write, answer, rollbacks) { true } }
             then(result.map { _ in .simpleString("OK") })
         }
+        origin.write(write, completion: completion)
     }
 
     private func keep(
@@ -385,16 +380,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// Removes keys at the origin, then their cached entries.
     func remove(_ keys: [[UInt8]], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
-        drop(keys)
-        origin.remove(keys) { [self] result in
-            drop(keys)
-            if case .success = result {
-                counts.written.add()
-                for key in keys { forget(key) }
-            }
-            surroundings.notify(database, keys)
+        let completion = changing(keys) { [self] (result: Result<Int, OriginError>) in
+            if case .success = result { for key in keys { forget(key) } }
             then(result.map { .integer(Int64($0)) })
         }
+        origin.remove(keys, completion: completion)
     }
 
     /// Runs a command at the origin.
@@ -403,13 +393,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ words: [[UInt8]], changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
-        drop(keys)
-        origin.perform(words, key: keys.first) { [self] result in
-            drop(keys)
-            if case .success = result { counts.written.add() }
-            if !keys.isEmpty { surroundings.notify(database, keys) }
-            then(result)
-        }
+        origin.perform(words, key: keys.first, completion: changing(keys, then: then))
     }
 
     /// Runs a script or a function at the origin. `then` gets the reply only after all invalidations that the script
@@ -443,13 +427,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         transaction commands: [[[UInt8]]], hasScripts: Bool, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
-        drop(keys)
-        origin.perform(transaction: commands, keys: keys) { [self] result in
-            drop(keys)
-            if case .success = result { counts.written.add() }
-            surroundings.notify(database, keys)
+        let completion = changing(keys) { [self] (result: Result<RESPValue, OriginError>) in
             if hasScripts { origin.settle(keys.first) { then(result) } } else { then(result) }
         }
+        origin.perform(transaction: commands, keys: keys, completion: completion)
     }
 
     // MARK: Delivering queued writes
@@ -519,7 +500,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func originLost(_ reason: String) {
         counts.lost.add(1)
         // Count this line for the rate limit too: the next attempt to connect may fail for the same reason.
-        _ = failureLines.line(reason, at: surroundings.engine.monotonic())
+        failureLines.count(reason)
         if hasLifetimes {
             return surroundings.log.warning("database '\(database.name)': its origin is not available: \(reason)")
         }
@@ -530,10 +511,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     }
 
     func originFailed(_ reason: String) {
-        guard let skipped = failureLines.line(reason, at: surroundings.engine.monotonic()) else { return }
-        surroundings.log.warning(
-            "database '\(database.name)': its origin is not available: \(reason)"
-                + LineRate.rest(skipped, "failed attempts"))
+        failureLines.add(
+            .warning, "database '\(database.name)': its origin is not available: \(reason)", kind: reason)
     }
 
     func originRecovered(_ server: String) {
@@ -545,6 +524,37 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
 extension Key {
     fileprivate static func hash(of bytes: [UInt8]) -> Int { bytes.withUnsafeBytes { hash($0) } }
+}
+
+/// A placeholder until the origin is connected. All its calls fail.
+final class NoOrigin: Origin {
+    var name: String { "none" }
+
+    func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void) {
+        completion(keys.map { _ in .failure(.closed) })
+    }
+
+    func write(
+        _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
+    ) {
+        completion(.failure(.closed))
+    }
+
+    func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
+        completion(.failure(.closed))
+    }
+
+    func perform(
+        _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        completion(.failure(.closed))
+    }
+
+    func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { false }
+
+    func status() -> OriginStatus { OriginStatus() }
+
+    func close() {}
 }
 
 /// The counters of a database's origin, for INFO. Atomic.

@@ -29,7 +29,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private let tier: OriginTier
     private let outbox: Outbox
     private let engine: Engine
-    private let log: Log
+    private let lines: LimitedLines
     private let stopping = Lock()
     private var thread: WorkThread?
     private let mustStop = Atomic<Bool>(false)
@@ -37,7 +37,6 @@ final class OutboxDelivery: @unchecked Sendable {
     private var nextAttemptAt: Int64 = 0
     private var failures = 0
     private var rollbacks: UInt64
-    private var lines: [String: LineRate] = [:]
 
     /// The maximum number of keys that one round delivers. `bytesMax` is the maximum size of their values, in bytes.
     private static let parcelsMax = 256
@@ -46,7 +45,9 @@ final class OutboxDelivery: @unchecked Sendable {
     private static let quietMilliseconds: Int64 = 10_000
 
     init(_ tier: OriginTier, _ outbox: Outbox, _ engine: Engine, _ log: Log) {
-        (self.tier, self.outbox, self.engine, self.log) = (tier, outbox, engine, log)
+        (self.tier, self.outbox, self.engine) = (tier, outbox, engine)
+        lines = LimitedLines(
+            log, each: Self.quietMilliseconds, burst: 1, clock: { engine.monotonic() }, rest: { _ in "" })
         rollbacks = engine.rollbackCount
     }
 
@@ -260,9 +261,47 @@ final class OutboxDelivery: @unchecked Sendable {
     }
 
     private func report(_ text: String) {
-        let now = engine.monotonic()
-        let kind = String(text.prefix { $0 != ":" })
-        guard lines[kind, default: LineRate(milliseconds: Self.quietMilliseconds)].line(at: now) != nil else { return }
-        log.warning("database '\(tier.database.name)': \(text)")
+        lines.add(.warning, "database '\(tier.database.name)': \(text)", kind: String(text.prefix { $0 != ":" }))
+    }
+}
+
+/// Lua scripts that the origin runs, so that a repeated delivery does not overwrite a newer value. They work on Redis,
+/// Valkey and compatible servers.
+enum OutboxScripts {
+    /// Sets `d` to the SHA-1 of the key's string, in hexadecimal; to '' without a value, to 'other' for another type.
+    private static let look = """
+        local v = redis.pcall('GET', KEYS[1])
+        local d = ''
+        if type(v) == 'table' then d = 'other' elseif v then d = redis.sha1hex(v) end
+
+        """
+
+    /// Applies the write if the origin's value is the same as before the first attempt (`ARGV[1]` is the old `d`).
+    private static let apply = """
+        if d == ARGV[1] then
+          if ARGV[2] == '' then redis.call('DEL', KEYS[1])
+          elseif ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[4])
+          else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[3]) end
+          return 1
+        end
+        if ARGV[2] == '' then return v and 0 or 1 end
+        return v == ARGV[4] and 1 or 0
+        """
+
+    /// Returns the command that reads the SHA-1 of a key's value.
+    static func looking(at key: [UInt8]) -> [[UInt8]] {
+        [Array("EVAL".utf8), Array((look + "return d").utf8), [0x31], key]
+    }
+
+    /// Returns the command that applies a write unless the origin has a newer value. The command replies with 1 if this
+    /// or an earlier attempt has applied the write, otherwise with 0.
+    /// - Parameter before: the reply to ``looking(at:)`` before the first attempt.
+    static func repeating(_ key: [UInt8], _ entry: OutboxEntry, over before: String, now: Int64) -> [[UInt8]] {
+        let value = entry.isOver(now: now) ? nil : entry.value
+        return [
+            Array("EVAL".utf8), Array((look + apply).utf8), [0x31], key, Array(before.utf8),
+            Array((value == nil ? "" : "set").utf8), Array(String(entry.until.map { max(1, $0 - now) } ?? 0).utf8),
+            value ?? [],
+        ]
     }
 }

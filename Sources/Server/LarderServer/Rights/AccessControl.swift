@@ -3,10 +3,8 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The current access rules, and the refused calls for ACL LOG.
-///
-/// `@unchecked Sendable`: `lock` guards the rules, the user names, the refusals and the line rates; the rest is atomic.
-final class AccessControl: @unchecked Sendable {
+/// The current access rules, and the refused calls for ACL LOG. Thread-safe.
+final class AccessControl: Sendable {
     /// One line of ACL LOG: a call that was refused, or a wrong password.
     struct Denial: Sendable {
         enum Reason: String, Sendable {
@@ -36,37 +34,36 @@ final class AccessControl: @unchecked Sendable {
     let commandsDenied = Atomic<Int>(0)
     let channelsDenied = Atomic<Int>(0)
     let passwordsDenied = Atomic<Int>(0)
-    private let lock = Lock()
-    private var rulesNow: AccessRules
+    private let currentRules: Mutex<AccessRules>
     /// A cache of user names.
-    private var names = BoundedTable<uid_t, String>(most: 1024)
-    private var denials: [Denial] = []
-    // Each kind of log line has its own rate limit, so that many lines of one kind do not suppress the other kind.
-    private var refusalLines = LineRate(milliseconds: 1000)
-    private var passwordLines = LineRate(milliseconds: 1000)
-    private let log: Log
+    private let names = Mutex(BoundedTable<uid_t, String>(most: 1024))
+    private let denials = Mutex<[Denial]>([])
+    // Each kind of log line has its own limit, so that many lines of one kind do not suppress the other kind.
+    private let refusalLines: LimitedLines
+    private let passwordLines: LimitedLines
 
     /// The maximum number of refusals that ACL LOG keeps, as in Redis.
     private static let denialsMax = 128
     /// As in Redis, equal refusals within this time after the last one are counted in the same line of ACL LOG.
     private static let sameMilliseconds: Int64 = 60_000
 
-    init(_ rules: AccessRules, log: Log) {
-        rulesNow = rules
+    /// - Parameter clock: returns the time of the monotonic clock, in milliseconds.
+    init(_ rules: AccessRules, log: Log, clock: @escaping @Sendable () -> Int64) {
+        currentRules = Mutex(rules)
         generation = Atomic(rules.isEmpty ? 0 : 1)
-        self.log = log
+        refusalLines = LimitedLines(log, burst: 1, clock: clock) { LineRate.rest($0, "refusals") }
+        passwordLines = LimitedLines(log, burst: 1, clock: clock) { LineRate.rest($0, "wrong passwords") }
     }
 
-    var rules: AccessRules { lock.withLock { rulesNow } }
+    var rules: AccessRules { currentRules.withLock { $0 } }
 
     /// Replaces the rules.
     /// - Returns: the previous rules.
     func change(_ rules: AccessRules) -> AccessRules {
-        lock.withLock {
-            let old = rulesNow
-            rulesNow = rules
+        currentRules.withLock { current in
+            defer { current = rules }
             generation.add(1)
-            return old
+            return current
         }
     }
 
@@ -81,67 +78,60 @@ final class AccessControl: @unchecked Sendable {
 
     /// Whether a rule names this user, or a user of this name has connected.
     func isUser(_ name: String) -> Bool {
-        lock.withLock { rulesNow.all.contains { $0.kind == .user && $0.who == name } || names.values.contains(name) }
+        rules.all.contains { $0.kind == .user && $0.who == name } || names.withLock { $0.values.contains(name) }
     }
 
     private func name(of user: uid_t) -> String {
-        if let known = lock.withLock({ names[user] }) { return known }
+        if let known = names.withLock({ $0[user] }) { return known }
         // Do not hold the lock: a directory service may be slow. Replace white space in the name, because white space
         // separates the fields where the name is shown.
         let name = User.name(of: user).map { String($0.map { $0.isWhitespace ? "_" : $0 }) } ?? String(user)
-        lock.withLock { names[user] = name }
+        names.withLock { $0[user] = name }
         return name
     }
 
     // MARK: Refusals
 
     /// Adds a refusal to ACL LOG and counts it. Logs at most one refusal per second.
-    /// - Parameter monotonic: the current time of the monotonic clock, in milliseconds.
-    func note(_ denial: Denial, monotonic: Int64) {
+    func note(_ denial: Denial) {
         if denial.reason == .channel { channelsDenied.add(1) } else { commandsDenied.add(1) }
-        let skipped = lock.withLock {
-            remember(denial)
-            return refusalLines.line(at: monotonic)
-        }
-        guard let skipped else { return }
+        remember(denial)
         let object = "'\(printableKey(denial.object.utf8))'"
         let what =
             denial.isDisabled
             ? "user \(denial.user) called \(object), which is disabled (--disable-commands)"
             : "user \(denial.user) has no right to \(denial.reason == .command ? "run" : "use \(denial.reason.rawValue)") "
                 + "\(object) (--rights)"
-        log.warning(what + LineRate.rest(skipped, "refusals"))
+        refusalLines.add(.warning, what)
     }
 
     /// Adds a wrong password to ACL LOG and counts it. Logs at most one wrong password per second. The user name is not
     /// logged, because users sometimes enter the password as the user name.
     /// - Parameter who: the connection and its user.
-    func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
+    func notePassword(_ denial: Denial, of who: String) {
         passwordsDenied.add(1)
-        let skipped = lock.withLock {
-            remember(denial)
-            return passwordLines.line(at: monotonic)
-        }
-        guard let skipped else { return }
-        log.warning("\(who) sent a wrong password" + LineRate.rest(skipped, "wrong passwords"))
+        remember(denial)
+        passwordLines.add(.warning, "\(who) sent a wrong password")
     }
 
-    /// Adds a refusal, or increases the count of an equal recent one. The caller holds `lock`.
+    /// Adds a refusal, or increases the count of an equal recent one.
     private func remember(_ denial: Denial) {
-        let index = denials.firstIndex {
-            $0.reason == denial.reason && $0.context == denial.context && $0.object == denial.object
-                && $0.user == denial.user && denial.at - $0.at < Self.sameMilliseconds
+        denials.withLock { denials in
+            let index = denials.firstIndex {
+                $0.reason == denial.reason && $0.context == denial.context && $0.object == denial.object
+                    && $0.user == denial.user && denial.at - $0.at < Self.sameMilliseconds
+            }
+            var newest = denial
+            if let index { newest.count += denials.remove(at: index).count }
+            denials.insert(newest, at: 0)
+            if denials.count > Self.denialsMax { denials.removeLast() }
         }
-        var newest = denial
-        if let index { newest.count += denials.remove(at: index).count }
-        denials.insert(newest, at: 0)
-        if denials.count > Self.denialsMax { denials.removeLast() }
     }
 
     /// The refusals for ACL LOG, newest first.
-    var remembered: [Denial] { lock.withLock { denials } }
+    var remembered: [Denial] { denials.withLock { $0 } }
 
-    func forget() { lock.withLock { denials = [] } }
+    func forget() { denials.withLock { $0 = [] } }
 
     func resetCounts() {
         commandsDenied.store(0, ordering: .relaxed)

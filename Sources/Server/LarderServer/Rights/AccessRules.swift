@@ -1,6 +1,7 @@
 import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
+import LarderServices
 
 /// A rule that grants a right to a user or the members of a group, in all databases or in one.
 struct AccessRule: Equatable, Sendable {
@@ -31,29 +32,25 @@ struct AccessRule: Equatable, Sendable {
 }
 
 extension AccessRule {
-    struct Failure: Error {
-        let description: String
-    }
-
     static let rule = "LEVEL is read, write or administer"
 
     /// Parses rules that are separated by commas or white space. A rule is like `alice=write@shop` if `kind` is given,
     /// and like `user:alice=write@shop` if `kind` is nil.
     /// - Throws: one failure that describes all errors in the text.
-    static func parse(_ text: String, _ kind: Kind?) throws(Failure) -> [AccessRule] {
+    static func parse(_ text: String, _ kind: Kind?) throws(UsageError) -> [AccessRule] {
         var rules: [AccessRule] = []
         var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
-            do throws(Failure) {
+            do throws(UsageError) {
                 let rule = try AccessRule(String(word), kind)
                 if !rules.contains(rule) { rules.append(rule) }
             } catch {
                 problems.append(error.description)
             }
         }
-        guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
+        guard problems.isEmpty else { throw UsageError(problems.joined(separator: "; ")) }
         guard !rules.isEmpty else {
-            throw Failure(description: "there is no rule; an example: \(example(kind))")
+            throw UsageError("there is no rule; an example: \(example(kind))")
         }
         return rules
     }
@@ -66,7 +63,7 @@ extension AccessRule {
         }
     }
 
-    private init(_ word: String, _ given: Kind?) throws(Failure) {
+    private init(_ word: String, _ given: Kind?) throws(UsageError) {
         var rest = word[...]
         let kind: Kind
         if let given {
@@ -101,7 +98,7 @@ extension AccessRule {
         database = parts.count == 2 ? parts[1] : nil
     }
 
-    private static func number(of who: String, _ kind: Kind, _ word: String) throws(Failure) -> UInt32 {
+    private static func number(of who: String, _ kind: Kind, _ word: String) throws(UsageError) -> UInt32 {
         guard !who.isEmpty else { throw failure(word, "there is no name before the '='") }
         if who.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
             // The largest number is not a valid ID: system calls use it for "no user" and "no group".
@@ -117,8 +114,8 @@ extension AccessRule {
         return number
     }
 
-    private static func failure(_ word: String, _ problem: String) -> Failure {
-        Failure(description: "\(printableKey(word.utf8)): \(problem)")
+    private static func failure(_ word: String, _ problem: String) -> UsageError {
+        UsageError("\(printableKey(word.utf8)): \(problem)")
     }
 }
 

@@ -7,7 +7,7 @@ extension Call {
     /// Executes a plan, and writes its reply. If the command must be planned again on another thread, throws
     /// ``cold()``, and has no effect.
     mutating func perform(_ plan: EntryPlan) throws(CommandError) -> Outcome {
-        if let outcome = try performWithOrigin(plan) { return outcome }
+        try checkOrigins(plan)
         let replies = session.replyMemory
         switch plan {
         case .value(let index):
@@ -37,7 +37,7 @@ extension Call {
             replies.pointee.reply(try change(value))
         case .change(let change): replies.pointee.reply(try self.change(change))
         case .transfer(let transfer): replies.pointee.reply(.flag(try self.transfer(transfer)))
-        case .fetch(let words): return try fetch(words)
+        case .fetch(let words): return readsOrigin ? try fetchBehindOrigin(words) : try fetch(words)
         case .long(let bytes, let plan):
             try mayTakeLong(bytes: bytes)
             return try perform(try plan())
@@ -75,6 +75,7 @@ extension Call {
 
     /// Returns the header and length of a key's entry; nil if there is none.
     private mutating func facts(_ index: Int, _ lookup: EntryPlan.Lookup) throws(CommandError) -> EntryFacts? {
+        if readsOrigin { return try factsBehindOrigin(index) }
         // In a snapshot, all kinds of lookup read entries in the same way.
         let isPlain = try session.snapshot() == nil
         switch lookup {
@@ -137,6 +138,7 @@ extension Call {
         _ index: Int, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         let key = try key(index)
+        if readsOrigin { return try readBehindOrigin(key, below: bytesMax, body) }
         let open = try session.snapshot()
         if let run {
             if open != nil { throw Self.snapshotIsOpen }
@@ -184,8 +186,8 @@ extension Call {
 
     /// Replies with the values of several keys, as they are at one instant; null for a key without a fresh entry.
     private mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
-        // In a transaction and in a snapshot, reply with copies of the entries.
-        guard run == nil, try session.snapshot() == nil else {
+        // In a transaction, in a snapshot and with an origin, reply with copies of the entries.
+        guard run == nil, !readsOrigin, try session.snapshot() == nil else {
             let records = try read(keys)
             session.replies.array(count: records.count)
             for record in records { session.replies.value(record) }
@@ -252,6 +254,7 @@ extension Call {
     private mutating func read(
         _ keys: [Key], leaving isLong: ([Int]) -> Bool = { _ in false }
     ) throws(CommandError) -> [Record?] {
+        if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
@@ -296,6 +299,7 @@ extension Call {
 
     /// Counts the keys that have a fresh entry. A key that is given twice counts twice.
     private mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
+        if readsOrigin { return try countBehindOrigin(keys) }
         if let open = try session.snapshot() {
             if run != nil { throw Self.snapshotIsOpen }
             var count = 0

@@ -14,8 +14,8 @@ extension Call {
         var request: FetchRequest
         var waiting = session.waits.fetching.waiting
         if let waiting {
-            // Clear the flag before reading the entry, so that a wake-up during or after the read is not lost.
-            waiting.isWoken.clear()
+            // Clear the news before reading the entry, so that a wake-up during or after the read is not lost.
+            waiting.news.clear()
             request = waiting.request
         } else {
             let holder = session.waits.fetching.holder(most: session.server.limits.leasesMax)
@@ -23,12 +23,10 @@ extension Call {
             request.maxAge = options.maxAge
             request.leaseMilliseconds = options.lease
             if options.wait > 0, let wakeUp = session.waits.wakeUp {
-                let isWoken = WaitingFetch.Flag()
-                request.waiter = LeaseWaiter(request.holder, leaseMilliseconds: options.lease) {
-                    isWoken.set()
-                    wakeUp()
-                }
-                waiting = WaitingFetch(request, database, until: clock + options.wait, isWoken)
+                let news = Awaited<Bool>(wakeUp: wakeUp)
+                request.waiter = LeaseWaiter(request.holder, leaseMilliseconds: options.lease) { news.set(true) }
+                waiting = Fetching.Waiting(
+                    request: request, database: database, until: clock + options.wait, news: news)
             }
         }
         request.mayWait = waiting.map { clock < $0.until && !session.isStopping } ?? false

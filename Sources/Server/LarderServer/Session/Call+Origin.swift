@@ -9,51 +9,14 @@ extension Call {
     /// Whether reads must consult the origin. Reads of a snapshot, and reads in a transaction, use only the database.
     var readsOrigin: Bool { session.origin.isUsed && run == nil && session.seesCurrent }
 
-    /// Executes a plan that reads, if the database has an origin. This is the only place where the execution of plans
-    /// depends on origins. ``OriginRunner`` sends writes to the origin instead of planning them.
-    /// - Returns: nil if the plan is to be executed as without an origin. Throws if the plan is not allowed.
-    mutating func performWithOrigin(_ plan: EntryPlan) throws(CommandError) -> Outcome? {
+    /// Throws if a plan is not allowed because of the origins of its databases. ``OriginRunner`` sends writes to the
+    /// origin instead of planning them.
+    func checkOrigins(_ plan: EntryPlan) throws(CommandError) {
         if case .transfer(let transfer) = plan {
             let target = try target(of: transfer)
             if target !== database { try checkMayExchange(target) }
         }
         if isInTransaction { try checkMayRunInTransaction() }
-        guard readsOrigin else { return nil }
-        let replies = session.replyMemory
-        switch plan {
-        case .value(let index):
-            replies.pointee.value(try readBehindOrigin(try key(index), below: Limits.loopBytesMax))
-        case .read(let index, let reply):
-            guard let record = try readBehindOrigin(try key(index)) else {
-                try reply(nil, &replies.pointee)
-                break
-            }
-            try record.withPayload { payload in
-                Result { () throws(CommandError) in try reply(payload, &replies.pointee) }
-            }.get()
-        case .facts(let index, _, let reply):
-            let facts = try factsBehindOrigin(index)
-            try reply(facts, rules, &replies.pointee)
-        case .noEntries(let indices, _, let failure, let reply):
-            for index in indices where try factsBehindOrigin(index) != nil { throw failure }
-            reply(&replies.pointee)
-        case .apply(.exists): replies.pointee.integer(try countBehindOrigin([try key(1)]))
-        case .apply(.remaining(let inSeconds)):
-            let facts = try factsBehindOrigin(1)
-            replies.pointee.remaining(facts, rules, now: now, inSeconds: inSeconds)
-        case .values:
-            let records = try readBehindOrigin(try keys(from: 1))
-            replies.pointee.array(count: records.count)
-            for record in records { replies.pointee.value(record) }
-        case .count(let keys): replies.pointee.integer(try countBehindOrigin(keys))
-        case .records(let keys, let cost, let reply):
-            let records = try readBehindOrigin(keys)
-            try mayTakeLong(bytes: cost(records.map { $0?.payloadCount ?? 0 }))
-            try reply(records, &replies.pointee)
-        case .fetch(let words): return try fetchBehindOrigin(words)
-        case .apply, .store, .change, .transfer, .long: return nil
-        }
-        return .done
     }
 
     /// Throws if the database has an origin: commands in a transaction cannot read from origins. Also throws if the
@@ -72,16 +35,8 @@ extension Call {
         throw .betweenOrigins(other.name)
     }
 
-    /// Returns a copy of the fresh entry of a key.
-    private mutating func readBehindOrigin(_ key: Key, below bytesMax: Int = .max) throws(CommandError) -> Record? {
-        var record: Record?
-        _ = try readBehindOrigin(key, below: bytesMax) { record = Record($0, payload: $1) }
-        if let record, session.tracking.tracksReads { note(key, record.header, rules) }
-        return record
-    }
-
     /// Returns the header and length of an entry; nil if there is none. The word at `index` is the entry's key.
-    private mutating func factsBehindOrigin(_ index: Int) throws(CommandError) -> EntryFacts? {
+    mutating func factsBehindOrigin(_ index: Int) throws(CommandError) -> EntryFacts? {
         let (key, rules) = (try key(index), rules)
         var facts: EntryFacts?
         _ = try readBehindOrigin(key) { facts = EntryFacts(header: $0, payloadCount: $1.count) }
@@ -133,7 +88,7 @@ extension Call {
     }
 
     /// Reads the fresh entries of several keys. Throws if their values exceed the limit of one reply.
-    private mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
+    mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
         var room = server.limits.replyBytesMax
         var records: [Record?] = []
         for key in keys {
@@ -154,7 +109,7 @@ extension Call {
     }
 
     /// Counts the keys that have a fresh entry, or a value of another type than string at the origin.
-    private mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
+    mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
         var count = 0
         for key in keys {
             do throws(CommandError) {

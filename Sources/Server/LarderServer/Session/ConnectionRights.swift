@@ -65,7 +65,7 @@ final class ConnectionRights {
             case .channel(let name, _):
                 (.channel, String(decoding: name.prefix(Rights.Refusal.shownMax), as: UTF8.self))
             }
-        note(denial(reason, context, object))
+        access.note(denial(reason, context, object))
         throw CommandError("NOPERM \(refusal.text(row, user: record.known.user))")
     }
 
@@ -101,7 +101,7 @@ final class ConnectionRights {
     /// Adds the call of a disabled command to ACL LOG.
     /// - Returns: the error to reply.
     func refuseDisabled(_ row: CommandMetadata, _ context: Context) -> CommandError {
-        note(denial(.command, context, row.name, isDisabled: true))
+        access.note(denial(.command, context, row.name, isDisabled: true))
         return .switchedOff(row)
     }
 
@@ -109,7 +109,7 @@ final class ConnectionRights {
     /// - Parameter name: the user name that was given with the password.
     func notePassword(_ command: String, name: String, _ context: Context) {
         let who = record.credentials.map { "client \(record.id) (uid \($0.user))" } ?? "client \(record.id)"
-        access.notePassword(denial(.auth, context, command, user: name), of: who, monotonic: clock.monotonic())
+        access.notePassword(denial(.auth, context, command, user: name), of: who)
     }
 
     private func denial(
@@ -121,8 +121,6 @@ final class ConnectionRights {
             reason: reason, context: context.rawValue, object: object, user: user ?? record.known.user,
             isDisabled: isDisabled, client: record.line(now: now), at: now)
     }
-
-    private func note(_ denial: AccessControl.Denial) { access.note(denial, monotonic: clock.monotonic()) }
 }
 
 extension ServerState {

@@ -15,6 +15,26 @@ enum Outcome {
     case waits(until: Int64)
 }
 
+extension Outcome {
+    /// Runs work on a thread that may block. The work writes the reply.
+    static func later(
+        _ work: @escaping @Sendable (inout ReplyBuffer) throws(CommandError) -> Void
+    ) -> Outcome {
+        .deferred { (reply) throws(CommandError) in
+            try work(&reply)
+            return nil
+        }
+    }
+
+    /// Runs work on a thread that may block, and replies with OK.
+    static func okLater(_ work: @escaping @Sendable () throws(CommandError) -> Void) -> Outcome {
+        .later { (reply) throws(CommandError) in
+            try work()
+            reply.simple("OK")
+        }
+    }
+}
+
 /// Work that runs on a thread that may block, and writes the command's reply.
 /// - Returns: a function that the connection's loop calls afterwards; nil if there is nothing more to do.
 typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?

@@ -86,12 +86,11 @@ package final class Session: @unchecked Sendable {
         subscriptions = Subscriptions(Subscriber(id: id, queue: pushes))
         commandMemory.initialize(to: CurrentCommand())
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
-        server.directory.add(id, pushes)
         modes.isAuthenticated = server.password == nil
         noteMode()
         renewRights()
         if server.origins.isUsed { findOrigin() }
-        server.clientRegistry.add(record)
+        server.clientRegistry.add(record, pushes)
     }
 
     deinit {
@@ -109,7 +108,6 @@ package final class Session: @unchecked Sendable {
         isClosing = true
         endSubscriptions()
         if tracking.client != nil { track(nil) }
-        server.directory.remove(id)
         view = .current
         transactions.discard()
         endExecution()

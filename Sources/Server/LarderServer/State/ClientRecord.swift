@@ -6,8 +6,8 @@ import Synchronization
 
 /// The properties of a connection that other threads may read, for CLIENT LIST, CLIENT KILL and INFO.
 ///
-/// `@unchecked Sendable`: the names are guarded by `lock`; the rest is atomic or constant.
-final class ClientRecord: @unchecked Sendable {
+/// Thread-safe.
+final class ClientRecord: Sendable {
     let id: Int64
     let address: String
     let descriptor: Int32
@@ -48,10 +48,9 @@ final class ClientRecord: @unchecked Sendable {
     /// Whether the connection is closed. Set before the socket's descriptor is closed.
     let isClosed = Atomic<Bool>(false)
 
-    private let lock = Lock()
-    private var names = Names()
+    private let names = Mutex(Names())
 
-    struct Names {
+    struct Names: Sendable {
         var name = ""
         var library = ""
         var libraryVersion = ""
@@ -83,9 +82,9 @@ final class ClientRecord: @unchecked Sendable {
         return isClosed.load(ordering: .acquiring) || isHungUp
     }
 
-    var known: Names { lock.withLock { names } }
+    var known: Names { names.withLock { $0 } }
 
-    func change(_ body: (inout Names) -> Void) { lock.withLock { body(&names) } }
+    func change(_ body: (inout Names) -> Void) { names.withLock { body(&$0) } }
 
     func close(_ reason: String) {
         isKilled.store(true, ordering: .relaxed)
@@ -148,16 +147,16 @@ final class ClientRecord: @unchecked Sendable {
     }
 }
 
-/// The connections of a server. `@unchecked Sendable`: the table is guarded by `lock`.
-final class ClientRegistry: @unchecked Sendable {
-    private let lock = Lock()
-    private var records: [Int64: ClientRecord] = [:]
+/// The connections of a server, by their IDs, with the queues of messages for them. Thread-safe.
+final class ClientRegistry: Sendable {
+    private let clients = Mutex<[Int64: (record: ClientRecord, queue: PushQueue)]>([:])
 
-    func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
-    func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
+    func add(_ record: ClientRecord, _ queue: PushQueue) { clients.withLock { $0[record.id] = (record, queue) } }
+    func remove(_ id: Int64) { clients.withLock { _ = $0.removeValue(forKey: id) } }
 
     /// All records, in the order in which the connections were opened.
-    var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
+    var all: [ClientRecord] { clients.withLock { $0.values.map(\.record) }.sorted { $0.id < $1.id } }
 
-    func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }
+    func find(_ id: Int64) -> ClientRecord? { clients.withLock { $0[id]?.record } }
+    func queue(_ id: Int64) -> PushQueue? { clients.withLock { $0[id]?.queue } }
 }

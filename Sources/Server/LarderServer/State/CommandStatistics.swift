@@ -3,10 +3,8 @@ import LarderPlatform
 import Synchronization
 
 /// The number, the durations and the results of all commands. Each event loop has its own counters, so that loops do
-/// not write to the same memory. The counters of all loops are added up on request.
-///
-/// `@unchecked Sendable`: the list is guarded by `lock`; the counters are atomic.
-final class CommandStatistics: @unchecked Sendable {
+/// not write to the same memory. The counters of all loops are added up on request. Thread-safe.
+final class CommandStatistics: Sendable {
     /// The statistics of one command. `histogram` contains the number of calls that took up to 1, 2, 4, … microseconds.
     struct Sum {
         var calls = 0
@@ -19,27 +17,52 @@ final class CommandStatistics: @unchecked Sendable {
     /// The number of classes of durations: up to 1 µs, 2 µs, 4 µs and so on to about 1 s, and one for all longer ones.
     static let bucketCount = 22
 
-    private let lock = Lock()
-    private var counters: [CommandCounter] = []
+    private let counters = Mutex<[CommandCounter]>([])
+    /// The total at the latest times, sampled several times per second.
+    private let samples = Mutex<[(at: Int64, total: Int)]>([])
+
+    private static let samplesMax = 16
 
     func newCounter() -> CommandCounter {
         let counter = CommandCounter()
-        lock.withLock { counters.append(counter) }
+        counters.withLock { $0.append(counter) }
         return counter
     }
 
-    var total: Int { lock.withLock { counters.reduce(0) { $0 + $1.total.read() } } }
+    /// The number of all commands.
+    var total: Int { all.reduce(0) { $0 + $1.total.read() } }
 
     var traffic: (bytesIn: Int, bytesOut: Int) {
-        lock.withLock { counters.reduce((0, 0)) { ($0.0 + $1.bytesIn.read(), $0.1 + $1.bytesOut.read()) } }
+        all.reduce((0, 0)) { ($0.0 + $1.bytesIn.read(), $0.1 + $1.bytesOut.read()) }
     }
 
-    func reset() { for counter in lock.withLock({ counters }) { counter.reset() } }
+    private var all: [CommandCounter] { counters.withLock { $0 } }
+
+    func reset() { for counter in all { counter.reset() } }
+
+    /// Adds a sample of the total.
+    /// - Parameter now: the current time of the monotonic clock, in milliseconds.
+    func sample(at now: Int64) {
+        let total = total
+        samples.withLock { samples in
+            // If the total is smaller than before, the statistics were reset: drop the samples.
+            if let last = samples.last, total < last.total { samples = [] }
+            samples.append((now, total))
+            if samples.count > Self.samplesMax { samples.removeFirst() }
+        }
+    }
+
+    var commandsPerSecond: Int {
+        samples.withLock { samples in
+            guard let first = samples.first, let last = samples.last, last.at > first.at else { return 0 }
+            return (last.total - first.total) * 1000 / Int(last.at - first.at)
+        }
+    }
 
     /// The statistics of each command that was called or refused, by the command's number.
     var sums: [Int: Sum] {
         var sums: [Int: Sum] = [:]
-        for counter in lock.withLock({ counters }) { counter.add(to: &sums) }
+        for counter in all { counter.add(to: &sums) }
         return sums
     }
 }
@@ -133,31 +156,23 @@ extension CommandStatistics.Sum {
     }
 }
 
-/// The number of error replies by their code, for INFO. The code is the first word of the error. `@unchecked Sendable`:
-/// the table is guarded by `lock`.
-final class ErrorCounts: @unchecked Sendable {
+/// The number of error replies by their code, for INFO. The code is the first word of the error. Thread-safe.
+final class ErrorCounts: Sendable {
     /// The maximum number of codes with their own count. A limit is necessary, because the first word may come from a
     /// client's request.
     private static let codesMax = 128
 
-    private let lock = Lock()
-    private var counts: [String: Int] = [:]
-    private var total = 0
+    private let counts = Mutex<(byCode: [String: Int], total: Int)>(([:], 0))
 
     func count(_ text: [UInt8]) {
         let code = String(decoding: text.prefix { $0 != 0x20 }.prefix(32), as: UTF8.self)
-        lock.withLock {
-            total += 1
-            if counts[code] != nil || counts.count < Self.codesMax { counts[code, default: 0] += 1 }
+        counts.withLock {
+            $0.total += 1
+            if $0.byCode[code] != nil || $0.byCode.count < Self.codesMax { $0.byCode[code, default: 0] += 1 }
         }
     }
 
-    func reset() {
-        lock.withLock {
-            counts = [:]
-            total = 0
-        }
-    }
+    func reset() { counts.withLock { $0 = ([:], 0) } }
 
-    var all: (byCode: [String: Int], total: Int) { lock.withLock { (counts, total) } }
+    var all: (byCode: [String: Int], total: Int) { counts.withLock { $0 } }
 }

@@ -19,12 +19,8 @@ final class EntryCounts: @unchecked Sendable {
         var stale = 0
     }
 
-    private struct Known {
-        var count: Count?
-        /// The start of the count by the monotonic clock, in nanoseconds. `cost` is its duration in nanoseconds.
-        var begun: Int64
-        var cost: Int64
-    }
+    /// A count, its start by the monotonic clock, and its duration in nanoseconds.
+    private typealias Known = (count: Count?, begun: Int64, cost: Int64)
 
     /// If a count took longer than `cheapNanoseconds`, it is not repeated until its result is older than
     /// `staleNanoseconds`.
@@ -92,7 +88,7 @@ final class EntryCounts: @unchecked Sendable {
             let count = count(database)
             let cost = MonotonicClock.nanoseconds() - begun
             lock.withLock {
-                known[database.name] = Known(count: count, begun: begun, cost: cost)
+                known[database.name] = (count, begun, cost)
                 isCounting.remove(database.name)
                 changed.broadcast()
             }

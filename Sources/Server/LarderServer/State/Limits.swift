@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderOriginClients
 import LarderRESP
+import Synchronization
 
 /// The daemon's limits. The initial values are the defaults.
 package struct Limits: Sendable {
@@ -127,4 +128,45 @@ extension CommandError {
             "ERR the values exceed \(limits.replyBytesMax) bytes, the limit for one reply (--max-reply)"
         )
     }
+}
+
+/// Settings that CONFIG SET can change while the daemon runs. Other objects store further settings. Thread-safe.
+final class Settings: Sendable {
+    /// The limit for the number of open connections. ``ServerState/clientsMax`` may be lower.
+    let clientsMax: Atomic<Int>
+    /// How long a connection may send no request before it is closed, in seconds; 0 for no limit.
+    let idleSeconds: Atomic<Int>
+    /// The limits of a subscriber's unread messages: see ``Setting/outputLimits(_:)``.
+    let subscriberBytesMax: Atomic<Int>
+    let subscriberBytesSoft: Atomic<Int>
+    let subscriberSoftSeconds: Atomic<Int>
+    private let texts = Mutex<[String: String]>([:])
+    private let passwordFile: Mutex<(password: [UInt8]?, path: String)>
+
+    init(limits: Limits, password: [UInt8]? = nil, passwordPath: String = "") {
+        passwordFile = Mutex((password, passwordPath))
+        idleSeconds = Atomic(limits.idleSeconds)
+        clientsMax = Atomic(limits.clientsMax)
+        subscriberBytesMax = Atomic(limits.subscriberBytesMax)
+        subscriberBytesSoft = Atomic(limits.subscriberBytesSoft)
+        subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))
+    }
+
+    /// The password for AUTH; nil for none.
+    var password: [UInt8]? { passwordFile.withLock { $0.password } }
+    /// The path of the file that contains the password; empty for none.
+    var passwordPath: String { passwordFile.withLock { $0.path } }
+
+    /// Changes the password. Authenticated connections stay authenticated.
+    func change(password: [UInt8]?, path: String) { passwordFile.withLock { $0 = (password, path) } }
+
+    func changeSubscriberLimit(_ limits: Limits) {
+        subscriberBytesMax.store(limits.subscriberBytesMax, ordering: .relaxed)
+        subscriberBytesSoft.store(limits.subscriberBytesSoft, ordering: .relaxed)
+        subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
+    }
+
+    /// The text of a setting without effect, which is stored only for CONFIG GET; nil if it was never set.
+    func text(_ name: String) -> String? { texts.withLock { $0[name] } }
+    func keep(_ name: String, _ text: String) { texts.withLock { $0[name] = text } }
 }

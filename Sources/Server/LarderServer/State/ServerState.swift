@@ -24,10 +24,11 @@ package final class ServerState: Sendable {
     let clientRegistry = ClientRegistry()
     let monitors = Monitors()
     let settings: Settings
-    let saves: Saves
+    let saves: LongWork
     let backups = LongWork("backup")
     let checks = LongWork("check")
-    let rates = Rates()
+    /// The highest resident memory that INFO has seen, in bytes.
+    let memoryPeak = Atomic<Int>(0)
     /// A random text of 40 hexadecimal digits, which identifies this run of the daemon.
     let runID: String
     /// Commands that no user may run.
@@ -35,8 +36,9 @@ package final class ServerState: Sendable {
     let access: AccessControl
     /// The path of the configuration file; empty if there is none.
     let configurationPath: String
-    /// The number of connections that the limit of open descriptors allows: see ``DescriptorBudget``.
-    let clientsPossible: Int
+    /// The number of connections that the limit of open descriptors allows, to clients and to origins: see
+    /// ``DescriptorBudget``.
+    private let connectionsMax: Int
     /// Whether each command needs additional checks, because of CLIENT PAUSE, MONITOR or a low threshold of SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
@@ -48,7 +50,6 @@ package final class ServerState: Sendable {
     let commandsDropped = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
-    let directory = ConnectionDirectory()
     let scripts: ScriptCache
     let functions: FunctionLibraries
     let origins: OriginTable
@@ -75,7 +76,7 @@ package final class ServerState: Sendable {
         socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
         password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
         disabledCommands: CommandSet = CommandSet(), rules: AccessRules = AccessRules(),
-        clientsPossible: Int = .max, log: Log = .none, origins: @escaping OriginFactory = OriginTable.redis,
+        connectionsMax: Int = .max, log: Log = .none, origins: @escaping OriginFactory = OriginTable.redis,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -85,14 +86,14 @@ package final class ServerState: Sendable {
         self.socketPath = socketPath
         self.socketAccess = socketAccess
         self.disabledCommands = disabledCommands
-        access = AccessControl(rules, log: log)
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
         self.beforeWork = beforeWork
         self.configurationPath = configurationPath
-        self.clientsPossible = clientsPossible
+        self.connectionsMax = connectionsMax
         self.log = log
         let clock: @Sendable () -> Int64 = { [clock = engine.clock] in clock.monotonic() }
+        access = AccessControl(rules, log: log, clock: clock)
         scriptLines = .ofScripts(log, clock: clock)
         closedLines = LimitedLines(log, clock: clock, rest: { LineRate.rest($0, "clients disconnected") })
         purgeLines = LimitedLines(log, clock: clock, rest: { LineRate.rest($0, "purges") })
@@ -107,10 +108,10 @@ package final class ServerState: Sendable {
         slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
         slowLog.changeLength(limits.slowCommandsMax)
         latency.threshold.store(limits.latencyMilliseconds, ordering: .relaxed)
-        saves = Saves(now: engine.now(), log: log)
+        saves = LongWork("save", last: engine.now() / 1000)
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
         pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
-        tracking = Tracking(directory: directory, keysMax: limits.trackedKeysMax)
+        tracking = Tracking(keysMax: limits.trackedKeysMax) { [clientRegistry] in clientRegistry.queue($0) }
         notifier = Notifier(
             engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
         changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
@@ -130,6 +131,12 @@ package final class ServerState: Sendable {
 
     /// The password for AUTH; nil for none.
     var password: [UInt8]? { settings.password }
+
+    /// The number of clients for which there are descriptors.
+    var clientsPossible: Int { max(1, connectionsMax - origins.descriptorCount.read()) }
+
+    /// The maximum number of open connections.
+    var clientsMax: Int { min(settings.clientsMax.read(), clientsPossible) }
 
     /// The address that CLIENT LIST shows for every connection.
     var clientAddress: String { "\(socketPath):0" }
@@ -172,7 +179,7 @@ package final class ServerState: Sendable {
         access.resetCounts()
         clientsSeen.store(0, ordering: .relaxed)
         clientsRefused.store(0, ordering: .relaxed)
-        rates.resetPeaks()
+        memoryPeak.store(0, ordering: .relaxed)
     }
 
     /// Runs work such as a save on a thread that may block. Set up once, before the first connection.
@@ -182,34 +189,52 @@ package final class ServerState: Sendable {
         inBackground.set(runner)
     }
 
-    /// Starts a save on a thread that may block; see ``Saves``.
+    /// Starts a save on a thread that may block.
     /// - Returns: false if a save is running already.
     func startSaving() -> Bool {
         guard saves.begin() else { return false }
         inBackground.run { [self] in
-            do throws(LarderError) { try saves.save(engine) } catch { errors.count(CommandError(error).bytes) }
-            saves.end()
+            do throws(LarderError) { try save() } catch { errors.count(CommandError(error).bytes) }
+            saves.finish()
         }
         return true
     }
+
+    /// Writes all committed entries to the databases, and syncs the files. May block. If several saves in a row fail,
+    /// only the first failure is logged.
+    func save() throws(LarderError) {
+        let changes = changes
+        do throws(LarderError) {
+            try engine.save()
+        } catch {
+            if !saves.note(end: nil) { log.error("a save failed: \(error)") }
+            throw error
+        }
+        _ = saves.note(end: engine.now() / 1000)
+        changesAtSave.store(changes, ordering: .relaxed)
+    }
+
+    /// The number of stores and removals so far.
+    private var changes: Int { engine.statistics.writes.read() + engine.statistics.removals.read() }
+    /// The value of ``changes`` before the last successful save began.
+    private let changesAtSave = Atomic<Int>(0)
+
+    /// The number of stores and removals since the last save, or since the start if there was none.
+    var changesSinceSave: Int { max(0, changes - changesAtSave.read()) }
 
     func requestStop(_ reason: String) { stopHandler(reason) }
 }
 
 /// Runs work on a thread that may block. Until `set` has been called, the work runs on the caller's thread.
-///
-/// `@unchecked Sendable`: guarded by `lock`.
-final class BackgroundRunner: @unchecked Sendable {
-    private let lock = Lock()
-    private var runner: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
+/// Thread-safe.
+final class BackgroundRunner: Sendable {
+    private let runner = Mutex<@Sendable (@escaping @Sendable () -> Void) -> Void>({ $0() })
 
     func set(_ runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
-        lock.withLock { self.runner = runner }
+        self.runner.withLock { $0 = runner }
     }
 
-    func run(_ work: @escaping @Sendable () -> Void) {
-        if let runner = lock.withLock({ runner }) { runner(work) } else { work() }
-    }
+    func run(_ work: @escaping @Sendable () -> Void) { runner.withLock { $0 }(work) }
 }
 
 /// The state of CLIENT PAUSE. Until a given time, either all commands wait, or only writes.

@@ -1,10 +1,7 @@
-import LarderPlatform
 import Synchronization
 
-/// The last slow commands, for SLOWLOG.
-///
-/// `@unchecked Sendable`: the entries are guarded by `lock`.
-final class SlowLog: @unchecked Sendable {
+/// The last slow commands, for SLOWLOG. Thread-safe.
+final class SlowLog: Sendable {
     struct Entry: Sendable {
         let id: Int
         /// The time at which the command was logged, in seconds since 1970.
@@ -23,9 +20,7 @@ final class SlowLog: @unchecked Sendable {
     let threshold = Atomic<Int64>(10_000)
     /// The maximum number of entries that are kept. The default is 128.
     let lengthMax = Atomic<Int>(128)
-    private let lock = Lock()
-    private var entries: [Entry] = []
-    private var nextID = 0
+    private let log = Mutex<(entries: [Entry], nextID: Int)>(([], 0))
 
     /// Whether a command with this duration is slow.
     func takes(microseconds: Int64) -> Bool {
@@ -40,12 +35,12 @@ final class SlowLog: @unchecked Sendable {
         let shown = count > Self.wordsMax ? Self.wordsMax - 1 : count
         var words = (0..<shown).map { Self.cut(word($0)) }
         if shown < count { words.append(Array("... (\(count - shown) more arguments)".utf8)) }
-        lock.withLock {
-            let entry = Entry(
-                id: nextID, time: time, microseconds: microseconds, words: words, address: address, name: name)
-            nextID += 1
-            entries.append(entry)
-            trim()
+        log.withLock { [words] in
+            $0.entries.append(
+                Entry(
+                    id: $0.nextID, time: time, microseconds: microseconds, words: words, address: address, name: name))
+            $0.nextID += 1
+            trim(&$0.entries)
         }
     }
 
@@ -54,26 +49,24 @@ final class SlowLog: @unchecked Sendable {
         return Array(word.prefix(wordBytesMax)) + Array("... (\(word.count - wordBytesMax) more bytes)".utf8)
     }
 
-    /// Removes the oldest entries beyond the limit. The caller holds `lock`.
-    private func trim() {
+    /// Removes the oldest entries beyond the limit.
+    private func trim(_ entries: inout [Entry]) {
         let extra = entries.count - max(0, lengthMax.read())
         if extra > 0 { entries.removeFirst(extra) }
     }
 
     /// Returns at most `count` entries, newest first.
-    func newest(_ count: Int) -> [Entry] { lock.withLock { entries.suffix(count).reversed() } }
-    var count: Int { lock.withLock { entries.count } }
-    func reset() { lock.withLock { entries = [] } }
+    func newest(_ count: Int) -> [Entry] { log.withLock { $0.entries.suffix(count).reversed() } }
+    var count: Int { log.withLock { $0.entries.count } }
+    func reset() { log.withLock { $0.entries = [] } }
     func changeLength(_ most: Int) {
         lengthMax.store(most, ordering: .relaxed)
-        lock.withLock { trim() }
+        log.withLock { trim(&$0.entries) }
     }
 }
 
-/// Events that took longer than a threshold, grouped by the name of the event, for LATENCY.
-///
-/// `@unchecked Sendable`: the samples are guarded by `lock`.
-final class LatencyMonitor: @unchecked Sendable {
+/// Events that took longer than a threshold, grouped by the name of the event, for LATENCY. Thread-safe.
+final class LatencyMonitor: Sendable {
     struct Sample: Sendable {
         /// The time of the event, in seconds since 1970.
         let time: Int64
@@ -90,13 +83,12 @@ final class LatencyMonitor: @unchecked Sendable {
 
     /// The duration from which an event is recorded, in milliseconds; 0, the default, records none.
     let threshold = Atomic<Int64>(0)
-    private let lock = Lock()
-    private var events: [String: Event] = [:]
+    private let events = Mutex<[String: Event]>([:])
 
     func note(_ event: String, time: Int64, milliseconds: Int64) {
         let threshold = threshold.load(ordering: .relaxed)
         guard threshold > 0, milliseconds >= threshold else { return }
-        lock.withLock {
+        events.withLock { events in
             var known = events[event] ?? Event()
             known.longest = max(known.longest, milliseconds)
             if let last = known.samples.indices.last, known.samples[last].time == time {
@@ -110,16 +102,16 @@ final class LatencyMonitor: @unchecked Sendable {
     }
 
     var all: [(name: String, event: Event)] {
-        lock.withLock { events.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+        events.withLock { $0.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
     }
 
-    func event(_ name: String) -> Event? { lock.withLock { events[name] } }
+    func event(_ name: String) -> Event? { events.withLock { $0[name] } }
 
     /// Removes some events with their samples.
     /// - Parameter names: the names of the events; empty for all.
     /// - Returns: the number of removed events.
     func reset(_ names: [String]) -> Int {
-        lock.withLock {
+        events.withLock { events in
             let before = events.count
             if names.isEmpty { events = [:] } else { for name in names { events[name] = nil } }
             return before - events.count

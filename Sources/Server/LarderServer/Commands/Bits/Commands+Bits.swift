@@ -5,15 +5,13 @@ import LarderRESP
 /// Commands that use a value as a sequence of bits. The first bit is the highest bit of the first byte.
 extension CommandTable {
     static let bitPlanners: Planners = [
-        .setbit: BitCommands.setbit,
-        .getbit: BitCommands.getbit,
-        .bitcount: BitCommands.bitcount,
-        .bitpos: BitCommands.bitpos,
-        .bitop: BitCommands.bitop,
+        .setbit: setbit,
+        .getbit: getbit,
+        .bitcount: bitcount,
+        .bitpos: bitpos,
+        .bitop: bitop,
     ]
-}
 
-enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
     /// Parses the position of a bit. Throws if a value with this bit would be too long.
@@ -32,7 +30,7 @@ enum BitCommands {
         return Int(offset)
     }
 
-    @Sendable static func setbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func setbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let offset = try offset(words, 2)
         guard let bit = parseInteger(words.bytes(3)), bit == 0 || bit == 1 else {
             throw CommandError("ERR bit is not an integer or out of range")
@@ -57,7 +55,7 @@ enum BitCommands {
         }
     }
 
-    @Sendable static func getbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func getbit(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let offset = try offset(words, 2)
         return .read(1) { payload, replies in
             guard let payload, offset >> 3 < payload.count else { return replies.integer(0) }
@@ -67,7 +65,7 @@ enum BitCommands {
 
     // MARK: Counting and finding
 
-    @Sendable static func bitcount(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func bitcount(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .read(1) { (payload, replies) throws(CommandError) in
             guard let payload else { return replies.integer(0) }
             replies.integer(try bitcount(payload, words))
@@ -81,7 +79,7 @@ enum BitCommands {
         // As in Redis, a call with an empty range may have an invalid unit. So check the range before the unit.
         if start < 0, end < 0, start > end { return 0 }
         let unit = words.count == 5 ? try unit(words, 4) : 8
-        let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
+        let range = range(from: start, through: end, of: payload.count * 8 / unit)
         return count(payload, range.lowerBound * unit..<range.upperBound * unit)
     }
 
@@ -108,7 +106,7 @@ enum BitCommands {
         return count
     }
 
-    @Sendable static func bitpos(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func bitpos(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let bit = try words.integer(2)
         guard bit == 0 || bit == 1 else { throw CommandError("ERR The bit argument must be 1 or 0.") }
         return .read(1) { (payload, replies) throws(CommandError) in
@@ -153,21 +151,15 @@ enum BitCommands {
 
     // MARK: BITOP
 
-    private enum Operation { case and, or, xor, not }
+    private enum BitOperation: String {
+        case and = "AND"
+        case or = "OR"
+        case xor = "XOR"
+        case not = "NOT"
+    }
 
-    @Sendable static func bitop(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        let operation: Operation
-        if words.isWord(1, "AND") {
-            operation = .and
-        } else if words.isWord(1, "OR") {
-            operation = .or
-        } else if words.isWord(1, "XOR") {
-            operation = .xor
-        } else if words.isWord(1, "NOT") {
-            operation = .not
-        } else {
-            throw .syntax
-        }
+    @Sendable private static func bitop(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        guard let operation = BitOperation(rawValue: words.text(1).uppercased()) else { throw .syntax }
         if operation == .not, words.count != 4 {
             throw CommandError("ERR BITOP NOT must be called with a single source key.")
         }
@@ -189,7 +181,7 @@ enum BitCommands {
             })
     }
 
-    private static func combine(_ sources: [Record?], _ operation: Operation, _ length: Int) -> [UInt8] {
+    private static func combine(_ sources: [Record?], _ operation: BitOperation, _ length: Int) -> [UInt8] {
         var result = [UInt8](repeating: 0, count: length)
         result.withUnsafeMutableBytes { result in
             for (index, source) in sources.enumerated() {

@@ -2,50 +2,37 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
 import LarderRESP
+import Synchronization
 
+/// CLIENT and its subcommands, except those for client-side caching.
 extension CommandTable {
     static let clientCommands: Handlers = [
-        .clientID: ClientCommands.id,
-        .clientGetname: ClientCommands.getname,
-        .clientSetname: ClientCommands.setname,
-        .clientSetinfo: ClientCommands.setinfo,
-        .clientInfo: ClientCommands.info,
-        .clientList: ClientCommands.list,
-        .clientKill: ClientCommands.kill,
-        .clientReply: ClientCommands.reply,
-        .clientPause: ClientCommands.pause,
-        .clientUnpause: ClientCommands.unpause,
-        .clientNoEvict: ClientCommands.noEvict,
-        .clientNoTouch: ClientCommands.noTouch,
-        .clientNoLog: ClientCommands.noLog,
-        .clientUnblock: ClientCommands.unblock,
-        .clientTracking: TrackingCommands.tracking,
-        .clientCaching: TrackingCommands.caching,
-        .clientGetredir: TrackingCommands.redirection,
-        .clientTrackinginfo: TrackingCommands.info,
+        .clientID: { call in call.reply(call.session.id) },
+        .clientGetname: { call in
+            let name = call.session.name
+            if name.isEmpty { call.session.replies.null() } else { call.session.replies.bulk(name) }
+            return .done
+        },
+        .clientSetname: { call throws(CommandError) in
+            call.session.name = try clientName(call, 2)
+            return call.ok()
+        },
+        .clientSetinfo: setinfo,
+        .clientInfo: info,
+        .clientList: list,
+        .clientKill: kill,
+        .clientReply: reply,
+        .clientPause: pause,
+        .clientUnpause: unpause,
+        .clientNoEvict: { call throws(CommandError) in try setFlag(call, call.session.record.isNoEvict) },
+        .clientNoTouch: { call throws(CommandError) in try setFlag(call, call.session.record.isNoTouch) },
+        .clientNoLog: { call throws(CommandError) in try setFlag(call, call.session.record.isUnlogged) },
+        .clientUnblock: unblock,
     ]
-}
 
-/// CLIENT and its subcommands.
-enum ClientCommands {
     // MARK: Names
 
-    @Sendable static func id(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.session.id)
-    }
-
-    @Sendable static func getname(_ call: inout Call) throws(CommandError) -> Outcome {
-        let name = call.session.name
-        if name.isEmpty { call.session.replies.null() } else { call.session.replies.bulk(name) }
-        return .done
-    }
-
-    @Sendable static func setname(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.name = try name(call, 2)
-        return call.ok()
-    }
-
-    @Sendable static func setinfo(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func setinfo(_ call: inout Call) throws(CommandError) -> Outcome {
         let isLibrary = call.isWord(2, "LIB-NAME")
         guard isLibrary || call.isWord(2, "LIB-VER") else {
             throw CommandError("ERR Unrecognized option '", shown(call.bytes(2), 128), "'")
@@ -60,7 +47,7 @@ enum ClientCommands {
     }
 
     /// Parses a connection's name, for CLIENT SETNAME and the option SETNAME of HELLO.
-    static func name(_ call: Call, _ index: Int) throws(CommandError) -> String {
+    static func clientName(_ call: Call, _ index: Int) throws(CommandError) -> String {
         guard isPlain(call.bytes(index)) else {
             throw CommandError("ERR Client names cannot contain spaces, newlines or special characters.")
         }
@@ -73,13 +60,13 @@ enum ClientCommands {
 
     // MARK: Information about connections
 
-    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.noteRecord()
         call.session.replies.verbatim(call.session.record.line(now: call.now) + "\n")
         return .done
     }
 
-    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func list(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.noteRecord()
         var records = call.server.clientRegistry.all
         if call.count == 4, call.isWord(2, "TYPE") {
@@ -109,37 +96,14 @@ enum ClientCommands {
 
     // MARK: Closing connections
 
-    private struct Filter {
-        var id: Int64?
-        var kind: ClientRecord.Kind?
-        var address: String?
-        var localAddress: String?
-        var user: String?
-        var skipsOwn = true
-
-        func matches(_ record: ClientRecord, own: Int64) -> Bool {
-            if let id, record.id != id { return false }
-            if let kind, record.kind != kind { return false }
-            if let address, record.address != address { return false }
-            if let user, record.known.user != user { return false }
-            if let localAddress, record.address != localAddress { return false }
-            return !(skipsOwn && record.id == own)
-        }
-    }
-
-    @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
-        var filter = Filter()
-        let isOldForm = call.count == 3
-        if isOldForm {
-            filter.address = call.text(2)
-            filter.skipsOwn = false
-        } else {
-            filter = try readFilter(call)
-        }
+    @Sendable private static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
         let own = call.session.id
+        let isOldForm = call.count == 3
+        let address = call.text(2)
+        let matches: (ClientRecord) -> Bool = try isOldForm ? { $0.address == address } : readFilter(call)
         var killed = 0
         var isOwnKilled = false
-        for record in call.server.clientRegistry.all where filter.matches(record, own: own) {
+        for record in call.server.clientRegistry.all where matches(record) {
             killed += 1
             // If this is the client's own connection, close it only after the reply is sent.
             if record.id == own { isOwnKilled = true } else { record.close("CLIENT KILL from client \(own)") }
@@ -149,44 +113,42 @@ enum ClientCommands {
         return isOwnKilled ? .close : .done
     }
 
-    private static func readFilter(_ call: Call) throws(CommandError) -> Filter {
-        var filter = Filter()
-        var index = 2
-        while index < call.count {
-            guard index + 1 < call.count else { throw .syntax }
-            if call.isWord(index, "ID") {
-                guard let id = parseInteger(call.bytes(index + 1)), id > 0 else {
+    /// Returns whether a connection is one of those that the options of CLIENT KILL name. Of several options with the
+    /// same name, the last applies.
+    private static func readFilter(_ call: Call) throws(CommandError) -> (ClientRecord) -> Bool {
+        var filters: [String: (ClientRecord) -> Bool] = [:]
+        let own = call.session.id
+        filters["skipme"] = { $0.id != own }
+        var options = OptionReader(call, from: 2)
+        while let name = options.next() {
+            let index = try options.value()
+            let text = call.text(index)
+            switch name {
+            case "id":
+                guard let id = parseInteger(call.bytes(index)), id > 0 else {
                     throw CommandError("ERR client-id should be greater than 0")
                 }
-                filter.id = id
-            } else if call.isWord(index, "TYPE") {
-                filter.kind = try kind(call, index + 1)
-            } else if call.isWord(index, "ADDR") {
-                filter.address = call.text(index + 1)
-            } else if call.isWord(index, "LADDR") {
-                filter.localAddress = call.text(index + 1)
-            } else if call.isWord(index, "USER") {
-                let name = call.text(index + 1)
-                guard name == "default" || call.server.access.isUser(name) else {
-                    throw CommandError("ERR No such user '", shown(call.bytes(index + 1), 128), "'")
+                filters[name] = { $0.id == id }
+            case "type":
+                let kind = try kind(call, index)
+                filters[name] = { $0.kind == kind }
+            // All connections use one socket, so both addresses of a connection are the same.
+            case "addr", "laddr": filters[name] = { $0.address == text }
+            case "user":
+                guard text == "default" || call.server.access.isUser(text) else {
+                    throw CommandError("ERR No such user '", shown(call.bytes(index), 128), "'")
                 }
-                filter.user = name
-            } else if call.isWord(index, "SKIPME"), call.isWord(index + 1, "YES") || call.isWord(index + 1, "NO") {
-                filter.skipsOwn = call.isWord(index + 1, "YES")
-            } else {
-                throw .syntax
+                filters[name] = { $0.known.user == text }
+            case "skipme" where call.isWord(index, "YES"): filters[name] = { $0.id != own }
+            case "skipme" where call.isWord(index, "NO"): filters[name] = nil
+            default: throw .syntax
             }
-            index += 2
         }
-        return filter
+        return { [filters] record in filters.values.allSatisfy { $0(record) } }
     }
 
-    @Sendable static func unblock(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count <= 4 else {
-            throw CommandError(
-                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                "'. Try CLIENT HELP.")
-        }
+    @Sendable private static func unblock(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 4 else { throw .subcommand(call, of: "CLIENT") }
         if call.count == 4, !call.isWord(3, "TIMEOUT"), !call.isWord(3, "ERROR") {
             throw CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
         }
@@ -196,7 +158,7 @@ enum ClientCommands {
 
     // MARK: Behaviour of the connection
 
-    @Sendable static func reply(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func reply(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isWord(2, "ON") {
             call.session.modes.replyMode = .on
             call.session.replies.simple("OK")
@@ -210,7 +172,7 @@ enum ClientCommands {
         return .done
     }
 
-    @Sendable static func pause(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func pause(_ call: inout Call) throws(CommandError) -> Outcome {
         var isForAll = true
         if call.count == 4 {
             guard call.isWord(3, "WRITE") || call.isWord(3, "ALL") else {
@@ -218,9 +180,7 @@ enum ClientCommands {
             }
             isForAll = call.isWord(3, "ALL")
         } else if call.count > 4 {
-            throw CommandError(
-                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                "'. Try CLIENT HELP.")
+            throw .subcommand(call, of: "CLIENT")
         }
         guard let milliseconds = parseInteger(call.bytes(2)) else {
             throw CommandError("ERR timeout is not an integer or out of range")
@@ -235,30 +195,17 @@ enum ClientCommands {
         return call.ok()
     }
 
-    @Sendable static func unpause(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func unpause(_ call: inout Call) throws(CommandError) -> Outcome {
         call.server.pause.end()
         call.server.engine.holdExpiry(until: 0)
         call.server.noteAttention()
         return call.ok()
     }
 
-    private static func onOff(_ call: Call) throws(CommandError) -> Bool {
+    /// Sets a flag of the connection to ON or OFF.
+    private static func setFlag(_ call: Call, _ flag: borrowing Atomic<Bool>) throws(CommandError) -> Outcome {
         guard call.isWord(2, "ON") || call.isWord(2, "OFF") else { throw .syntax }
-        return call.isWord(2, "ON")
-    }
-
-    @Sendable static func noEvict(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.record.isNoEvict.store(try onOff(call), ordering: .relaxed)
-        return call.ok()
-    }
-
-    @Sendable static func noTouch(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.record.isNoTouch.store(try onOff(call), ordering: .relaxed)
-        return call.ok()
-    }
-
-    @Sendable static func noLog(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.record.isUnlogged.store(try onOff(call), ordering: .relaxed)
+        flag.store(call.isWord(2, "ON"), ordering: .relaxed)
         return call.ok()
     }
 }

@@ -4,18 +4,22 @@ import LarderRESP
 
 extension CommandTable {
     static let connectionCommands: Handlers = [
-        .ping: ConnectionCommands.ping,
-        .echo: ConnectionCommands.echo,
-        .quit: ConnectionCommands.quit,
-        .hello: ConnectionCommands.hello,
-        .select: ConnectionCommands.select,
-        .auth: ConnectionCommands.auth,
-        .reset: ConnectionCommands.reset,
+        .ping: ping,
+        .echo: { call in
+            call.session.replies.bulk(call.bytes(1))
+            return .done
+        },
+        .quit: { call in
+            call.session.replies.simple("OK")
+            return .close
+        },
+        .hello: hello,
+        .select: select,
+        .auth: auth,
+        .reset: reset,
     ]
-}
 
-enum ConnectionCommands {
-    @Sendable static func ping(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func ping(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .arity("ping") }
         if call.session.isInSubscriberMode {
             call.session.replies.array(count: 2)
@@ -29,25 +33,13 @@ enum ConnectionCommands {
         return .done
     }
 
-    @Sendable static func echo(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.bulk(call.bytes(1))
-        return .done
-    }
-
-    @Sendable static func quit(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.simple("OK")
-        return .close
-    }
-
-    @Sendable static func select(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func select(_ call: inout Call) throws(CommandError) -> Outcome {
         let name = call.text(1)
         guard call.session.seesCurrent else {
             throw CommandError("ERR a snapshot of the current database is open: SNAPSHOT CLOSE first")
         }
         if let number = parseInteger(call.bytes(1)) {
-            // As in Redis, only the numbers 0 to 15 are databases.
-            guard Int32(exactly: number) != nil else { throw MovingCommands.badNumber }
-            guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
+            try checkDatabaseNumber(number)
         } else if !DatabaseName.isValid(name) {
             throw CommandError("ERR invalid database name: \(DatabaseName.rule)")
         }
@@ -57,7 +49,7 @@ enum ConnectionCommands {
 
     // MARK: AUTH and RESET
 
-    @Sendable static func auth(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func auth(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 3 else { throw .syntax }
         if call.count == 2, call.server.password == nil {
             throw CommandError(
@@ -90,7 +82,7 @@ enum ConnectionCommands {
         return difference == 0 && !password.isEmpty
     }
 
-    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         session.transactions.discard()
         session.endSubscriptions()
@@ -113,7 +105,7 @@ enum ConnectionCommands {
 
     // MARK: HELLO
 
-    @Sendable static func hello(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func hello(_ call: inout Call) throws(CommandError) -> Outcome {
         var version = call.session.replies.version
         if call.count >= 2 {
             guard let number = parseInteger(call.bytes(1)) else {
@@ -134,20 +126,13 @@ enum ConnectionCommands {
         let session = call.session
         session.replies.version = version
         session.replies.map(count: 7)
-        session.replies.bulk("server")
-        session.replies.bulk("redis")
-        session.replies.bulk("version")
-        session.replies.bulk(Version.redis)
-        session.replies.bulk("proto")
-        session.replies.integer(version.rawValue)
-        session.replies.bulk("id")
-        session.replies.integer(session.id)
-        session.replies.bulk("mode")
-        session.replies.bulk("standalone")
-        session.replies.bulk("role")
-        session.replies.bulk("master")
-        session.replies.bulk("modules")
-        session.replies.array(count: 0)
+        session.replies.field("server", "redis")
+        session.replies.field("version", Version.redis)
+        session.replies.field("proto", version.rawValue)
+        session.replies.field("id", session.id)
+        session.replies.field("mode", "standalone")
+        session.replies.field("role", "master")
+        session.replies.field("modules", [])
         return .done
     }
 
@@ -159,7 +144,7 @@ enum ConnectionCommands {
                 try authenticate(call, user: index + 1, password: index + 2)
                 index += 3
             } else if call.isWord(index, "SETNAME"), index + 1 < call.count {
-                call.session.name = try ClientCommands.name(call, index + 1)
+                call.session.name = try clientName(call, index + 1)
                 index += 2
             } else {
                 throw CommandError("ERR Syntax error in HELLO option '", shown(call.bytes(index), 128), "'")

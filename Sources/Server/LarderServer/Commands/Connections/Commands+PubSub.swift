@@ -4,24 +4,22 @@ import LarderRESP
 
 extension CommandTable {
     static let pubsubCommands: Handlers = [
-        .subscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .channel) },
-        .unsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .channel) },
-        .psubscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .pattern) },
-        .punsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .pattern) },
-        .ssubscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .shardChannel) },
-        .sunsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .shardChannel) },
-        .publish: PubSubCommands.publish,
-        .spublish: PubSubCommands.spublish,
-        .pubsubChannels: PubSubCommands.channels,
-        .pubsubNumsub: PubSubCommands.numsub,
-        .pubsubNumpat: PubSubCommands.numpat,
-        .pubsubShardchannels: PubSubCommands.shardchannels,
-        .pubsubShardnumsub: PubSubCommands.shardnumsub,
+        .subscribe: { call throws(CommandError) in try subscribe(&call, .channel) },
+        .unsubscribe: { call throws(CommandError) in unsubscribe(&call, .channel) },
+        .psubscribe: { call throws(CommandError) in try subscribe(&call, .pattern) },
+        .punsubscribe: { call throws(CommandError) in unsubscribe(&call, .pattern) },
+        .ssubscribe: { call throws(CommandError) in try subscribe(&call, .shardChannel) },
+        .sunsubscribe: { call throws(CommandError) in unsubscribe(&call, .shardChannel) },
+        .publish: { call in publish(call, .channel) },
+        .spublish: { call in publish(call, .shardChannel) },
+        .pubsubChannels: { call throws(CommandError) in try names(call, .channel) },
+        .pubsubNumsub: { call in counts(call, isSharded: false) },
+        .pubsubNumpat: { call in call.reply(call.server.pubsub.patternCount) },
+        .pubsubShardchannels: { call throws(CommandError) in try names(call, .shardChannel) },
+        .pubsubShardnumsub: { call in counts(call, isSharded: true) },
     ]
-}
 
-enum PubSubCommands {
-    static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
+    private static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
         // As in Redis, SSUBSCRIBE is not allowed in a transaction, but SUBSCRIBE and PSUBSCRIBE are allowed.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
@@ -45,7 +43,7 @@ enum PubSubCommands {
             "ERR subscriptions of one connection exceed \(limits.subscriptionBytesMax) bytes (--max-subscriptions)")
     }
 
-    static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
+    private static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
         let session = call.session
         let channels =
             call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscriptions.all(kind)
@@ -62,44 +60,20 @@ enum PubSubCommands {
         let session = call.session
         session.replies.push(count: 3)
         session.replies.bulk(call.name)
-        if let channel { session.replies.bulk(channel) } else { session.replies.null() }
+        session.replies.word(channel)
         session.replies.integer(session.subscriptions.shownCount(kind))
     }
 
-    @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .channel) }
-
-    @Sendable static func spublish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .shardChannel) }
-
     private static func publish(_ call: Call, _ kind: PubSub.Kind) -> Outcome {
         let publication = Publication(kind: kind, channel: call.array(1), payload: call.array(2))
-        let count = call.session.publish(publication, isInTransaction: call.isInTransaction)
-        return call.reply(count)
-    }
-
-    @Sendable static func channels(_ call: inout Call) throws(CommandError) -> Outcome { try names(call, .channel) }
-
-    @Sendable static func shardchannels(_ call: inout Call) throws(CommandError) -> Outcome {
-        try names(call, .shardChannel)
+        return call.reply(call.session.publish(publication, isInTransaction: call.isInTransaction))
     }
 
     private static func names(_ call: Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        guard call.count <= 3 else {
-            throw CommandError(
-                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                "'. Try PUBSUB HELP.")
-        }
+        guard call.count <= 3 else { throw .subcommand(call, of: "PUBSUB") }
         let names = call.server.pubsub.names(kind, matching: call.count == 3 ? GlobPattern(call.array(2)) : nil)
-        call.session.replies.array(count: names.count)
-        for name in names { call.session.replies.bulk(name) }
+        call.session.replies.words(names)
         return .done
-    }
-
-    @Sendable static func numsub(_ call: inout Call) throws(CommandError) -> Outcome {
-        counts(call, isSharded: false)
-    }
-
-    @Sendable static func shardnumsub(_ call: inout Call) throws(CommandError) -> Outcome {
-        counts(call, isSharded: true)
     }
 
     private static func counts(_ call: Call, isSharded: Bool) -> Outcome {
@@ -109,9 +83,5 @@ enum PubSubCommands {
             call.session.replies.integer(call.server.pubsub.count(call.array(index), isSharded: isSharded))
         }
         return .done
-    }
-
-    @Sendable static func numpat(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.server.pubsub.patternCount)
     }
 }

@@ -1,9 +1,17 @@
+import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
 /// The subcommands of CLIENT for client-side caching (CLIENT TRACKING).
-enum TrackingCommands {
-    private struct Options {
+extension CommandTable {
+    static let trackingCommands: Handlers = [
+        .clientTracking: tracking,
+        .clientCaching: caching,
+        .clientGetredir: { call in call.reply(call.session.tracking.client?.redirect ?? -1) },
+        .clientTrackinginfo: info,
+    ]
+
+    private struct TrackingOptions {
         var redirect: Int64 = 0
         var isBroadcast = false
         var isOptIn = false
@@ -13,46 +21,37 @@ enum TrackingCommands {
         var prefixes: [[UInt8]] = []
 
         init(_ call: Call) throws(CommandError) {
-            var index = 3
-            while index < call.count {
-                let hasMore = index + 1 < call.count
-                if call.isWord(index, "REDIRECT"), hasMore {
-                    index += 1
+            var options = OptionReader(call, from: 3)
+            while let name = options.next() {
+                switch name {
+                case "redirect":
+                    let index = try options.value()
                     guard redirect == 0 else {
                         throw CommandError("ERR A client can only redirect to a single other client")
                     }
                     redirect = try call.integer(index)
-                    guard call.server.directory.queue(redirect) != nil else {
+                    guard let target = call.server.clientRegistry.find(redirect) else {
                         throw CommandError("ERR The client ID you want redirect to does not exist")
                     }
-                    guard call.session.rights.mayRedirect(to: call.server.clientRegistry.find(redirect)) else {
+                    guard call.session.rights.mayRedirect(to: target) else {
                         throw CommandError(
                             "NOPERM invalidations can only be redirected to connections of the same user: client "
                                 + "\(redirect) belongs to another user (only administrators may redirect to it)")
                     }
-                } else if call.isWord(index, "BCAST") {
-                    isBroadcast = true
-                } else if call.isWord(index, "OPTIN") {
-                    isOptIn = true
-                } else if call.isWord(index, "OPTOUT") {
-                    isOptOut = true
-                } else if call.isWord(index, "NOLOOP") {
-                    isNoLoop = true
-                } else if call.isWord(index, "DATABASE") {
-                    isOfDatabase = true
-                } else if call.isWord(index, "PREFIX"), hasMore {
-                    index += 1
-                    prefixes.append(call.array(index))
-                } else {
-                    throw .syntax
+                case "bcast": isBroadcast = true
+                case "optin": isOptIn = true
+                case "optout": isOptOut = true
+                case "noloop": isNoLoop = true
+                case "database": isOfDatabase = true
+                case "prefix": prefixes.append(call.array(try options.value()))
+                default: throw .syntax
                 }
-                index += 1
             }
         }
     }
 
-    @Sendable static func tracking(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try Options(call)
+    @Sendable private static func tracking(_ call: inout Call) throws(CommandError) -> Outcome {
+        let options = try TrackingOptions(call)
         let session = call.session
         if call.isWord(2, "ON") {
             try check(options, session.tracking.client)
@@ -65,7 +64,7 @@ enum TrackingCommands {
                 // prefixes, DATABASE without PREFIX adds no prefix: it limits the existing ones to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
-                try PubSubCommands.checkSubscriptions(
+                try checkSubscriptions(
                     prefixes.reduce(0) { $0 + Subscriptions.byteCount($1.count) }, call.server.limits)
                 mode = .broadcast(prefixes)
             } else {
@@ -87,7 +86,7 @@ enum TrackingCommands {
     }
 
     /// Throws if options contradict each other, or do not fit the connection's current mode of tracking.
-    private static func check(_ options: Options, _ old: TrackingClient?) throws(CommandError) {
+    private static func check(_ options: TrackingOptions, _ old: TrackingClient?) throws(CommandError) {
         if !options.isBroadcast, !options.prefixes.isEmpty {
             throw CommandError("ERR PREFIX option requires BCAST mode to be enabled")
         }
@@ -144,7 +143,7 @@ enum TrackingCommands {
             other + Array("'. Prefixes for a single client must not overlap.".utf8))
     }
 
-    @Sendable static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let tracking = call.session.tracking.client else {
             throw CommandError(
                 "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
@@ -166,11 +165,7 @@ enum TrackingCommands {
         return call.ok()
     }
 
-    @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.session.tracking.client?.redirect ?? -1)
-    }
-
-    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         let tracking = session.tracking.client
         let flags = flags(session)
@@ -178,12 +173,10 @@ enum TrackingCommands {
         session.replies.bulk("flags")
         session.replies.set(count: flags.count)
         for flag in flags { session.replies.bulk(flag) }
-        session.replies.bulk("redirect")
-        session.replies.integer(tracking?.redirect ?? -1)
+        session.replies.field("redirect", tracking?.redirect ?? -1)
         session.replies.bulk("prefixes")
         let prefixes = (tracking?.prefixes ?? []).sorted { $0.lexicographicallyPrecedes($1) }
-        session.replies.array(count: prefixes.count)
-        for prefix in prefixes { session.replies.bulk(prefix) }
+        session.replies.words(prefixes)
         return .done
     }
 
@@ -197,7 +190,7 @@ enum TrackingCommands {
         case .optOut: flags += session.tracking.caching == false ? ["optout", "caching-no"] : ["optout"]
         }
         if tracking.isNoLoop { flags.append("noloop") }
-        if tracking.redirect != 0, session.server.directory.queue(tracking.redirect) == nil {
+        if tracking.redirect != 0, session.server.clientRegistry.find(tracking.redirect) == nil {
             flags.append("broken_redirect")
         }
         return flags

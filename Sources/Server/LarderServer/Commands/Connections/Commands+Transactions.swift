@@ -4,34 +4,33 @@ import LarderRESP
 
 extension CommandTable {
     static let transactionCommands: Handlers = [
-        .multi: TransactionCommands.multi,
-        .exec: TransactionCommands.exec,
-        .discard: TransactionCommands.discard,
-        .watch: TransactionCommands.watch,
-        .unwatch: TransactionCommands.unwatch,
+        .multi: multi,
+        .exec: { call throws(CommandError) in
+            try call.session.transactions.execute()
+            return .done
+        },
+        .discard: discard,
+        .watch: watch,
+        .unwatch: { call in
+            call.session.transactions.unwatch()
+            return call.ok()
+        },
     ]
-}
 
-enum TransactionCommands {
-    @Sendable static func multi(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func multi(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         guard session.transactions.queue == nil else { throw CommandError("ERR MULTI calls can not be nested") }
         session.transactions.queue = TransactionQueue()
         return call.ok()
     }
 
-    @Sendable static func exec(_ call: inout Call) throws(CommandError) -> Outcome {
-        try call.session.transactions.execute()
-        return .done
-    }
-
-    @Sendable static func discard(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func discard(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.session.transactions.queue != nil else { throw CommandError("ERR DISCARD without MULTI") }
         call.session.transactions.discard()
         return call.ok()
     }
 
-    @Sendable static func watch(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func watch(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         guard session.transactions.queue == nil else { throw CommandError("ERR WATCH inside MULTI is not allowed") }
         let keys = try call.keys(from: 1)
@@ -42,11 +41,6 @@ enum TransactionCommands {
         let isDone = try CommandError.wrap(
             session.transactions.watch(keys, in: call.database, now: call.now, call.access))
         guard isDone else { throw call.cold() }
-        return call.ok()
-    }
-
-    @Sendable static func unwatch(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.transactions.unwatch()
         return call.ok()
     }
 }

@@ -1,16 +1,14 @@
 import LarderCommandCatalog
 import LarderRESP
 
-extension CommandTable {
-    static let absentTypePlanners: Planners = CommandMetadata.all.reduce(into: [:]) { planners, row in
-        if let absent = row.absent { planners[row] = AbsentTypeCommands.planner(row, absent) }
-    }
-}
-
 /// Commands that only read or remove values of types that Larder does not store, such as lists. For a missing key, they
 /// reply like Redis. For a key with an entry, which is always a string, they reply with an error.
-enum AbsentTypeCommands {
-    static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> EntryPlan.Planner {
+extension CommandTable {
+    static let absentTypePlanners: Planners = CommandMetadata.all.reduce(into: [:]) { planners, row in
+        if let absent = row.absent { planners[row] = planner(row, absent) }
+    }
+
+    private static func planner(_ row: CommandMetadata, _ absent: AbsentReply) -> EntryPlan.Planner {
         // As in Redis, lookups count as hits or misses only for commands that read, and for XACK.
         let counts = !row.flags.contains(.write) || row.name == "xack"
         return { words throws(CommandError) in
@@ -40,7 +38,7 @@ enum AbsentTypeCommands {
                     .integers(2...3)
                 }
             try self.check(words, actual)
-        case .cursor: guard KeyCommands.parseCursor(words.bytes(2)) != nil else { throw KeyCommands.invalidCursor }
+        case .cursor: guard parseCursor(words.bytes(2)) != nil else { throw invalidCursor }
         case .count where words.count > 2: _ = try words.integer(2)
         case .positiveCount where words.count > 2:
             guard let count = parseInteger(words.bytes(2)), count >= 0 else {
@@ -96,4 +94,36 @@ enum AbsentTypeCommands {
             write((3..<words.count).contains { words.isWord($0, "COUNT") } ? counted : form, words, to: &replies)
         }
     }
+
+    // MARK: Other commands
+
+    /// Returns the type of values of a Redis command that Larder does not have, because its values are not strings. The
+    /// error for such a command names the type.
+    /// - Returns: nil for a command that is not in this list.
+    static func absentType(of name: String) -> String? { subjects[name.lowercased()] }
+
+    private static let subjects: [String: String] = {
+        let names = [
+            "lists": """
+            blmove blmpop blpop brpop brpoplpush linsert lmove lpush lpushx lset rpoplpush rpush rpushx
+            """,
+            "hashes": """
+            hincrby hincrbyfloat hmset hset hsetnx hexpire hpexpire hexpireat hpexpireat httl hpttl hpersist hgetdel \
+            hgetex hsetex
+            """,
+            "sets": "sadd sdiffstore sinterstore smove sunionstore",
+            "sorted sets": """
+            bzmpop bzpopmax bzpopmin zadd zdiffstore zincrby zinterstore zrangestore zunionstore
+            """,
+            "streams": "xadd xautoclaim xclaim xgroup xinfo xpending xread xreadgroup xsetid",
+            "places": "geoadd georadius georadiusbymember geosearchstore",
+            "counting sketches": "pfadd pfcount pfdebug pfmerge pfselftest",
+            "lists and sets": "sort sort_ro",
+        ]
+        var subjects: [String: String] = [:]
+        for (subject, list) in names {
+            for name in list.split(separator: " ") { subjects[String(name)] = subject }
+        }
+        return subjects
+    }()
 }

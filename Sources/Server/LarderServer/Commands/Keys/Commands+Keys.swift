@@ -4,22 +4,34 @@ import LarderRESP
 
 extension CommandTable {
     static let keyPlanners: Planners = [
-        .del: KeyCommands.remove,
-        .unlink: KeyCommands.remove,
-        .exists: KeyCommands.exists,
-        .touch: KeyCommands.exists,
+        .del: remove,
+        .unlink: remove,
+        .exists: exists,
+        .touch: exists,
         .type: { _ in .facts(1, .counted) { facts, _, replies in replies.simple(facts == nil ? "none" : "string") } },
+        .expire: { words throws(CommandError) in .apply(try .expire(words, .seconds)) },
+        .pexpire: { words throws(CommandError) in .apply(try .expire(words, .milliseconds)) },
+        .expireat: { words throws(CommandError) in .apply(try .expire(words, .unixSeconds)) },
+        .pexpireat: { words throws(CommandError) in .apply(try .expire(words, .unixMilliseconds)) },
+        .ttl: { _ in .apply(.remaining(inSeconds: true)) },
+        .pttl: { _ in .apply(.remaining(inSeconds: false)) },
+        .expiretime: { words in instant(words, inSeconds: true) },
+        .pexpiretime: { words in instant(words, inSeconds: false) },
+        .persist: { words throws(CommandError) in try .change(words) { update, _ in .flag(update.persist(0)) } },
     ]
 
     static let keyCommands: Handlers = [
-        .keys: KeyCommands.keys,
-        .scan: KeyCommands.scan,
-        .dbsize: KeyCommands.dbsize,
+        .keys: keys,
+        .scan: scan,
+        .dbsize: { call throws(CommandError) in
+            let view = try View(call)
+            return .later { (reply) throws(CommandError) in
+                reply.integer(try view.run { () throws(LarderError) in try view.count() })
+            }
+        },
     ]
-}
 
-enum KeyCommands {
-    @Sendable static func remove(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func remove(_ words: CallWords) throws(CommandError) -> EntryPlan {
         if words.count == 2 { return .apply(.remove) }
         let keys = try words.keys(from: 1)
         return .change(
@@ -28,24 +40,15 @@ enum KeyCommands {
             })
     }
 
-    @Sendable static func exists(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func exists(_ words: CallWords) throws(CommandError) -> EntryPlan {
         words.count == 2 ? .apply(.exists) : .count(try words.keys(from: 1))
     }
 
-    @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {
-        let view = try View(call)
-        return .deferred { (reply) throws(CommandError) in
-            let count = try view.run { () throws(LarderError) in try view.count() }
-            reply.integer(count)
-            return nil
-        }
-    }
-
-    @Sendable static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
         let view = try View(call)
         let pattern = GlobPattern(call.array(1))
         let most = call.server.limits.replyBytesMax
-        return .deferred { (reply) throws(CommandError) in
+        return .later { (reply) throws(CommandError) in
             var keys: [[UInt8]] = []
             var room = most
             try view.run { () throws(LarderError) in
@@ -64,17 +67,29 @@ enum KeyCommands {
                 throw CommandError(
                     "ERR the keys exceed \(most) bytes, the limit for one reply (--max-reply): use SCAN")
             }
-            reply.array(count: keys.count)
-            for key in keys { reply.bulk(key) }
-            return nil
+            reply.words(keys)
+        }
+    }
+
+    /// Replies with the time at which an entry expires, as seconds or milliseconds since 1970 by the wall clock.
+    private static func instant(_ words: CallWords, inSeconds: Bool) -> EntryPlan {
+        let ahead = words.timeAhead
+        return .facts(1, .counted) { facts, rules, replies in
+            guard let facts else { return replies.integer(EntryOperation.noEntry) }
+            guard let deadline = rules.deadline(facts.header) else {
+                return replies.integer(EntryOperation.noDeadline)
+            }
+            let instant = max(0, max(deadline, words.now) - ahead)
+            // Round to the nearest second. Adding 500 ms first could overflow.
+            replies.integer(inSeconds ? instant / 1000 + (instant % 1000 >= 500 ? 1 : 0) : instant)
         }
     }
 
     // MARK: SCAN
 
-    @Sendable static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let cursor = parseCursor(call.bytes(1)) else { throw invalidCursor }
-        let options = try ScanOptions(call)
+        let options = try Scan(call)
         let view = try View(call)
         let cursors = call.server.scanCursors
         var start: [UInt8]?
@@ -85,18 +100,12 @@ enum KeyCommands {
             // Begin at the smallest key that is greater than the last key.
             start = last + [0]
         }
-        return .deferred { [start] (reply) throws(CommandError) in
-            var step = ScanStep()
-            try view.run { () throws(LarderError) in
-                step = ScanStep()
-                try step.run(view, options, start)
-            }
+        return .later { [start] (reply) throws(CommandError) in
+            let step = try view.run { () throws(LarderError) in try options.step(view, start) }
             let next = step.last.map { cursors.add($0, database: view.database.name) } ?? 0
             reply.array(count: 2)
             reply.bulk(String(next))
-            reply.array(count: step.keys.count)
-            for key in step.keys { reply.bulk(key) }
-            return nil
+            reply.words(step.keys)
         }
     }
 
@@ -107,53 +116,46 @@ enum KeyCommands {
         return UInt64(String(decoding: bytes, as: UTF8.self))
     }
 
-    private struct ScanOptions: Sendable {
-        var pattern = GlobPattern(Array("*".utf8))
-        var count = 10
-        var isForStrings = true
+    /// The options of SCAN.
+    private struct Scan: Sendable {
+        private var pattern = GlobPattern(Array("*".utf8))
+        private var count = 10
+        private var isForStrings = true
 
         init(_ call: Call) throws(CommandError) {
-            var index = 2
-            while index < call.count {
-                guard index + 1 < call.count else { throw .syntax }
-                if call.isWord(index, "MATCH") {
-                    pattern = GlobPattern(call.array(index + 1))
-                } else if call.isWord(index, "COUNT") {
-                    let value = try call.integer(index + 1)
+            var options = OptionReader(call, from: 2)
+            while let name = options.next() {
+                let index = try options.value()
+                switch name {
+                case "match": pattern = GlobPattern(call.array(index))
+                case "count":
+                    let value = try call.integer(index)
                     guard value >= 1 else { throw .syntax }
                     count = Int(min(value, Int64(Limits.scanCountMax)))
-                } else if call.isWord(index, "TYPE") {
-                    isForStrings = call.isWord(index + 1, "STRING")
-                } else {
-                    throw .syntax
+                case "type": isForStrings = call.isWord(index, "STRING")
+                default: throw .syntax
                 }
-                index += 2
             }
         }
-    }
 
-    private struct ScanStep {
-        var keys: [[UInt8]] = []
-        /// The last key that was read; nil if the scan is complete.
-        var last: [UInt8]?
-
-        mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
-            var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
+        /// Reads the next keys, from the key `start`.
+        /// - Returns: the keys that match, and the last key that was read; nil if the scan is complete.
+        func step(_ view: View, _ start: [UInt8]?) throws(LarderError) -> (keys: [[UInt8]], last: [UInt8]?) {
+            var enumeration = EnumerationOptions(prefix: pattern.fixedPrefix)
             // No key before the prefix can match, so begin at the prefix or after it.
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
-            guard let cursor = try view.cursor(enumeration) else { return }
+            var keys: [[UInt8]] = []
+            guard let cursor = try view.cursor(enumeration) else { return (keys, nil) }
             var seen = 0
             var bytes = 0
             while try cursor.next() {
                 let key = Array(try cursor.key().bytes)
-                if options.isForStrings, options.pattern.matches(key) { keys.append(key) }
+                if isForStrings, pattern.matches(key) { keys.append(key) }
                 seen += 1
                 bytes += key.count
-                if seen == options.count || bytes > Limits.scanBytesMax {
-                    last = key
-                    return
-                }
+                if seen == count || bytes > Limits.scanBytesMax { return (keys, key) }
             }
+            return (keys, nil)
         }
     }
 }

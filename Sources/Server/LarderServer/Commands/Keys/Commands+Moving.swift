@@ -5,20 +5,18 @@ import LarderRESP
 /// Commands that move or copy an entry to another key or database; also SWAPDB and RANDOMKEY.
 extension CommandTable {
     static let movingPlanners: Planners = [
-        .rename: { words throws(CommandError) in try MovingCommands.rename(words, onlyIfAbsent: false) },
-        .renamenx: { words throws(CommandError) in try MovingCommands.rename(words, onlyIfAbsent: true) },
-        .copy: MovingCommands.copy,
-        .move: MovingCommands.move,
+        .rename: { words throws(CommandError) in try rename(words, onlyIfAbsent: false) },
+        .renamenx: { words throws(CommandError) in try rename(words, onlyIfAbsent: true) },
+        .copy: copy,
+        .move: move,
     ]
 
     static let movingCommands: Handlers = [
-        .swapdb: MovingCommands.swapdb,
-        .randomkey: MovingCommands.randomkey,
+        .swapdb: swapdb,
+        .randomkey: randomkey,
     ]
-}
 
-enum MovingCommands {
-    static func rename(_ words: CallWords, onlyIfAbsent: Bool) throws(CommandError) -> EntryPlan {
+    private static func rename(_ words: CallWords, onlyIfAbsent: Bool) throws(CommandError) -> EntryPlan {
         let keys = try words.keys(from: 1)
         let isSame = keys[0] == keys[1]
         return .change(
@@ -32,34 +30,32 @@ enum MovingCommands {
             })
     }
 
-    @Sendable static func copy(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func copy(_ words: CallWords) throws(CommandError) -> EntryPlan {
         var target: Int?
         var replaces = false
-        var index = 3
-        while index < words.count {
-            if words.isWord(index, "REPLACE") {
-                replaces = true
-            } else if words.isWord(index, "DB"), index + 1 < words.count {
-                index += 1
+        var options = OptionReader(words, from: 3)
+        while let name = options.next() {
+            switch name {
+            case "replace": replaces = true
+            case "db":
+                let index = try options.value()
                 try checkDatabase(words, index)
                 target = index
-            } else {
-                throw .syntax
+            default: throw .syntax
             }
-            index += 1
         }
         return .transfer(
             TransferPlan(
                 key: try words.key(1), target: target, targetKey: try words.key(2), removes: false, replaces: replaces))
     }
 
-    @Sendable static func move(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func move(_ words: CallWords) throws(CommandError) -> EntryPlan {
         try checkDatabase(words, 2)
         let key = try words.key(1)
         return .transfer(TransferPlan(key: key, target: 2, targetKey: key, removes: true, replaces: false))
     }
 
-    @Sendable static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func swapdb(_ call: inout Call) throws(CommandError) -> Outcome {
         let names = [call.text(1), call.text(2)]
         for (index, which) in [(1, "first"), (2, "second")] {
             let isNumber = parseInteger(call.bytes(index)).map { Int32(exactly: $0) != nil } ?? false
@@ -70,21 +66,24 @@ enum MovingCommands {
         let databases = [try database(call, 1), try database(call, 2)]
         for database in databases { try call.checkMayExchange(database) }
         let engine = call.server.engine
-        return .deferred { (reply) throws(CommandError) in
+        return .okLater { () throws(CommandError) in
             try CommandError.wrap(
                 engine.exchange(
                     databases[0], databases[1], entriesMax: CommandMetadata.exchangedEntriesMax,
                     bytesMax: CommandMetadata.exchangedBytesMax))
-            reply.simple("OK")
-            return nil
         }
     }
 
-    static let badNumber = CommandError(
-        "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
+    /// Throws if a number does not name a database. As in Redis, only the numbers 0 to 15 do.
+    static func checkDatabaseNumber(_ number: Int64) throws(CommandError) {
+        guard Int32(exactly: number) != nil else {
+            throw CommandError("ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
+        }
+        guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
+    }
 
     /// Returns the database that a word of the call names. The word has the form of SELECT's argument.
-    static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
+    private static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         try checkDatabase(call.words, index)
         return try call.database(call.text(index))
     }
@@ -92,8 +91,7 @@ enum MovingCommands {
     /// Throws if a word of a call does not name a database.
     private static func checkDatabase(_ words: CallWords, _ index: Int) throws(CommandError) {
         if let number = parseInteger(words.bytes(index)) {
-            guard Int32(exactly: number) != nil else { throw badNumber }
-            guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
+            try checkDatabaseNumber(number)
         } else if !DatabaseName.isValid(words.text(index)) {
             throw .notAnInteger
         }
@@ -101,21 +99,17 @@ enum MovingCommands {
 
     // MARK: RANDOMKEY
 
-    @Sendable static func randomkey(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func randomkey(_ call: inout Call) throws(CommandError) -> Outcome {
         let view = try View(call)
-        return .deferred { (reply) throws(CommandError) in
-            let key = try view.run { () throws(LarderError) in try RandomKey.choose(try view.snapshot()) }
-            if let key { reply.bulk(key) } else { reply.null() }
-            return nil
+        return .later { (reply) throws(CommandError) in
+            reply.word(try view.run { () throws(LarderError) in try randomKey(try view.snapshot()) })
         }
     }
-}
 
-/// Chooses a random key in a few steps, whatever the number of keys. Walks down the tree of common prefixes, and takes
-/// a random branch where keys differ. If the keys are evenly distributed, for example numbers of equal length, all keys
-/// have nearly equal probabilities.
-enum RandomKey {
-    static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
+    /// Chooses a random key in a few steps, whatever the number of keys. Walks down the tree of common prefixes, and
+    /// takes a random branch where keys differ. If the keys are evenly distributed, for example numbers of equal
+    /// length, all keys have nearly equal probabilities.
+    private static func randomKey(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
         var prefix: [UInt8] = []
         while true {
             guard let first = try key(snapshot, EnumerationOptions(prefix: prefix)),

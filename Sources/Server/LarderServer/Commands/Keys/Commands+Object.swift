@@ -6,37 +6,35 @@ import LarderRESP
 /// Redis' commands about the memory use of entries, as far as they are meaningful for Larder.
 extension CommandTable {
     static let objectPlanners: Planners = [
-        .objectEncoding: ObjectCommands.encoding,
-        .objectFreq: ObjectCommands.frequency,
-        .objectIdletime: ObjectCommands.idleTime,
-        .objectRefcount: ObjectCommands.referenceCount,
-        .memoryUsage: ObjectCommands.usage,
+        .objectEncoding: { _ in
+            .read(2) { payload, replies in
+                if let payload { replies.bulk(encoding(payload)) } else { replies.null() }
+            }
+        },
+        .objectFreq: frequency,
+        .objectIdletime: idleTime,
+        .objectRefcount: referenceCount,
+        .memoryUsage: usage,
     ]
 
     static let objectCommands: Handlers = [
-        .memoryStats: ObjectCommands.stats,
-        .memoryDoctor: ObjectCommands.doctor,
-        .memoryPurge: ObjectCommands.purge,
-        .memoryMallocStats: ObjectCommands.mallocStats,
+        .memoryStats: stats,
+        .memoryDoctor: doctor,
+        .memoryPurge: { _ in .okLater { () throws(CommandError) in Allocator.giveBack() } },
+        .memoryMallocStats: { call in
+            call.session.replies.verbatim("Stats not supported for the current allocator")
+            return .done
+        },
     ]
-}
 
-/// OBJECT and MEMORY.
-enum ObjectCommands {
-    @Sendable static func encoding(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        .read(2) { payload, replies in
-            if let payload { replies.bulk(encoding(payload)) } else { replies.null() }
-        }
-    }
-
-    @Sendable static func idleTime(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func idleTime(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .facts(2, .counted) { facts, _, replies in
             guard let facts else { return replies.null() }
             replies.integer(max(0, words.now - facts.header.storedAt) / 1000)
         }
     }
 
-    @Sendable static func referenceCount(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func referenceCount(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .read(2) { payload, replies in
             guard let payload else { return replies.null() }
             // Redis shares the objects of small integers, and reports this reference count for them.
@@ -44,7 +42,7 @@ enum ObjectCommands {
         }
     }
 
-    @Sendable static func frequency(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func frequency(_ words: CallWords) throws(CommandError) -> EntryPlan {
         .facts(2, .counted) { (facts, _, replies) throws(CommandError) in
             guard facts == nil else {
                 throw CommandError(
@@ -62,39 +60,22 @@ enum ObjectCommands {
 
     // MARK: MEMORY
 
-    @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let engine = call.server.engine
-        return .deferred { (reply) throws(CommandError) in
+        return .later { reply in
             // Read the memory use in the deferred work: `engine.memory` locks all shards (the parts of the memory). A
             // running transaction already holds some of these locks.
             let memory = engine.memory
             reply.verbatim(
                 "Entries use \(memory.usedBytes) of \(memory.limitBytes) bytes of memory (--memory). Further entries are "
                     + "only on the disk.")
-            return nil
         }
     }
 
-    @Sendable static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
-        .deferred { (reply) throws(CommandError) in
-            Allocator.giveBack()
-            reply.simple("OK")
-            return nil
-        }
-    }
-
-    @Sendable static func mallocStats(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.verbatim("Stats not supported for the current allocator")
-        return .done
-    }
-
-    @Sendable static func usage(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        var index = 3
-        while index < words.count {
-            guard words.isWord(index, "SAMPLES"), index + 1 < words.count, try words.integer(index + 1) >= 0 else {
-                throw .syntax
-            }
-            index += 2
+    @Sendable private static func usage(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        var options = OptionReader(words, from: 3)
+        while let name = options.next() {
+            guard name == "samples", try words.integer(options.value()) >= 0 else { throw .syntax }
         }
         return .facts(2, .uncounted) { facts, _, replies in
             guard let facts else { return replies.null() }
@@ -103,24 +84,15 @@ enum ObjectCommands {
         }
     }
 
-    @Sendable static func stats(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func stats(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
-        return .deferred { (reply) throws(CommandError) in
-            stats(server, &reply)
-            return nil
-        }
-    }
-
-    private static func stats(_ server: ServerState, _ reply: inout ReplyBuffer) {
-        let memory = server.engine.memory
-        let fields: [(String, Int)] = [
-            ("entries.bytes", memory.usedBytes), ("entries.limit", memory.limitBytes),
-            ("clients", server.clients.read()), ("databases", server.engine.databases.count),
-        ]
-        reply.map(count: fields.count)
-        for (name, value) in fields {
-            reply.bulk(name)
-            reply.integer(value)
+        return .later { reply in
+            let memory = server.engine.memory
+            reply.map(count: 4)
+            reply.field("entries.bytes", memory.usedBytes)
+            reply.field("entries.limit", memory.limitBytes)
+            reply.field("clients", server.clients.read())
+            reply.field("databases", server.engine.databases.count)
         }
     }
 }

@@ -7,14 +7,12 @@ import Synchronization
 /// Replication between larders. CHANGES returns the changes of a database, so that another larder can apply them.
 /// UNPLACE applies a removal that was made in another larder. Of several changes to an entry, the latest applies.
 extension CommandTable {
-    static let changesCommands: Handlers = [.changes: ChangesCommands.changes]
-    static let changesPlanners: Planners = [.unplace: ChangesCommands.unplace]
-}
+    static let changesCommands: Handlers = [.changes: changes]
+    static let changesPlanners: Planners = [.unplace: unplace]
 
-enum ChangesCommands {
     // MARK: CHANGES
 
-    @Sendable static func changes(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func changes(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         let words = try ChangesWords(call)
         try call.checkIsNoCompanion()
@@ -30,32 +28,27 @@ enum ChangesCommands {
         if let until { return .waits(until: until) }
         let position = session.waits.feed.end ?? words.position
         let server = call.server
-        return .deferred { (reply) throws(CommandError) in
+        return .later { (reply) throws(CommandError) in
             let step = try CommandError.wrap(database.feed.step(since: position, words.options))
-            write(step, EntryCommands.timeAhead(server.engine), to: &reply)
-            return nil
+            write(step, timeAhead(server.engine), to: &reply)
         }
     }
 
     private static func write(_ step: FeedStep, _ ahead: Int64, to reply: inout ReplyBuffer) {
         reply.map(count: 6)
-        reply.bulk("position")
-        reply.bulk(step.position.description)
-        reply.bulk("state")
-        reply.bulk(step.state.rawValue)
+        reply.field("position", step.position.description)
+        reply.field("state", step.state.rawValue)
         reply.bulk("reason")
         if let reason = step.reason { reply.bulk(reason.rawValue) } else { reply.null() }
         reply.bulk("range")
         if let range = step.range {
             reply.array(count: 2)
-            for key in [range.after, range.through] {
-                if let key { reply.bulk(key) } else { reply.null() }
-            }
+            reply.word(range.after)
+            reply.word(range.through)
         } else {
             reply.null()
         }
-        reply.bulk("time")
-        reply.integer(max(0, step.time - ahead))
+        reply.field("time", max(0, step.time - ahead))
         reply.bulk("changes")
         reply.array(count: step.changes.count)
         for item in step.changes { write(item, ahead, to: &reply) }
@@ -70,9 +63,9 @@ enum ChangesCommands {
         }
         switch item.change {
         case .stored(let entry):
-            begin("stored", EntryCommands.fieldCount)
-            EntryCommands.writeFields(
-                entry.key, entry.record, entry.header, entry.deadline, ahead, hasValue: true, to: &reply)
+            begin("stored", fieldCount)
+            let listed = (entry.key, entry.record, entry.header, entry.deadline)
+            writeFields(listed, ahead, hasValue: true, to: &reply)
         case .removed(let key):
             begin("removed", 1)
             reply.bulk(key)
@@ -82,14 +75,13 @@ enum ChangesCommands {
             reply.bulk(prefix)
         case .purgedTags(let tags):
             begin("purged-tags", 1)
-            reply.array(count: tags.count)
-            for tag in tags { reply.bulk(tag) }
+            reply.words(tags)
         }
     }
 
     // MARK: UNPLACE
 
-    @Sendable static func unplace(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func unplace(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let key = try words.key(1)
         let version = try words.version(2)
         var tags: Set<[UInt8]>?
@@ -126,22 +118,18 @@ struct ChangesWords: Sendable {
         }
         self.position = position
         var seen: Set<String> = []
-        for index in stride(from: 3, to: call.count, by: 2) {
-            guard index + 1 < call.count else { throw .syntax }
-            func has(_ word: StaticString) -> Bool {
-                call.isWord(index, word) && seen.insert("\(word)").inserted
-            }
-            if has("COUNT") {
-                options.count = try EntryCommands.number(call, index + 1, Limits.entriesCountMax)
-            } else if has("BYTES") {
-                options.bytes = try EntryCommands.number(call, index + 1, Limits.scanBytesMax)
-            } else if has("PREFIX") {
-                options.prefix = call.array(index + 1)
+        var words = OptionReader(call, from: 3)
+        while let name = words.next() {
+            let index = try words.value()
+            guard seen.insert(name).inserted else { throw .syntax }
+            switch name {
+            case "count": options.count = try CommandTable.number(call, index, Limits.entriesCountMax)
+            case "bytes": options.bytes = try CommandTable.number(call, index, Limits.scanBytesMax)
+            case "prefix":
+                options.prefix = call.array(index)
                 guard options.prefix.count <= Key.bytesMax else { throw .syntax }
-            } else if has("BLOCK") {
-                block = try FetchWords.milliseconds(call.bytes(index + 1), "BLOCK", from: 0)
-            } else {
-                throw .syntax
+            case "block": block = try FetchWords.milliseconds(call.bytes(index), "BLOCK", from: 0)
+            default: throw .syntax
             }
         }
     }

@@ -2,14 +2,18 @@ import LarderEngine
 import LarderOriginClients
 import LarderRESP
 
-enum OriginCommands {
+/// The command ORIGIN.
+extension CommandTable {
     @Sendable static func origin(_ call: inout Call) throws(CommandError) -> Outcome {
         if let outcome = try call.awaitedReply() { return outcome }
         let (server, name) = (call.server, call.database.name)
         guard call.count > 1 else {
-            return .deferred { (reply) throws(CommandError) in
-                show(try server.origins.tier(of: name), in: &reply)
-                return nil
+            return .later { (reply) throws(CommandError) in
+                let fields = try server.origins.tier(of: name)?.fields ?? [("url", "")]
+                reply.map(count: fields.count)
+                for (name, value) in fields {
+                    if let number = Int64(value) { reply.field(name, number) } else { reply.field(name, value) }
+                }
             }
         }
         if call.isWord(1, "PATH") {
@@ -41,15 +45,6 @@ enum OriginCommands {
             } then: {
                 reply($0.map { .simpleString("OK") })
             }
-        }
-    }
-
-    private static func show(_ tier: OriginTier?, in reply: inout ReplyBuffer) {
-        let fields = tier?.fields ?? [("url", "")]
-        reply.map(count: fields.count)
-        for (name, value) in fields {
-            reply.bulk(name)
-            if let number = Int64(value) { reply.integer(number) } else { reply.bulk(value) }
         }
     }
 }

@@ -3,32 +3,40 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
+/// ACL and its subcommands. They show the access rules in larderd's options. Commands cannot change these rules.
 extension CommandTable {
     static let accessCommands: Handlers = [
         .aclWhoami: { call in
             call.session.replies.bulk(call.session.record.known.user)
             return .done
         },
-        .aclList: AccessCommands.list,
-        .aclUsers: AccessCommands.users,
-        .aclGetuser: AccessCommands.getuser,
-        .aclCat: AccessCommands.cat,
-        .aclLog: AccessCommands.log,
-        .aclDryrun: AccessCommands.dryrun,
-        .aclGenpass: AccessCommands.genpass,
-        .aclSetuser: { _ throws(CommandError) in throw AccessCommands.unchangeable },
-        .aclDeluser: { _ throws(CommandError) in throw AccessCommands.unchangeable },
-        .aclLoad: { _ throws(CommandError) in throw AccessCommands.noFile },
-        .aclSave: { _ throws(CommandError) in throw AccessCommands.noFile },
+        // Looking up a user's name may wait for a directory service: never do it on an event loop.
+        .aclList: { call in
+            .later { [server = call.server] reply in
+                reply.texts(
+                    subjects(server).map { line($0.kind, $0.name, $0.rights, hasPassword: server.password != nil) })
+            }
+        },
+        .aclUsers: { call in
+            .later { [server = call.server] reply in
+                reply.texts(subjects(server).filter { $0.kind == .user }.map(\.name))
+            }
+        },
+        .aclGetuser: getuser,
+        .aclCat: cat,
+        .aclLog: log,
+        .aclDryrun: dryrun,
+        .aclGenpass: genpass,
+        .aclSetuser: { _ throws(CommandError) in throw unchangeable },
+        .aclDeluser: { _ throws(CommandError) in throw unchangeable },
+        .aclLoad: { _ throws(CommandError) in throw noFile },
+        .aclSave: { _ throws(CommandError) in throw noFile },
     ]
-}
 
-/// ACL and its subcommands. They show the access rules in larderd's options. Commands cannot change these rules.
-enum AccessCommands {
-    static let unchangeable = CommandError(
+    private static let unchangeable = CommandError(
         "ERR users are those of the system, and commands cannot change their rights: use --allow-uid, --allow-gid "
             + "and --rights, or larderd's configuration file, which SIGHUP reloads")
-    static let noFile = CommandError(
+    private static let noFile = CommandError(
         "ERR This Redis instance is not configured to use an ACL file: rights are in larderd's configuration file, "
             + "which SIGHUP reloads")
 
@@ -74,30 +82,6 @@ enum AccessCommands {
 
     // MARK: Commands
 
-    // Looking up a user's name may wait for a directory service. So do it only in deferred work, not on an event loop.
-
-    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
-        let server = call.server
-        return .deferred { (reply) throws(CommandError) in
-            let subjects = subjects(server)
-            reply.array(count: subjects.count)
-            for subject in subjects {
-                reply.bulk(line(subject.kind, subject.name, subject.rights, hasPassword: server.password != nil))
-            }
-            return nil
-        }
-    }
-
-    @Sendable static func users(_ call: inout Call) throws(CommandError) -> Outcome {
-        let server = call.server
-        return .deferred { (reply) throws(CommandError) in
-            let users = subjects(server).filter { $0.kind == .user }
-            reply.array(count: users.count)
-            for user in users { reply.bulk(user.name) }
-            return nil
-        }
-    }
-
     /// Returns the rights of a user, given by name or number; nil if the system does not know the user.
     private static func rights(of name: String, _ server: ServerState) -> Rights? {
         let rules = server.access.rules
@@ -112,47 +96,39 @@ enum AccessCommands {
         return rules.rights(of: PeerCredentials(user: number, groups: User.groups(of: User.name(of: number) ?? name)))
     }
 
-    @Sendable static func getuser(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func getuser(_ call: inout Call) throws(CommandError) -> Outcome {
         let (server, name) = (call.server, call.text(2))
-        return .deferred { (reply) throws(CommandError) in
-            guard let rights = rights(of: name, server) else {
-                reply.null()
-                return nil
-            }
+        return .later { reply in
+            guard let rights = rights(of: name, server) else { return reply.null() }
             reply.map(count: 6)
-            reply.bulk("flags")
             let flags = server.password == nil ? ["on", "nopass"] : ["on"]
+            reply.bulk("flags")
             reply.set(count: flags.count)
             for flag in flags { reply.bulk(flag) }
-            reply.bulk("passwords")
-            reply.array(count: 0)
+            reply.field("passwords", [])
             write(rights.everywhere, to: &reply)
             let selectors = selectors(rights)
             reply.bulk("selectors")
             reply.array(count: selectors.count)
             for selector in selectors {
                 reply.map(count: 4)
-                reply.bulk("database")
-                reply.bulk(selector.database)
+                reply.field("database", selector.database)
                 write(selector.level, to: &reply)
             }
-            return nil
         }
     }
 
     private static func write(_ level: AccessLevel?, to reply: inout ReplyBuffer) {
-        for (name, text) in [("commands", commands(level)), ("keys", "~*"), ("channels", "&*")] {
-            reply.bulk(name)
-            reply.bulk(text)
-        }
+        reply.field("commands", commands(level))
+        reply.field("keys", "~*")
+        reply.field("channels", "&*")
     }
 
-    @Sendable static func cat(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func cat(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 3 else { throw .syntax }
         let categories = CommandMetadata.categoryOrder
         guard call.count == 3 else {
-            call.session.replies.array(count: categories.count)
-            for category in categories { call.session.replies.bulk(category) }
+            call.session.replies.texts(categories)
             return .done
         }
         guard categories.contains(call.text(2).lowercased()) else {
@@ -160,12 +136,11 @@ enum AccessCommands {
         }
         let category = "@" + call.text(2).lowercased()
         let rows = CommandMetadata.withSubcommands.filter { $0.runsByItself && $0.categories.contains(category) }
-        call.session.replies.array(count: rows.count)
-        for row in rows { call.session.replies.bulk(row.name) }
+        call.session.replies.texts(rows.map(\.name))
         return .done
     }
 
-    @Sendable static func log(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func log(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 3 else { throw .syntax }
         if call.count == 3, call.isWord(2, "RESET") {
             call.server.access.forget()
@@ -178,46 +153,36 @@ enum AccessCommands {
         for denial in denials {
             let age = String(max(0, call.server.engine.now() - denial.at))
             session.replies.map(count: 7)
-            let fields = [
-                ("reason", denial.reason.rawValue), ("context", denial.context), ("object", denial.object),
-                ("username", denial.user),
-            ]
-            session.replies.bulk("count")
-            session.replies.integer(denial.count)
-            for (name, text) in fields {
-                session.replies.bulk(name)
-                session.replies.bulk(text)
-            }
-            session.replies.bulk("age-seconds")
+            session.replies.field("count", denial.count)
+            session.replies.field("reason", denial.reason.rawValue)
+            session.replies.field("context", denial.context)
+            session.replies.field("object", denial.object)
+            session.replies.field("username", denial.user)
             let padded = String(repeating: "0", count: max(0, 4 - age.count)) + age
-            session.replies.bulk("\(padded.dropLast(3)).\(padded.suffix(3))")
-            session.replies.bulk("client-info")
-            session.replies.bulk(denial.client)
+            session.replies.field("age-seconds", "\(padded.dropLast(3)).\(padded.suffix(3))")
+            session.replies.field("client-info", denial.client)
         }
         return .done
     }
 
-    @Sendable static func dryrun(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func dryrun(_ call: inout Call) throws(CommandError) -> Outcome {
         let words = (3..<call.count).map { call.array($0) }
         let (server, name, selected) = (call.server, call.text(2), call.database.name)
         guard let row = CommandMetadata.row(of: words) else {
             throw CommandError("ERR Command '", shown(call.bytes(3), 128), "' not found")
         }
         guard row.accepts(argumentCount: words.count) else { throw .arity(row.name) }
-        return .deferred { (reply) throws(CommandError) in
+        return .later { (reply) throws(CommandError) in
             guard let rights = rights(of: name, server) else {
                 throw CommandError("ERR User '", Array(name.utf8.prefix(128)), "' not found")
             }
             if server.disabledCommands.contains(row) {
-                reply.bulk(Array(CommandError.switchedOffText(row).utf8))
-                return nil
-            }
-            guard let refusal = refusal(rights, row, words, selected) else {
+                reply.bulk(CommandError.switchedOffText(row))
+            } else if let refusal = refusal(rights, row, words, selected) {
+                reply.bulk(refusal.text(row, user: name))
+            } else {
                 reply.simple("OK")
-                return nil
             }
-            reply.bulk(Array(refusal.text(row, user: name).utf8))
-            return nil
         }
     }
 
@@ -235,7 +200,7 @@ enum AccessCommands {
         }
     }
 
-    @Sendable static func genpass(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func genpass(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count <= 3 else { throw .syntax }
         let bits = call.count == 3 ? parseInteger(call.bytes(2)) : 256
         guard let bits, (1...4096).contains(bits) else {

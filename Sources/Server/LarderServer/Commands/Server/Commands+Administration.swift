@@ -3,32 +3,45 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
+/// TIME, SAVE, ROLE, MONITOR, DEBUG, SLOWLOG, LATENCY and other administrative commands.
 extension CommandTable {
     static let administrationCommands: Handlers = [
-        .time: AdministrationCommands.time,
-        .lastsave: AdministrationCommands.lastsave,
-        .save: AdministrationCommands.save,
-        .bgsave: AdministrationCommands.bgsave,
-        .bgrewriteaof: AdministrationCommands.bgrewriteaof,
-        .wait: AdministrationCommands.wait,
-        .role: AdministrationCommands.role,
-        .debug: AdministrationCommands.debug,
-        .monitor: AdministrationCommands.monitor,
-        .slowlogGet: SlowLogCommands.get,
-        .slowlogLen: SlowLogCommands.len,
-        .slowlogReset: SlowLogCommands.reset,
-        .latencyLatest: LatencyCommands.latest,
-        .latencyHistory: LatencyCommands.history,
-        .latencyReset: LatencyCommands.reset,
-        .latencyGraph: LatencyCommands.graph,
-        .latencyDoctor: LatencyCommands.doctor,
-        .latencyHistogram: LatencyCommands.histogram,
+        .time: time,
+        .lastsave: { call in call.reply(call.server.saves.lastSeconds) },
+        .save: save,
+        .bgsave: bgsave,
+        .bgrewriteaof: { call in
+            .later { [server = call.server] reply in
+                let isStarted = server.startSaving()
+                reply.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
+            }
+        },
+        .wait: wait,
+        .role: { call in
+            call.session.replies.array(count: 3)
+            call.session.replies.field("master", 0)
+            call.session.replies.array(count: 0)
+            return .done
+        },
+        .debug: debug,
+        .monitor: monitor,
+        .slowlogGet: slowLog,
+        .slowlogLen: { call in call.reply(call.server.slowLog.count) },
+        .slowlogReset: { call in
+            call.server.slowLog.reset()
+            return call.ok()
+        },
+        .latencyLatest: latest,
+        .latencyHistory: history,
+        .latencyReset: { call in
+            call.reply(call.server.latency.reset((2..<max(2, call.count)).map { call.text($0) }))
+        },
+        .latencyGraph: graph,
+        .latencyDoctor: doctor,
+        .latencyHistogram: histogram,
     ]
-}
 
-/// TIME, SAVE, ROLE, MONITOR, DEBUG and other administrative commands.
-enum AdministrationCommands {
-    @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func time(_ call: inout Call) throws(CommandError) -> Outcome {
         // The engine's time has only milliseconds. Convert it to the wall clock, and add the wall clock's microseconds.
         let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
@@ -39,42 +52,24 @@ enum AdministrationCommands {
         return .done
     }
 
-    @Sendable static func lastsave(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.server.saves.lastSeconds)
-    }
-
-    @Sendable static func save(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func save(_ call: inout Call) throws(CommandError) -> Outcome {
         guard !call.server.saves.isUnderWay else {
             throw CommandError("ERR Background save already in progress")
         }
         let server = call.server
-        return .deferred { (reply) throws(CommandError) in
-            try CommandError.wrap(server.saves.save(server.engine))
-            reply.simple("OK")
-            return nil
-        }
+        return .okLater { () throws(CommandError) in try CommandError.wrap(server.save()) }
     }
 
-    @Sendable static func bgsave(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func bgsave(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count == 1 || call.count == 2 && call.isWord(1, "SCHEDULE") else { throw .syntax }
         let server = call.server
-        return .deferred { (reply) throws(CommandError) in
+        return .later { (reply) throws(CommandError) in
             guard server.startSaving() else { throw CommandError("ERR Background save already in progress") }
             reply.simple("Background saving started")
-            return nil
         }
     }
 
-    @Sendable static func bgrewriteaof(_ call: inout Call) throws(CommandError) -> Outcome {
-        let server = call.server
-        return .deferred { (reply) throws(CommandError) in
-            let isStarted = server.startSaving()
-            reply.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
-            return nil
-        }
-    }
-
-    @Sendable static func wait(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func wait(_ call: inout Call) throws(CommandError) -> Outcome {
         _ = try call.integer(1)
         guard let timeout = parseInteger(call.bytes(2)) else {
             throw CommandError("ERR timeout is not an integer or out of range")
@@ -83,15 +78,7 @@ enum AdministrationCommands {
         return call.reply(0)
     }
 
-    @Sendable static func role(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.session.replies.array(count: 3)
-        call.session.replies.bulk("master")
-        call.session.replies.integer(0)
-        call.session.replies.array(count: 0)
-        return .done
-    }
-
-    @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
         // As in Redis, MONITOR has no effect and no reply if the client has already sent it.
         guard !call.session.isMonitoring else { return .done }
@@ -101,7 +88,7 @@ enum AdministrationCommands {
 
     private static let sleepSecondsMax = 3600.0
 
-    @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.server.limits.allowsDebug else {
             throw CommandError(
                 "ERR DEBUG command not allowed: start larderd with --enable-debug")
@@ -114,28 +101,18 @@ enum AdministrationCommands {
             return .done
         }
         guard call.isWord(1, "SLEEP"), call.count == 3 else {
-            throw CommandError(
-                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                "'. Try DEBUG HELP.")
+            throw .subcommand(call, of: "DEBUG")
         }
         // As in Redis, a text that is not a number counts as 0.
         let seconds = Double(call.text(2)) ?? 0
         guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }
-        return .deferred { (reply) throws(CommandError) in
-            if seconds > 0 { usleep(UInt32(seconds * 1_000_000)) }
-            reply.simple("OK")
-            return nil
-        }
+        return .okLater { () throws(CommandError) in if seconds > 0 { usleep(UInt32(seconds * 1_000_000)) } }
     }
-}
 
-enum SlowLogCommands {
-    @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count <= 3 else {
-            throw CommandError(
-                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
-                "'. Try SLOWLOG HELP.")
-        }
+    // MARK: SLOWLOG and LATENCY
+
+    @Sendable private static func slowLog(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .subcommand(call, of: "SLOWLOG") }
         var count = 10
         if call.count == 3 {
             guard let number = parseInteger(call.bytes(2)), number >= -1 else {
@@ -151,26 +128,14 @@ enum SlowLogCommands {
             replies.pointee.integer(entry.id)
             replies.pointee.integer(entry.time)
             replies.pointee.integer(entry.microseconds)
-            replies.pointee.array(count: entry.words.count)
-            for word in entry.words { replies.pointee.bulk(word) }
+            replies.pointee.words(entry.words)
             replies.pointee.bulk(entry.address)
             replies.pointee.bulk(entry.name)
         }
         return .done
     }
 
-    @Sendable static func len(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(call.server.slowLog.count)
-    }
-
-    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
-        call.server.slowLog.reset()
-        return call.ok()
-    }
-}
-
-enum LatencyCommands {
-    @Sendable static func latest(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func latest(_ call: inout Call) throws(CommandError) -> Outcome {
         let events = call.server.latency.all
         let replies = call.session.replyMemory
         replies.pointee.array(count: events.count)
@@ -184,7 +149,7 @@ enum LatencyCommands {
         return .done
     }
 
-    @Sendable static func history(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func history(_ call: inout Call) throws(CommandError) -> Outcome {
         let samples = call.server.latency.event(call.text(2))?.samples ?? []
         call.session.replies.array(count: samples.count)
         for sample in samples {
@@ -195,13 +160,8 @@ enum LatencyCommands {
         return .done
     }
 
-    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
-        let names = (2..<max(2, call.count)).map { call.text($0) }
-        return call.reply(call.server.latency.reset(names))
-    }
-
     /// Draws a bar for each of the newest samples. Its length is proportional to the duration, up to 60 characters.
-    @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
         }
@@ -217,7 +177,7 @@ enum LatencyCommands {
         return .done
     }
 
-    @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let latency = call.server.latency
         let threshold = latency.threshold.load(ordering: .relaxed)
         var text = ""
@@ -236,14 +196,14 @@ enum LatencyCommands {
         return .done
     }
 
-    @Sendable static func histogram(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func histogram(_ call: inout Call) throws(CommandError) -> Outcome {
         let sums = call.server.statistics.sums
         var rows: [CommandSpec] = []
         if call.count == 2 {
-            rows = CommandTable.withSubcommands
+            rows = withSubcommands
         } else {
             for index in 2..<call.count {
-                guard let spec = CommandTable.findWithSubcommand(call.text(index)) else { continue }
+                guard let spec = findWithSubcommand(call.text(index)) else { continue }
                 rows += spec.subcommands.isEmpty ? [spec] : spec.subcommands
             }
         }
@@ -253,8 +213,7 @@ enum LatencyCommands {
         for (row, sum) in shown {
             replies.pointee.bulk(row.name)
             replies.pointee.map(count: 2)
-            replies.pointee.bulk("calls")
-            replies.pointee.integer(sum.calls)
+            replies.pointee.field("calls", sum.calls)
             replies.pointee.bulk("histogram_usec")
             // As in Redis, each count includes all faster calls. A range without calls is omitted.
             var total = 0

@@ -2,31 +2,26 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
+/// COMMAND and its subcommands.
 extension CommandTable {
     static let commandCommands: Handlers = [
-        .command: CommandCommands.command,
-        .commandCount: CommandCommands.count,
-        .commandList: CommandCommands.list,
-        .commandInfo: CommandCommands.info,
-        .commandDocs: CommandCommands.docs,
-        .commandGetkeys: CommandCommands.getkeys,
-        .commandGetkeysandflags: CommandCommands.getkeysandflags,
+        .command: { call in
+            describe(all, call.session)
+            return .done
+        },
+        .commandCount: { call in call.reply(all.count) },
+        .commandList: list,
+        .commandInfo: { call in
+            describe(named(call), call.session)
+            return .done
+        },
+        .commandDocs: docs,
+        .commandGetkeys: getkeys,
+        .commandGetkeysandflags: getkeysandflags,
     ]
-}
 
-/// COMMAND and its subcommands.
-enum CommandCommands {
-    @Sendable static func command(_ call: inout Call) throws(CommandError) -> Outcome {
-        describe(CommandTable.all, call.session)
-        return .done
-    }
-
-    @Sendable static func count(_ call: inout Call) throws(CommandError) -> Outcome {
-        return call.reply(CommandTable.all.count)
-    }
-
-    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
-        var names = CommandTable.withSubcommands
+    @Sendable private static func list(_ call: inout Call) throws(CommandError) -> Outcome {
+        var names = withSubcommands
         if call.count == 5, call.isWord(2, "FILTERBY") {
             if call.isWord(3, "ACLCAT") {
                 let category = "@" + call.text(4).lowercased()
@@ -42,17 +37,11 @@ enum CommandCommands {
         } else if call.count > 2 {
             throw .syntax
         }
-        call.session.replies.array(count: names.count)
-        for spec in names { call.session.replies.bulk(spec.name) }
+        call.session.replies.texts(names.map(\.name))
         return .done
     }
 
-    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
-        describe(named(call), call.session)
-        return .done
-    }
-
-    @Sendable static func docs(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func docs(_ call: inout Call) throws(CommandError) -> Outcome {
         let specs = named(call).compactMap { $0 }
         call.session.replies.map(count: specs.count)
         for spec in specs { document(spec.metadata, call.session) }
@@ -62,8 +51,8 @@ enum CommandCommands {
     /// Returns the commands named by the third and later words of the call; nil for each unknown name. Without names,
     /// returns all commands.
     private static func named(_ call: Call) -> [CommandSpec?] {
-        guard call.count > 2 else { return CommandTable.all }
-        return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
+        guard call.count > 2 else { return all }
+        return (2..<call.count).map { findWithSubcommand(call.text($0)) }
     }
 
     private static func describe(_ specs: [CommandSpec?], _ session: Session) {
@@ -108,23 +97,19 @@ enum CommandCommands {
         let replacement = spec.replacement
         session.replies.map(
             count: 7 + (spec.subcommands.isEmpty ? 0 : 1) + (flags.isEmpty ? 0 : 1) + (replacement == nil ? 0 : 2))
-        let fields = [
-            ("summary", spec.summary), ("since", spec.since), ("group", spec.group.rawValue),
-            ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
-        ]
-        for (name, value) in fields {
-            session.replies.bulk(name)
-            session.replies.bulk(value)
-        }
+        session.replies.field("summary", spec.summary)
+        session.replies.field("since", spec.since)
+        session.replies.field("group", spec.group.rawValue)
+        session.replies.field("complexity", spec.complexity)
+        session.replies.field("syntax", spec.syntax)
+        session.replies.field("reply", spec.reply)
         if !flags.isEmpty {
             session.replies.bulk("doc_flags")
             words(flags, session)
         }
         if let replacement {
-            session.replies.bulk("deprecated_since")
-            session.replies.bulk(replacement.since)
-            session.replies.bulk("replaced_by")
-            session.replies.bulk(replacement.text)
+            session.replies.field("deprecated_since", replacement.since)
+            session.replies.field("replaced_by", replacement.text)
         }
         arguments(spec, session)
         guard !spec.subcommands.isEmpty else { return }
@@ -139,10 +124,8 @@ enum CommandCommands {
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
         session.replies.array(count: 1)
         session.replies.map(count: 2)
-        session.replies.bulk("name")
-        session.replies.bulk(spec.syntax)
-        session.replies.bulk("type")
-        session.replies.bulk("string")
+        session.replies.field("name", spec.syntax)
+        session.replies.field("type", "string")
     }
 
     // MARK: Keys of a call
@@ -150,7 +133,7 @@ enum CommandCommands {
     /// Parses the third and later words as a call of their own. Returns its command, and the positions of its keys.
     private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
         let count = call.count - 2
-        guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }
+        guard var spec = find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }
         if !spec.subcommands.isEmpty, count > 1 {
             guard let found = spec.subcommand(named: call.text(3)) else {
                 throw CommandError("ERR Invalid command specified")
@@ -170,14 +153,14 @@ enum CommandCommands {
         return (spec, indices.map { $0 + 2 })
     }
 
-    @Sendable static func getkeys(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func getkeys(_ call: inout Call) throws(CommandError) -> Outcome {
         let (_, indices) = try keys(call)
         call.session.replies.array(count: indices.count)
         for index in indices { call.session.replies.bulk(call.bytes(index)) }
         return .done
     }
 
-    @Sendable static func getkeysandflags(_ call: inout Call) throws(CommandError) -> Outcome {
+    @Sendable private static func getkeysandflags(_ call: inout Call) throws(CommandError) -> Outcome {
         let (spec, indices) = try keys(call)
         call.session.replies.array(count: indices.count)
         for (position, index) in indices.enumerated() {

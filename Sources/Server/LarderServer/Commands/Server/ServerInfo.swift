@@ -98,7 +98,7 @@ struct ServerInfo {
         let records = server.clientRegistry.all
         return [
             ("connected_clients", "\(server.clients.read())"), ("cluster_connections", "0"),
-            ("maxclients", "\(server.settings.clientsMax.read())"),
+            ("maxclients", "\(server.clientsMax)"),
             ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
             ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
             ("blocked_clients", "\(server.clientsPaused.read() + server.engine.leases.waiters.read())"),
@@ -112,7 +112,7 @@ struct ServerInfo {
         let scripts = server.scripts.kept
         let functions = try? server.functions.current()
         let resident = residentBytes
-        let peak = server.rates.notePeak(resident)
+        let peak = server.memoryPeak.max(resident, ordering: .relaxed).newValue
         let pages = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         return [
             ("used_memory", "\(resident)"), ("used_memory_human", Self.human(resident)),
@@ -195,7 +195,7 @@ struct ServerInfo {
         let failure = server.engine.writeFailure
         return [
             ("loading", "0"), ("async_loading", "0"),
-            ("rdb_changes_since_last_save", "\(server.saves.changesSince(server.engine))"),
+            ("rdb_changes_since_last_save", "\(server.changesSinceSave)"),
             ("rdb_bgsave_in_progress", server.saves.isUnderWay ? "1" : "0"),
             ("rdb_last_save_time", "\(server.saves.lastSeconds)"), ("rdb_last_bgsave_status", server.saves.status),
             ("rdb_last_bgsave_time_sec", "-1"), ("rdb_current_bgsave_time_sec", "-1"), ("aof_enabled", "1"),
@@ -228,7 +228,7 @@ struct ServerInfo {
         return [
             ("total_connections_received", "\(server.clientsSeen.read())"),
             ("total_commands_processed", "\(server.statistics.total)"),
-            ("instantaneous_ops_per_sec", "\(server.rates.commandsPerSecond)"),
+            ("instantaneous_ops_per_sec", "\(server.statistics.commandsPerSecond)"),
             ("total_net_input_bytes", "\(traffic.bytesIn)"), ("total_net_output_bytes", "\(traffic.bytesOut)"),
             ("instantaneous_input_kbps", "0.00"), ("instantaneous_output_kbps", "0.00"),
             ("rejected_connections", "\(server.clientsRefused.read())"), ("sync_full", "0"), ("sync_partial_ok", "0"),

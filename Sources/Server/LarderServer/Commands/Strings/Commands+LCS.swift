@@ -4,33 +4,25 @@ import LarderRESP
 
 extension CommandTable {
     static let lcsPlanners: Planners = [
-        .lcs: LCSCommand.run
+        .lcs: run
     ]
-}
 
-enum LCSCommand {
-    private struct Options {
+    private struct LCSOptions {
         var length = false
         var ranges = false
         var withLength = false
         var least: Int64 = 0
 
         init(_ words: CallWords) throws(CommandError) {
-            var index = 3
-            while index < words.count {
-                if words.isWord(index, "LEN") {
-                    length = true
-                } else if words.isWord(index, "IDX") {
-                    ranges = true
-                } else if words.isWord(index, "WITHMATCHLEN") {
-                    withLength = true
-                } else if words.isWord(index, "MINMATCHLEN"), index + 1 < words.count {
-                    index += 1
-                    least = try words.integer(index)
-                } else {
-                    throw .syntax
+            var options = OptionReader(words, from: 3)
+            while let name = options.next() {
+                switch name {
+                case "len": length = true
+                case "idx": ranges = true
+                case "withmatchlen": withLength = true
+                case "minmatchlen": least = try words.integer(try options.value())
+                default: throw .syntax
                 }
-                index += 1
             }
             if length, ranges {
                 throw CommandError("ERR If you want both the length and indexes, please just use IDX.")
@@ -38,8 +30,8 @@ enum LCSCommand {
         }
     }
 
-    @Sendable static func run(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        let options = try Options(words)
+    @Sendable private static func run(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        let options = try LCSOptions(words)
         let most = words.valueBytesMax
         return .records([try words.key(1), try words.key(2)]) {
             cells($0[0], $0[1])
@@ -57,7 +49,7 @@ enum LCSCommand {
     /// than 2^31 bytes.
     private static func cells(_ first: Int, _ second: Int) -> Int { (first + 1) * (second + 1) }
 
-    private static func reply(_ table: CommonSequence, _ options: Options, _ replies: inout ReplyBuffer) {
+    private static func reply(_ table: CommonSequence, _ options: LCSOptions, _ replies: inout ReplyBuffer) {
         if options.length { return replies.integer(table.length) }
         guard options.ranges else { return replies.bulk(table.trace().bytes) }
         let ranges = table.trace().ranges.filter { Int64($0.count) >= options.least }

@@ -9,19 +9,17 @@ extension CommandTable {
         .incr: { _ in .apply(.add(1)) },
         .decr: { _ in .apply(.add(-1)) },
         .incrby: { words throws(CommandError) in .apply(.add(try words.integer(2))) },
-        .decrby: NumberCommands.decrby,
-        .incrbyfloat: NumberCommands.incrbyfloat,
+        .decrby: decrby,
+        .incrbyfloat: incrbyfloat,
     ]
-}
 
-enum NumberCommands {
-    @Sendable static func decrby(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func decrby(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let amount = try words.integer(2)
         guard amount != .min else { throw CommandError("ERR decrement would overflow") }
         return .apply(.add(-amount))
     }
 
-    @Sendable static func incrbyfloat(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func incrbyfloat(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let amount = LongDouble(words.bytes(2))
         return try .change(words) { (update, _) throws(CommandError) in
             var value: LongDouble? = LongDouble.zero

@@ -5,17 +5,15 @@ import LarderRESP
 /// Commands that read or change a part of a value.
 extension CommandTable {
     static let valuePartPlanners: Planners = [
-        .append: ValuePartCommands.append,
-        .getrange: ValuePartCommands.getrange,
-        .substr: ValuePartCommands.getrange,
-        .setrange: ValuePartCommands.setrange,
+        .append: append,
+        .getrange: getrange,
+        .substr: getrange,
+        .setrange: setrange,
     ]
-}
 
-enum ValuePartCommands {
-    static let tooLong = CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    private static let tooLong = CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
-    @Sendable static func append(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func append(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let value = words.bytes(2)
         let most = words.valueBytesMax
         return try .change(words, builtBytes: 0) { (update, context) throws(CommandError) in
@@ -28,7 +26,7 @@ enum ValuePartCommands {
         }
     }
 
-    @Sendable static func setrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func setrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let value = words.bytes(3)
         let offset = try words.integer(2)
         guard offset >= 0 else { throw CommandError("ERR offset is out of range") }
@@ -46,7 +44,7 @@ enum ValuePartCommands {
         }
     }
 
-    @Sendable static func getrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
+    @Sendable private static func getrange(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let start = try words.integer(2)
         let end = try words.integer(3)
         return .read(1) { payload, replies in

@@ -157,7 +157,7 @@ struct ScriptHost {
     /// Finds a command by its words. Throws if scripts must not call it.
     private mutating func find(_ words: CallWords) throws(CommandError) -> CommandSpec {
         guard var spec = CommandTable.find(words.bytes(0)) else {
-            guard let subject = UnsupportedTypes.subject(of: words.text(0)) else {
+            guard let subject = CommandTable.absentType(of: words.text(0)) else {
                 throw CommandError("ERR Unknown Redis command called from script")
             }
             throw CommandError(

@@ -1,24 +1,77 @@
+import LarderBackup
 import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The command CHECK.
-enum CheckCommands {
+/// BACKUP and CHECK, which use the larder's files.
+extension CommandTable {
+    @Sendable static func backup(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (place, server) = (call.text(1), call.server)
+        guard place.hasPrefix("/"), !place.utf8.contains(0) else {
+            throw CommandError("ERR the backup directory must be an absolute path, such as /var/backups/larder")
+        }
+        let path = place.count > 1 && place.hasSuffix("/") ? String(place.dropLast()) : place
+        guard !existing(path).hasPrefix(server.engine.directory + "/") else {
+            throw CommandError(
+                "ERR the backup directory must not be inside the larder (\(server.engine.directory))")
+        }
+        let client = call.session.logName
+        return .later { (reply) throws(CommandError) in
+            guard server.backups.begin() else { throw CommandError("ERR a backup is already running") }
+            var time: Int64?
+            defer { server.backups.end(time) }
+            let begin = MonotonicClock.nanoseconds()
+            let result = try write(to: path, server)
+            time = server.engine.now() / 1000
+            server.log.info(
+                "\(client) ran BACKUP to \(result.path): \(result.bytes) bytes, \(result.newBytes) of them new")
+            for warning in result.warnings { server.log.warning("backup to \(path): \(warning)") }
+            reply.map(count: 6)
+            reply.field("path", result.path)
+            reply.field("files", result.files)
+            reply.field("bytes", result.bytes)
+            reply.field("new-bytes", result.newBytes)
+            reply.field("milliseconds", (MonotonicClock.nanoseconds() - begin) / 1_000_000)
+            reply.field("warnings", result.warnings)
+        }
+    }
+
+    /// Returns the longest existing part of a path, with symbolic links resolved, and with a slash at the end.
+    private static func existing(_ path: String) -> String {
+        var path = path
+        while true {
+            if let found = FileSystem.canonical(path) { return found + "/" }
+            path = FileSystem.parent(path)
+        }
+    }
+
+    private static func write(to path: String, _ server: ServerState) throws(CommandError) -> BackupWriter.Result {
+        do {
+            return try server.engine.withImage(adding: [FunctionLibraries.fileName, OriginFile.fileName]) { image in
+                try BackupWriter.write(image: image, to: path, time: server.engine.now() / 1000) {
+                    server.backups.note(done: $0, total: $1)
+                }
+            }
+        } catch {
+            server.log.error("the backup to \(path) failed: \(error)")
+            throw CommandError("ERR \(error)")
+        }
+    }
+
+    // MARK: CHECK
+
     @Sendable static func check(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
         var (name, repairs): (String?, Bool) = (nil, false)
-        var index = 1
-        while index < call.count {
-            switch call.text(index).uppercased() {
-            case "REPAIR": repairs = true
-            case "DATABASE" where index + 1 < call.count:
-                index += 1
-                name = call.text(index)
+        var options = OptionReader(call, from: 1)
+        while let option = options.next() {
+            switch option {
+            case "repair": repairs = true
+            case "database": name = call.text(try options.value())
             default: throw .syntax
             }
-            index += 1
         }
-        return .deferred { [name, repairs] (reply) throws(CommandError) in
+        return .later { [name, repairs] (reply) throws(CommandError) in
             guard server.checks.begin() else { throw CommandError("ERR a check is already running") }
             var time: Int64?
             defer { server.checks.end(time) }
@@ -33,7 +86,6 @@ enum CheckCommands {
             time = server.engine.now() / 1000
             for problem in found.problems { server.log.warning("check: \(problem.text)") }
             write(found, left, failures, MonotonicClock.nanoseconds() - begin, to: &reply)
-            return nil
         }
     }
 
@@ -64,29 +116,18 @@ enum CheckCommands {
             reply.array(count: problems.count)
             for problem in problems {
                 reply.map(count: 4)
-                let fields = [
-                    ("kind", problem.kind.rawValue), ("place", problem.place), ("what", problem.what),
-                    ("remedy", problem.remedy),
-                ]
-                for (name, text) in fields {
-                    reply.bulk(name)
-                    reply.bulk(text)
-                }
+                reply.field("kind", problem.kind.rawValue)
+                reply.field("place", problem.place)
+                reply.field("what", problem.what)
+                reply.field("remedy", problem.remedy)
             }
         }
-        for (name, texts) in [("notes", found.notes), ("failures", failures)] {
-            reply.bulk(name)
-            reply.array(count: texts.count)
-            for text in texts { reply.bulk(text) }
-        }
-        let numbers = [
-            ("databases", Int64(found.databases)), ("entries", Int64(found.entries)),
-            ("operations", Int64(found.operations)), ("milliseconds", nanoseconds / 1_000_000),
-        ]
-        for (name, number) in numbers {
-            reply.bulk(name)
-            reply.integer(number)
-        }
+        reply.field("notes", found.notes)
+        reply.field("failures", failures)
+        reply.field("databases", found.databases)
+        reply.field("entries", found.entries)
+        reply.field("operations", found.operations)
+        reply.field("milliseconds", nanoseconds / 1_000_000)
     }
 }
 

@@ -1,4 +1,6 @@
 import LarderEngine
+import LarderPlatform
+import Synchronization
 
 /// A permit for one open snapshot. The number of permits is limited. Releasing the object returns the permit.
 ///
@@ -41,4 +43,27 @@ enum ReadingView {
     /// The snapshot was closed because of its time limit. Reads fail until the client sends SNAPSHOT CLOSE. Otherwise a
     /// client could mistake current entries for entries of the snapshot.
     case expired
+}
+
+/// The cursors that SCAN returns. Each is a number that identifies the last key that SCAN has returned. All connections
+/// can use a cursor. If there are too many cursors, the oldest are removed. Thread-safe.
+final class ScanCursors: Sendable {
+    private let state: Mutex<(cursors: BoundedTable<UInt64, (database: String, key: [UInt8])>, next: UInt64)>
+
+    init(most: Int) {
+        // Start at a random number: cursors from earlier runs must not be mistaken for current cursors.
+        state = Mutex((cursors: BoundedTable(most: most), next: UInt64.random(in: 1..<(1 << 48))))
+    }
+
+    func add(_ key: [UInt8], database: String) -> UInt64 {
+        state.withLock { state in
+            defer { state.next += 1 }
+            state.cursors[state.next] = (database, key)
+            return state.next
+        }
+    }
+
+    func find(_ number: UInt64, database: String) -> [UInt8]? {
+        state.withLock { $0.cursors[number].flatMap { $0.database == database ? $0.key : nil } }
+    }
 }
