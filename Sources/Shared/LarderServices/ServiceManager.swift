@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// Reports this process's state to the service manager that started it: systemd, or another manager that supports
 /// sd_notify(3) and sd_watchdog_enabled(3).
@@ -6,18 +7,21 @@ import LarderPlatform
 /// Messages are datagrams to the socket that `NOTIFY_SOCKET` names, sent without blocking. If the manager's queue is
 /// full, state changes are sent again by ``tick(now:isAlive:)``; status texts and watchdog messages are dropped.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-package final class ServiceManager: @unchecked Sendable {
+/// Thread-safe.
+package final class ServiceManager: Sendable {
     private let name: String
     private let descriptor: Int32
     /// The watchdog timeout in milliseconds: if the manager gets no message for that long, it considers the process
     /// stuck. Nil without a watchdog.
     package let watchdogMilliseconds: Int64?
-    private let lock = Lock()
-    /// The state changes that the manager has not accepted yet, the oldest first.
-    private var pending: [String] = []
-    private var aliveAt = Int64.min / 2
-    private var status = ""
+    private let state = Mutex(State())
+
+    private struct State {
+        /// The state changes that the manager has not accepted yet, the oldest first.
+        var pending: [String] = []
+        var aliveAt = Int64.min / 2
+        var status = ""
+    }
 
     /// The maximum number of pending messages. If there are more, the oldest is dropped.
     private static let pendingMax = 16
@@ -46,7 +50,7 @@ package final class ServiceManager: @unchecked Sendable {
     // MARK: States
 
     package func ready(_ status: String) {
-        lock.withLock { self.status = status }
+        state.withLock { $0.status = status }
         send("READY=1\nSTATUS=\(status)", matters: true)
     }
 
@@ -64,9 +68,9 @@ package final class ServiceManager: @unchecked Sendable {
 
     /// Sends a status text if it differs from the previous one.
     package func notify(_ new: String) {
-        let isNew = lock.withLock {
-            defer { status = new }
-            return status != new
+        let isNew = state.withLock { state in
+            defer { state.status = new }
+            return state.status != new
         }
         if isNew { send("STATUS=\(new.replacing("\n", with: " "))", matters: false) }
     }
@@ -78,11 +82,10 @@ package final class ServiceManager: @unchecked Sendable {
     ///   - now: the monotonic time in milliseconds.
     ///   - isAlive: whether the daemon works. If not, no watchdog message is sent, so the manager assumes a hang.
     package func tick(now: Int64, isAlive: Bool) {
-        sendPending()
-        guard let watchdogMilliseconds, isAlive else { return }
-        let isDue = lock.withLock {
-            guard now - aliveAt >= watchdogMilliseconds / 2 else { return false }
-            aliveAt = now
+        let isDue = state.withLock {
+            sendInOrder(&$0.pending)
+            guard let watchdogMilliseconds, isAlive, now - $0.aliveAt >= watchdogMilliseconds / 2 else { return false }
+            $0.aliveAt = now
             return true
         }
         if isDue { send("WATCHDOG=1", matters: false) }
@@ -94,7 +97,7 @@ package final class ServiceManager: @unchecked Sendable {
         _ status: String, _ work: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         notify(status)
-        let ending = Ending()
+        let ending = Latch()
         let thread = WorkThread(name: "larder-service") { [self] in
             let pause = min(
                 watchdogMilliseconds.map { max(1, $0 / 3) } ?? Self.extensionMilliseconds / 3,
@@ -106,7 +109,7 @@ package final class ServiceManager: @unchecked Sendable {
             }
         }
         defer {
-            ending.end()
+            ending.set()
             thread.join()
         }
         return try work()
@@ -117,46 +120,22 @@ package final class ServiceManager: @unchecked Sendable {
     /// After this time (an hour) the work is considered stuck, and no more extensions are requested.
     private static let workMillisecondsMax: Int64 = 3_600_000
 
-    /// Signals that the work has ended. Thread-safe. `@unchecked Sendable`: mutable state is guarded by the lock.
-    private final class Ending: @unchecked Sendable {
-        private let lock = Lock()
-        private let changed = Condition()
-        private var isOver = false
-
-        func end() {
-            lock.withLock {
-                isOver = true
-                changed.broadcast()
-            }
-        }
-
-        /// - Returns: whether the work has ended; false after the timeout.
-        func wait(milliseconds: Int64) -> Bool {
-            lock.withLock {
-                if !isOver { _ = changed.wait(lock, milliseconds: milliseconds) }
-                return isOver
-            }
-        }
-    }
-
     // MARK: Datagrams
 
     private func send(_ text: String, matters: Bool) {
-        lock.withLock {
+        state.withLock {
             if matters {
-                pending = pending.suffix(Self.pendingMax - 1) + [text]
-                sendInOrder()
-            } else if pending.isEmpty {
+                $0.pending = $0.pending.suffix(Self.pendingMax - 1) + [text]
+                sendInOrder(&$0.pending)
+            } else if $0.pending.isEmpty {
                 _ = UnixSocket.sendDatagram(descriptor, Array(text.utf8), to: name)
             }
         }
     }
 
-    private func sendPending() { lock.withLock { sendInOrder() } }
-
     /// Sends pending messages until the manager's queue is full. Drops a message after any other error, because such
-    /// errors are permanent. Called with `lock` held.
-    private func sendInOrder() {
+    /// errors are permanent.
+    private func sendInOrder(_ pending: inout [String]) {
         while let text = pending.first {
             let number = UnixSocket.sendDatagram(descriptor, Array(text.utf8), to: name)
             if number == EAGAIN || number == EWOULDBLOCK || number == ENOBUFS { return }

@@ -67,7 +67,7 @@ extension Link {
             socket = try StreamSocket(nonblocking: path, trust: settings.trust)
             connected()
         case .tcp(let host, let port):
-            if let numeric = StreamConnecting.numericAddresses(host: host, port: port) {
+            if let numeric = TCPSocket.numericAddresses(host: host, port: port) {
                 addresses = numeric
                 return try connectToNext()
             }
@@ -103,12 +103,12 @@ extension Link {
     ) throws(WireFailure) {
         var failure = failure
         while !addresses.isEmpty {
-            switch StreamConnecting.start(addresses.removeFirst()) {
-            case .success(let descriptor):
+            var number: Int32 = 0
+            if let descriptor = TCPSocket.start(addresses.removeFirst(), &number) {
                 socket = StreamSocket(adopting: descriptor)
                 return
-            case .failure(let error): failure = WireFailure(.system("connect", error.number))
             }
+            failure = WireFailure(.system("connect", number))
         }
         throw failure
     }
@@ -117,7 +117,7 @@ extension Link {
     func finishConnecting(_ socket: StreamSocket) {
         advance { () throws(WireFailure) in
             guard self.socket === socket else { return }
-            let number = StreamConnecting.failure(of: socket.descriptor)
+            let number = TCPSocket.failure(of: socket.descriptor)
             if number == 0 { connected() } else { try connectToNext(WireFailure(.system("connect", number))) }
         }
     }

@@ -413,35 +413,37 @@ package final class Link: @unchecked Sendable {
 /// While the gate is closed, new connections wait before they send requests. They wait only for a limited time, so that
 /// a daemon that refuses subscriptions does not block calls.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`; no other lock is taken while it is
-/// held.
-package final class ConnectionGate: @unchecked Sendable {
+/// Thread-safe: no other lock is taken while `waits` is locked.
+package final class ConnectionGate: Sendable {
     /// The longest wait of a connection, in milliseconds.
     static let patienceMilliseconds: Int64 = 1_000
 
     package init() {}
 
+    private struct Waits {
+        var held: [Link] = []
+        /// The connection of the subscriptions, which must not wait for itself.
+        weak var subscriptions: Link?
+    }
+
     private let closed = Atomic<Bool>(false)
-    private let lock = Lock()
-    private var held: [Link] = []
-    /// The connection of the subscriptions, which must not wait for itself.
-    private weak var subscriptions: (Link)?
+    private let waits = Mutex(Waits())
 
     /// Whether connections must wait.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
     /// Closes the gate because the subscriptions' connection was lost.
     package func close(for link: Link) {
-        lock.withLock { subscriptions = link }
+        waits.withLock { $0.subscriptions = link }
         closed.store(true, ordering: .releasing)
     }
 
     /// Opens the gate because the subscriptions are restored or no longer needed.
     package func open() {
         closed.store(false, ordering: .releasing)
-        let links = lock.withLock {
-            defer { held = [] }
-            return held
+        let links = waits.withLock { waits in
+            defer { waits.held = [] }
+            return waits.held
         }
         for link in links { link.release() }
     }
@@ -449,9 +451,9 @@ package final class ConnectionGate: @unchecked Sendable {
     /// Registers a waiting connection. Also ends the back-off of the subscriptions' connection, because the daemon is
     /// running again.
     func hold(_ link: Link) {
-        let subscriptions = lock.withLock {
-            held.append(link)
-            return self.subscriptions
+        let subscriptions = waits.withLock {
+            $0.held.append(link)
+            return $0.subscriptions
         }
         // If the gate was opened in the meantime, release the link now, because nothing else would.
         guard isClosed else { return open() }

@@ -104,7 +104,7 @@ package final class SocketLoop: @unchecked Sendable {
     ) {
         // Lookups block, so each has a thread, which ends with it.
         WorkThread(name: "larder-lookup") { [self] in
-            let result = StreamConnecting.resolve(host: host, port: port)
+            let result = TCPSocket.resolve(host: host, port: port)
             send { answer(result) }
         }.detach()
     }

@@ -1,7 +1,5 @@
 import LarderPlatform
 
-@_exported import class LarderPlatform.TemporaryDirectory
-
 /// Manipulates files, mostly without the knowledge of the code under test.
 package enum Files {
     /// Creates a file, or replaces its contents.

@@ -141,3 +141,8 @@ package final class SocketClient {
         String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
     }
 }
+
+/// Calls send(2), which has the same name as methods.
+func systemSend(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
+    send(descriptor, start, count, flags)
+}

@@ -51,7 +51,7 @@ final class TLSContext {
     func session(to endpoint: OriginEndpoint) -> TLSSession? {
         guard case .tcp(let host, _) = endpoint, let session = SSL_new(context) else { return nil }
         // Certificates contain names and IP addresses in separate fields, so OpenSSL must know which kind the host is.
-        let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
+        let isAddress = TCPSocket.numericAddresses(host: host, port: 1) != nil
         if isAddress {
             guard X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1 else {
                 SSL_free(session)

@@ -9,3 +9,60 @@ package enum Program {
         return FileSystem.canonical(called) ?? called
     }()
 }
+
+/// Identifies the current boot of the machine. As long as the machine has not restarted, writes of earlier processes
+/// are not lost even if they were not synced.
+package enum MachineStart {
+    /// A different text for each boot; nil if the system does not report one.
+    package static let identifier: String? = {
+        #if canImport(Darwin)
+            var bytes = [UInt8](repeating: 0, count: 128)
+            var count = bytes.count
+            guard sysctlbyname("kern.bootsessionuuid", &bytes, &count, nil, 0) == 0 else { return nil }
+            let text = String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            return text.isEmpty ? nil : text
+        #else
+            guard let bytes = (try? FileSystem.read("/proc/sys/kernel/random/boot_id")) ?? nil else { return nil }
+            let text = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+            return text.isEmpty ? nil : text
+        #endif
+    }()
+}
+
+/// A resource limit of this process: getrlimit(2) and setrlimit(2).
+package enum ResourceLimit {
+    /// One more than the highest descriptor that this process may use.
+    case openFiles
+    /// The maximum length of a file that this process may write, in bytes.
+    case fileSize
+
+    private var number: ResourceNumber {
+        switch self {
+        case .openFiles: openFilesNumber
+        case .fileSize: fileSizeNumber
+        }
+    }
+
+    /// Returns the current soft and hard limit; nil if they cannot be read.
+    package func read() -> rlimit? {
+        var limit = rlimit()
+        return getrlimit(number, &limit) == 0 ? limit : nil
+    }
+
+    /// Sets the soft and the hard limit.
+    /// - Returns: false if the system refuses.
+    @discardableResult
+    package func set(_ limit: rlimit) -> Bool {
+        var limit = limit
+        return setrlimit(number, &limit) == 0
+    }
+
+    /// Sets the soft limit only.
+    /// - Parameter current: the new soft limit; nil for the value of the hard limit.
+    @discardableResult
+    package func set(current: rlim_t?) -> Bool {
+        guard var limit = read() else { return false }
+        limit.rlim_cur = current ?? limit.rlim_max
+        return set(limit)
+    }
+}

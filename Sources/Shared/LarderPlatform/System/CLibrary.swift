@@ -22,10 +22,6 @@ package func systemPoll(_ entries: UnsafeMutablePointer<pollfd>, _ count: nfds_t
     poll(entries, count, milliseconds)
 }
 
-@inlinable @inline(__always) package func systemSend(
-    _ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32
-) -> Int { send(descriptor, start, count, flags) }
-
 @inlinable @inline(__always) @discardableResult package func systemClose(_ descriptor: Int32) -> Int32 {
     close(descriptor)
 }

@@ -91,20 +91,17 @@ package final class WaitingTasks<Value: Sendable>: @unchecked Sendable {
 }
 
 /// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
-///
-/// Thread-safe. `@unchecked Sendable`: `next` is guarded by `lock`.
-package final class WakeUp: @unchecked Sendable {
-    private let lock = Lock()
+package final class WakeUp: Sendable {
     /// The end of the current wait, or of the next one.
-    private var next = Promise<Void>()
+    private let next = Mutex(Promise<Void>())
 
     package init() {}
 
-    package func signal() { lock.withLock { next }.set(()) }
+    package func signal() { next.withLock { $0 }.set(()) }
 
     /// Waits for a signal (also since the previous wait), the timeout or a cancellation. For one task at a time.
     package nonisolated(nonsending) func wait(milliseconds: Int64) async {
-        let promise = lock.withLock { next }
+        let promise = next.withLock { $0 }
         let timer = Task.delayed(milliseconds: max(1, milliseconds)) { promise.set(()) }
         await withTaskCancellationHandler {
             await promise.value()
@@ -112,36 +109,91 @@ package final class WakeUp: @unchecked Sendable {
             promise.set(())
         }
         timer.cancel()
-        lock.withLock { next = Promise() }
+        next.withLock { $0 = Promise() }
     }
 }
 
 /// Collects a fixed number of results, for a thread that waits for all of them.
-///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-package final class BlockingResults<Result: Sendable>: @unchecked Sendable {
-    private let lock = Lock()
-    private let isComplete = Condition()
-    private var results: [Result?]
-    private var missing: Int
+package final class BlockingResults<Result: Sendable>: Sendable {
+    private let state: Mutex<(results: [Result?], missing: Int)>
+    private let isComplete = Latch()
 
-    package init(_ count: Int) {
-        results = Array(repeating: nil, count: count)
-        missing = count
-    }
+    package init(_ count: Int) { state = Mutex((Array(repeating: nil, count: count), count)) }
 
     package func set(_ position: Int, _ result: Result) {
-        lock.withLock {
-            results[position] = .some(result)
-            missing -= 1
-            if missing == 0 { isComplete.signal() }
+        let isLast = state.withLock {
+            $0.results[position] = .some(result)
+            $0.missing -= 1
+            return $0.missing == 0
         }
+        if isLast { isComplete.set() }
     }
 
     package func wait() -> [Result] {
+        isComplete.wait()
+        return state.withLock { $0.results.compactMap { $0 } }
+    }
+}
+
+/// The elements in a ``Mailbox``: decides what a slow reader loses, and how it learns of the gap. A value, guarded by
+/// the mailbox's lock.
+package protocol MailboxContent {
+    associatedtype Element: Sendable
+    associatedtype Failure: Error
+
+    /// Removes and returns the next element, or an error to throw once; nil if there is none.
+    mutating func take() -> Result<Element?, Failure>?
+    /// Called when no element follows. May drop the remaining ones.
+    mutating func end()
+}
+
+/// Passes elements from any thread to the tasks that wait for them. Its size is limited by its content.
+///
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
+package final class Mailbox<Content: MailboxContent>: @unchecked Sendable {
+    private typealias Step = Result<Content.Element?, Content.Failure>
+
+    private let takers = WaitingTasks<Step>()
+    private var lock: Lock { takers.lock }
+    private var content: Content
+    private var end: Step?
+
+    package init(_ content: Content) { self.content = content }
+
+    /// Whether ``finish(_:)`` was called.
+    package var isFinished: Bool { lock.withLock { end != nil } }
+    /// The number of waiting tasks, for tests.
+    package var takerCount: Int { lock.withLock { takers.promises.count } }
+    /// A copy of the content, for tests.
+    package var contentNow: Content { lock.withLock { content } }
+
+    /// Runs `body`, which adds elements, and passes elements to waiting tasks. Does nothing after the end.
+    package func change(_ body: (inout Content) -> Void) {
+        var served: [(taker: Promise<Step>, step: Step)] = []
         lock.withLock {
-            while missing > 0 { isComplete.wait(lock) }
-            return results.compactMap { $0 }
+            guard end == nil else { return }
+            body(&content)
+            while let taker = takers.promises.first, let step = content.take() {
+                _ = takers.promises.popFirst()
+                served.append((taker, step))
+            }
         }
+        for (taker, step) in served { taker.set(step) }
+    }
+
+    /// Ends the sequence: readers get the remaining elements, and then the error or nil. The first end counts.
+    package func finish(_ error: Content.Failure? = nil) {
+        let step: Step = error.map { .failure($0) } ?? .success(nil)
+        let waiting = lock.withLock {
+            if end == nil { end = step }
+            content.end()
+            return takers.promises.takeAll()
+        }
+        for taker in waiting { taker.set(step) }
+    }
+
+    /// Returns the next element; nil at the end, or if the task was cancelled.
+    package nonisolated(nonsending) func next() async throws(Content.Failure) -> Content.Element? {
+        try await takers.value(cancelled: .success(nil)) { content.take() ?? end }.get()
     }
 }

@@ -2,16 +2,20 @@ import LarderPlatform
 
 /// A directory for databases and sockets, removed at the end.
 final class TemporaryTree {
-    var path: String { directory.path }
-    private let directory: TemporaryDirectory
+    let path: String
 
     /// Creates a directory with a short name below `parent`, because a socket's path is limited to about a hundred
     /// bytes.
     init(in parent: String) throws(BenchError) {
-        directory = try BenchError.mapping { () throws(FileError) in
-            try TemporaryDirectory(in: parent, prefix: "larderbench")
+        var template = (parent + "/larderbench.XXXXXX").utf8CString
+        let made = template.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) }
         }
+        guard let made else { throw .system("mkdtemp in \(parent)") }
+        path = made
     }
+
+    deinit { Self.remove(path) }
 
     /// Creates an empty directory in this one.
     func makeDirectory(_ name: String) throws(BenchError) -> String {

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// A directory under the system's directory for temporary files. It is removed with its contents when the last
 /// reference to this object is released. Keep a reference while the files are needed, and close everything that creates
 /// files in it before you release the reference.
