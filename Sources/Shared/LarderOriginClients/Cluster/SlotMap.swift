@@ -32,10 +32,12 @@ struct SlotMap {
         else { return nil }
         // A null or empty host means the host of the server that replied; "?" means that the host is unknown.
         guard let host = parts[0].isNull ? "" : parts[0].string, host != "?" else { return nil }
-        return host.isEmpty ? same(asked, number) : .tcp(host: host, port: number)
+        return endpoint(host, number, asked: asked)
     }
 
-    private static func same(_ asked: OriginEndpoint, _ port: UInt16) -> OriginEndpoint? {
+    /// Returns the address of a server of a cluster; an empty host means the host of the server that replied.
+    fileprivate static func endpoint(_ host: String, _ port: UInt16, asked: OriginEndpoint) -> OriginEndpoint? {
+        if !host.isEmpty { return .tcp(host: host, port: port) }
         guard case .tcp(let host, _) = asked else { return nil }
         return .tcp(host: host, port: port)
     }
@@ -52,17 +54,12 @@ struct Redirection {
         let words = message.split(separator: " ")
         guard words.count >= 3, words[0] == "MOVED" || words[0] == "ASK", let slot = Int(words[1]),
             (0..<HashSlot.count).contains(slot), let colon = words[2].lastIndex(of: ":"),
-            let port = UInt16(words[2][words[2].index(after: colon)...]), port > 0
+            let port = UInt16(words[2][words[2].index(after: colon)...]), port > 0,
+            let endpoint = SlotMap.endpoint(String(words[2][..<colon]), port, asked: asked)
         else { return nil }
         isAsk = words[0] == "ASK"
         self.slot = slot
-        let host = words[2][..<colon]
-        if host.isEmpty, case .tcp(let known, _) = asked {
-            endpoint = .tcp(host: known, port: port)
-        } else {
-            guard !host.isEmpty else { return nil }
-            endpoint = .tcp(host: String(host), port: port)
-        }
+        self.endpoint = endpoint
     }
 }
 

@@ -99,46 +99,41 @@ final class RedisReadCall: RedisCall {
     }
 }
 
-/// A call with a single result.
+/// A call with one result, which may be the sum of several answers.
 final class RedisAnswerCall<Answer>: RedisCall {
     typealias Completion = (Result<Answer, OriginError>) -> Void
     private let completion: Completion
-
-    init(deadline: Int64, _ completion: @escaping Completion) {
-        self.completion = completion
-        super.init(deadline: deadline)
-    }
-
-    func answer(_ result: Result<Answer, OriginError>) { if finish() { completion(result) } }
-    override func fail(_ error: OriginError) { answer(.failure(error)) }
-}
-
-typealias RedisWriteCall = RedisAnswerCall<OriginAcknowledgement>
-typealias RedisCommandCall = RedisAnswerCall<RESPValue>
-
-/// A call that removes keys with one request for each slot, and adds up the numbers of removed entries.
-final class RedisRemoveCall: RedisCall {
-    typealias Completion = (Result<Int, OriginError>) -> Void
-    private let completion: Completion
+    private let add: (Answer, Answer) -> Answer
     private var missing: Int
-    private var removed = 0
+    private var sum: Answer?
     private var error: OriginError?
 
-    init(parts: Int, deadline: Int64, _ completion: @escaping Completion) {
+    /// - Parameters:
+    ///   - parts: the number of answers.
+    ///   - add: combines two answers.
+    init(
+        parts: Int = 1, deadline: Int64, add: @escaping (Answer, Answer) -> Answer = { $1 },
+        _ completion: @escaping Completion
+    ) {
         missing = parts
+        self.add = add
         self.completion = completion
         super.init(deadline: deadline)
     }
 
-    func answer(_ result: Result<Int, OriginError>) {
+    func answer(_ result: Result<Answer, OriginError>) {
         switch result {
-        case .success(let count): removed += count
+        case .success(let answer): sum = sum.map { add($0, answer) } ?? answer
         case .failure(let error): if self.error?.isUncertain != true { self.error = error }
         }
         missing -= 1
         guard missing == 0, finish() else { return }
-        completion(error.map { .failure($0) } ?? .success(removed))
+        completion(error.map { .failure($0) } ?? sum.map { .success($0) } ?? .failure(.closed))
     }
 
     override func fail(_ error: OriginError) { if finish() { completion(.failure(error)) } }
 }
+
+typealias RedisWriteCall = RedisAnswerCall<OriginAcknowledgement>
+typealias RedisCommandCall = RedisAnswerCall<RESPValue>
+typealias RedisRemoveCall = RedisAnswerCall<Int>

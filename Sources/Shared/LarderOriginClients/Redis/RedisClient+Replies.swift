@@ -6,7 +6,7 @@ extension RedisClient: RedisServerOwner {
     // MARK: Push messages
 
     func server(_ server: RedisServer, invalidated keys: [[UInt8]]) {
-        report.countInvalidations(keys.count)
+        report.invalidations += keys.count
         tracker.changed(keys)
         listener?.originInvalidated(keys)
     }
@@ -48,7 +48,7 @@ extension RedisClient: RedisServerOwner {
             notifyWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
         // If a command of a transaction is refused, its error comes first, and has the reason why EXEC fails.
-        case .command(let call, _), .transaction(let call, _, _):
+        case .commands(let call, _, _, _):
             guard let reply = task.replies.last else { return }
             let replies = task.isAsking ? task.replies.dropFirst() : task.replies[...]
             if let message = replies.lazy.compactMap(\.errorMessage).first {

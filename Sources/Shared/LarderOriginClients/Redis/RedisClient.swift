@@ -2,6 +2,7 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 import LarderWire
+import Synchronization
 
 /// The part of a ``RedisOrigin`` that runs on the loop's thread. Manages the servers and the calls, and sends each
 /// key's requests to the right server.
@@ -21,7 +22,6 @@ final class RedisClient: @unchecked Sendable {
     var servers: [OriginEndpoint: RedisServer] = [:]
     /// The recent invalidations, for the calls that must know at their end whether their keys were invalidated meanwhile.
     var tracker = InvalidationTracker<[UInt8]>()
-    private var places = PartPlaces()
     /// The calls in the order of their deadlines.
     private var calls = Deque<RedisCall>()
     private var callTimer: LoopTimer?
@@ -97,7 +97,8 @@ final class RedisClient: @unchecked Sendable {
     /// Returns the server at an address, after connecting to it if it is new; nil if there are too many servers.
     func server(at endpoint: OriginEndpoint) -> RedisServer? {
         if let known = servers[endpoint] { return known }
-        guard let part = places.take() else { return nil }
+        let used = Set(servers.values.map(\.part))
+        guard let part = (0..<UInt32(OriginParts.most)).first(where: { !used.contains($0) }) else { return nil }
         let server = RedisServer(loop, endpoint, part: part, settings, parts, owner: self)
         if cluster != nil { server.heartbeatKey = Array("larder:heartbeat".utf8) }
         servers[endpoint] = server
@@ -109,7 +110,6 @@ final class RedisClient: @unchecked Sendable {
     func retire(_ server: RedisServer) {
         servers[server.endpoint] = nil
         server.close()
-        places.giveBack(server.part)
     }
 
     /// Copies the state of the servers into the report, which other threads can read.
@@ -142,6 +142,18 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
+    /// Makes a call that changes something, and counts it.
+    private func makeCall<Answer>(
+        parts: Int = 1, from start: Int64, add: @escaping (Answer, Answer) -> Answer = { $1 },
+        _ completion: @escaping RedisAnswerCall<Answer>.Completion
+    ) -> RedisAnswerCall<Answer> {
+        report.commands += 1
+        return RedisAnswerCall(parts: parts, deadline: deadline(start), add: add) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+    }
+
     func read(
         _ keys: [[UInt8]], from start: Int64, meanwhile: ((Int, OriginReading) -> Void)?,
         _ completion: @escaping RedisReadCall.Completion
@@ -171,11 +183,9 @@ final class RedisClient: @unchecked Sendable {
     }
 
     func write(_ write: OriginWrite, from start: Int64, _ completion: @escaping RedisWriteCall.Completion) {
-        report.commands += 1
         _ = tracker.begin()
-        let call = RedisWriteCall(deadline: deadline(start)) { [unowned self] result in
+        let call = makeCall(from: start) { [unowned self] (result: Result<OriginAcknowledgement, OriginError>) in
             tracker.end()
-            report.count(result)
             completion(result)
         }
         let task = RedisTask(.write(call, write), slot: slot(of: write.key))
@@ -188,13 +198,9 @@ final class RedisClient: @unchecked Sendable {
 
     func remove(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisRemoveCall.Completion) {
         guard !keys.isEmpty else { return completion(.success(0)) }
-        report.commands += 1
         // In a cluster, all keys of a command must be in the same slot.
         let groups = cluster == nil ? [nil: keys] : Dictionary(grouping: keys) { slot(of: $0) }
-        let call = RedisRemoveCall(parts: groups.count, deadline: deadline(start)) { [report] result in
-            report.count(result)
-            completion(result)
-        }
+        let call = makeCall(parts: groups.count, from: start, add: +, completion)
         begin(
             call,
             groups.map { slot, keys in
@@ -207,13 +213,10 @@ final class RedisClient: @unchecked Sendable {
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, from start: Int64, _ completion: @escaping RedisCommandCall.Completion
     ) {
-        report.commands += 1
-        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
-            report.count(result)
-            completion(result)
-        }
+        let call = makeCall(from: start, completion)
         guard !words.isEmpty else { return call.fail(.refused("ERR a command needs a name")) }
-        let task = RedisTask(.command(call, words), slot: key.flatMap(slot(of:)))
+        let work = RedisTask.Work.commands(call, [words], keys: key.map { [$0] } ?? [], isTransaction: false)
+        let task = RedisTask(work, slot: key.flatMap(slot(of:)))
         task.key = key
         begin(call, [task])
     }
@@ -222,16 +225,12 @@ final class RedisClient: @unchecked Sendable {
         transaction commands: [[[UInt8]]], keys: [[UInt8]], from start: Int64,
         _ completion: @escaping RedisCommandCall.Completion
     ) {
-        report.commands += 1
-        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
-            report.count(result)
-            completion(result)
-        }
+        let call = makeCall(from: start, completion)
         let slots = Set(keys.compactMap(slot(of:)))
         guard slots.count < 2 else {
             return call.fail(.refused("CROSSSLOT Keys in request don't hash to the same slot"))
         }
-        let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
+        let task = RedisTask(.commands(call, commands, keys: keys, isTransaction: true), slot: slots.first)
         guard !mayHaveTransactions else { return begin(call, [task]) }
         // A server that rejects MULTI would run the commands one by one. So first try an empty transaction.
         let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
@@ -242,7 +241,7 @@ final class RedisClient: @unchecked Sendable {
             case .failure(let error): call.fail(error)
             }
         }
-        begin(trial, [RedisTask(.transaction(trial, [], keys: []), slot: slots.first)])
+        begin(trial, [RedisTask(.commands(trial, [], keys: [], isTransaction: true), slot: slots.first)])
     }
 
     func settle(_ key: [UInt8]?, _ completion: @escaping () -> Void) {
@@ -338,17 +337,33 @@ final class RedisClient: @unchecked Sendable {
     }
 }
 
-/// The numbers for the parts (servers) of an origin. Numbers are reused. Used on the loop's thread only.
-struct PartPlaces {
-    private var next: UInt32 = 0
-    private var free: [UInt32] = []
+/// The counters of an origin, and the latest state of its servers, for other threads to read.
+@dynamicMemberLookup
+final class RedisReport: Sendable {
+    private let status = Mutex(OriginStatus())
 
-    mutating func take() -> UInt32? {
-        if let part = free.popLast() { return part }
-        guard next < UInt32(OriginParts.most) else { return nil }
-        defer { next += 1 }
-        return next
+    var all: OriginStatus { status.withLock { $0 } }
+
+    /// One of the status values. Adding to a value need not be atomic, because only one thread changes the values.
+    subscript<Value: Sendable>(dynamicMember path: WritableKeyPath<OriginStatus, Value>) -> Value {
+        get { status.withLock { $0[keyPath: path] } }
+        set { status.withLock { $0[keyPath: path] = newValue } }
     }
 
-    mutating func giveBack(_ part: UInt32) { free.append(part) }
+    func count(_ results: [Result<OriginReading, OriginError>]) {
+        status.withLock { status in
+            for result in results {
+                switch result {
+                case .success(let reading):
+                    status.reads += 1
+                    if reading.value == nil { status.absentReads += 1 }
+                case .failure: status.failures += 1
+                }
+            }
+        }
+    }
+
+    func count<Success>(_ result: Result<Success, OriginError>) {
+        if case .failure = result { self.failures += 1 }
+    }
 }

@@ -2,15 +2,6 @@ import LarderPlatform
 import LarderRESP
 import LarderWire
 
-/// Receives the events of a ``RedisLink``. Called on the loop's thread.
-protocol RedisLinkUser: AnyObject {
-    func linkIsUp(_ link: RedisLink)
-    /// The server has reported that keys have changed; nil means that any key may have changed.
-    func link(_ link: RedisLink, invalidated keys: [[UInt8]]?)
-    /// The connection was lost or could not be made. The link tries again by itself.
-    func linkIsDown(_ link: RedisLink, _ error: OriginError)
-}
-
 /// A connection to a server of an origin. After a loss, the connection is opened again, with an increasing back-off.
 ///
 /// Used on the loop's thread only. Close it before you release it.
@@ -19,7 +10,8 @@ final class RedisLink: LinkEvents {
     private let limits: OriginLimits
     private let usesTLS: Bool
     private let link: Link
-    private weak var user: (any RedisLinkUser)?
+    /// Receives the events of the connection; nil if nothing needs them.
+    private weak var user: RedisServer?
     private(set) var isUp = false
     private var isClosed = false
     private var lastError: OriginError?
@@ -31,7 +23,7 @@ final class RedisLink: LinkEvents {
     /// - Parameter isKept: whether to open the connection again after a loss.
     init(
         _ loop: SocketLoop, _ endpoint: OriginEndpoint, _ setup: HandshakeSetup, _ limits: OriginLimits,
-        tls: TLSContext?, user: (any RedisLinkUser)?, isKept: Bool = true
+        tls: TLSContext?, user: RedisServer?, isKept: Bool = true
     ) {
         self.endpoint = endpoint
         self.limits = limits

@@ -39,7 +39,7 @@ struct RedisSettings {
 ///
 /// A server is *trusted* while the replies to heartbeats show that its invalidations arrive. An *epoch* is a time in
 /// which no invalidation was missed. Used on the loop's thread only. Close it before you release it.
-final class RedisServer: RedisLinkUser, RedisTaskOwner {
+final class RedisServer: RedisTaskOwner {
     let endpoint: OriginEndpoint
     let part: UInt32
     private let loop: SocketLoop
@@ -174,7 +174,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     /// Makes a link without tracking.
-    private func makeLink(user: (any RedisLinkUser)?, isKept: Bool = true) -> RedisLink {
+    private func makeLink(user: RedisServer?, isKept: Bool = true) -> RedisLink {
         var setup = settings.setup
         setup.tracking = .none
         return RedisLink(loop, endpoint, setup, settings.limits, tls: settings.tls, user: user, isKept: isKept)
@@ -247,7 +247,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
             part: part, epoch: task.sentEpoch, slot: UInt16(truncatingIfNeeded: slot), slotEpoch: task.sentSlotEpoch)
     }
 
-    // MARK: The link
+    // MARK: The links
 
     func linkIsUp(_ link: RedisLink) {
         breaker.noteSuccess()
@@ -262,6 +262,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         sendBeat()
     }
 
+    /// The connection was lost or could not be made. The link tries again by itself.
     func linkIsDown(_ link: RedisLink, _ error: OriginError) {
         breaker.noteFailure(error.description, MonotonicClock.nanoseconds())
         guard link === reading else { return }
@@ -278,6 +279,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverIsDown(self, error)
     }
 
+    /// The server has reported that keys have changed; nil means that any key may have changed.
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
         // Drop invalidations of a suspended server: in a cycle of origins, invalidations would be passed on forever.
         guard link === reading, held == nil else { return }
@@ -419,5 +421,48 @@ extension HandshakeSetup.Tracking {
         case .read: true
         case .broadcast(let prefixes): prefixes.isEmpty || prefixes.contains { key.starts(with: $0) }
         }
+    }
+}
+
+/// A request that checks whether a server responds and still owns its slots. Used on the loop's thread only.
+final class Heartbeat {
+    enum Answer {
+        /// The server responds. The value is the cluster report if it was requested.
+        case good(ClusterReport?)
+        /// The server has sent this error.
+        case bad(String)
+    }
+
+    struct ClusterReport {
+        let description: String
+        let servers: Int
+    }
+
+    let commands: [[[UInt8]]]
+    let sentAt = MonotonicClock.nanoseconds()
+
+    /// - Parameter key: the key to read, which is in one of the server's slots; nil for a single server.
+    init(key: [UInt8]?, asksForReport: Bool) {
+        // Read a key. PING would not be enough: a server replies to PING even if the server has left the cluster or no
+        // longer owns the slot.
+        let report = asksForReport ? [["CLUSTER", "NODES"].map { Array($0.utf8) }] : []
+        commands = key.map { [[Words.pttl, $0]] + report } ?? [[Words.ping]]
+    }
+
+    /// Whether a reply can belong to the command with this index.
+    func accepts(_ index: Int, _ reply: RESPValue) -> Bool {
+        if index > 0 { return reply.string != nil }
+        return commands[0][0] == Words.ping ? reply.string == "PONG" : reply.int != nil
+    }
+
+    func answer(_ replies: [RESPValue]) -> Answer {
+        // Ignore NOPERM: a server that denies access to the key still responds, and reports its slots.
+        if let message = replies[0].errorMessage, !message.hasPrefix("NOPERM") { return .bad(message) }
+        guard replies.count > 1 else { return .good(nil) }
+        if let message = replies[1].errorMessage { return .bad(message) }
+        guard let description = ClusterSelf.description(replies[1]) else {
+            return .bad("the reply to CLUSTER NODES does not identify the server")
+        }
+        return .good(ClusterReport(description: description, servers: ClusterSelf.servers(replies[1])))
     }
 }

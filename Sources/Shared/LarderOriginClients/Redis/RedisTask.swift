@@ -17,8 +17,8 @@ final class RedisTask {
         case read(RedisReadCall, index: Int)
         case write(RedisWriteCall, OriginWrite)
         case remove(RedisRemoveCall, [[UInt8]])
-        case command(RedisCommandCall, [[UInt8]])
-        case transaction(RedisCommandCall, [[[UInt8]]], keys: [[UInt8]])
+        /// - Parameter keys: the keys that the commands may change.
+        case commands(RedisCommandCall, [[[UInt8]]], keys: [[UInt8]], isTransaction: Bool)
     }
 
     let work: Work
@@ -59,17 +59,12 @@ final class RedisTask {
         case .read(let call, _): call
         case .write(let call, _): call
         case .remove(let call, _): call
-        case .command(let call, _), .transaction(let call, _, _): call
+        case .commands(let call, _, _, _): call
         }
     }
 
     /// Whether the task is sent on the connection for other commands, which has no tracking.
-    var isForeign: Bool {
-        switch work {
-        case .command, .transaction: true
-        case .read, .write, .remove: false
-        }
-    }
+    var isForeign: Bool { if case .commands = work { true } else { false } }
 
     var isRead: Bool { if case .read = work { true } else { false } }
 
@@ -79,8 +74,7 @@ final class RedisTask {
         case .read: []
         case .write(_, let write): [write.key]
         case .remove(_, let keys): keys
-        case .command: key.map { [$0] } ?? []
-        case .transaction(_, _, let keys): keys
+        case .commands(_, _, let keys, _): keys
         }
     }
 
@@ -101,9 +95,8 @@ final class RedisTask {
         guard !isSecond else { return }
         switch work {
         case .read(let call, let index): call.answer(index, .failure(error))
-        case .write(let call, _): call.answer(.failure(error))
         case .remove(let call, _): call.answer(.failure(error))
-        case .command(let call, _), .transaction(let call, _, _): call.answer(.failure(error))
+        case .write, .commands: call.fail(error)
         }
     }
 
@@ -144,11 +137,10 @@ final class RedisTask {
                 add([Words.pttl, write.key])
             }
         case .remove(_, let keys): add([Words.del] + keys)
-        case .command(_, let words): add(words)
-        case .transaction(_, let commands, _):
-            add([Words.multi])
+        case .commands(_, let commands, _, let isTransaction):
+            if isTransaction { add([Words.multi]) }
             for words in commands { add(words) }
-            add([Words.exec])
+            if isTransaction { add([Words.exec]) }
         }
         return count
     }
@@ -179,8 +171,8 @@ final class RedisTask {
         case (.write, 0): return reply.isStatus
         case (.write, 1): return reply.isValue
         case (.write, _), (.remove, _): return reply.int != nil
-        case (.command, _): return true
-        case (.transaction(_, let commands, _), let index):
+        case (.commands(_, _, _, isTransaction: false), _): return true
+        case (.commands(_, let commands, _, isTransaction: true), let index):
             return index <= commands.count ? reply.isStatus : reply == .null || reply.elements != nil
         }
     }

@@ -3,7 +3,7 @@ import LarderWire
 
 /// Sends reads to the replicas of a cluster if the primary does not reply in time. Used on the loop's thread only.
 /// Close it before you release it.
-final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
+final class ReplicaReads: RedisTaskOwner {
     private let loop: SocketLoop
     private let limits: OriginLimits
     private let setup: HandshakeSetup
@@ -103,7 +103,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
             let endpoint = replicasOfRange[rangeOfSlot[slot]].randomElement()
         else { return nil }
         if let link = links[endpoint] { return link }
-        let link = RedisLink(loop, endpoint, setup, limits, tls: tls, user: self)
+        let link = RedisLink(loop, endpoint, setup, limits, tls: tls, user: nil)
         links[endpoint] = link
         link.open()
         return link
@@ -129,8 +129,4 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
         call.answer(index, .failure(error))
     }
-
-    func linkIsUp(_ link: RedisLink) {}
-    func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {}
-    func linkIsDown(_ link: RedisLink, _ error: OriginError) {}
 }

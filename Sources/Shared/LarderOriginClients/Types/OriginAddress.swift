@@ -64,7 +64,9 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
             throw Self.unknownScheme(scheme + "://")
         }
         try readOptions(query)
-        try readSecrets(user: user, passwordFile: passwordFile)
+        if let user { self.user = user }
+        passwordPath = passwordFile
+        if let passwordFile { password = try Self.secret(in: passwordFile) }
     }
 
     private static func parts(of text: String) throws(Failure) -> (scheme: String, rest: Substring) {
@@ -168,19 +170,16 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         if let twice = names.first(where: { name in names.count { $0 == name } > 1 }) {
             throw Failure(description: "'\(twice)=' is given twice")
         }
-        for option in options {
-            if option.hasPrefix("db="), case .unix? = endpoints.first {
-                try take(database: option.dropFirst(3))
-            } else if option.hasPrefix("ca=/"), usesTLS {
-                certificatesPath = String(option.dropFirst(3))
-            } else if option.hasPrefix("cert=/"), usesTLS {
-                certificatePath = String(option.dropFirst(5))
-            } else if option.hasPrefix("key=/"), usesTLS {
-                keyPath = String(option.dropFirst(4))
-            } else if usesTLS, let name = ["ca", "cert", "key"].first(where: { option.hasPrefix($0 + "=") }) {
-                throw Failure(description: "'?\(name)=' needs the absolute path of a file: use ?\(name)=/path")
+        for (option, name) in zip(options, names) {
+            let value = option.dropFirst(name.count + 1)
+            if name == "db", option != name, case .unix? = endpoints.first {
+                try take(database: value)
+            } else if usesTLS, option != name, let path = Self.filePaths[String(name)] {
+                guard value.hasPrefix("/") else {
+                    throw Failure(description: "'?\(name)=' needs the absolute path of a file: use ?\(name)=/path")
+                }
+                self[keyPath: path] = String(value)
             } else {
-                let name = option.prefix { $0 != "=" }
                 throw Failure(
                     description:
                         "'?\(name)' is not an option of this address: unix:// has ?db=n, rediss:// has ?ca=/path, ?cert=/path and ?key=/path"
@@ -189,11 +188,9 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         }
     }
 
-    private mutating func readSecrets(user: String?, passwordFile: String?) throws(Failure) {
-        if let user { self.user = user }
-        guard let passwordFile else { return }
-        passwordPath = passwordFile
-        password = try Self.secret(in: passwordFile)
+    /// The options that name files.
+    private static var filePaths: [String: WritableKeyPath<OriginAddress, String?>] {
+        ["ca": \.certificatesPath, "cert": \.certificatePath, "key": \.keyPath]
     }
 
     /// Reads the password from the first line of a file.
