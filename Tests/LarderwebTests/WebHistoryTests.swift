@@ -41,8 +41,8 @@ import Testing
         series.interrupt()
         #expect(series.add(sample(104))?.isBehindGap == true)
         #expect(series.add(sample(106))?.isBehindGap == nil)
-        let points = HistoryPoint.points(of: series.samples, gapSeconds: 30)
-        #expect(points.map { $0.commands == nil } == [true, false, true, false])
+        let points = zip([nil] + series.samples, series.samples).map { $1.point(after: $0, 30) }
+        #expect(points.map { $0["commands"] == nil } == [true, false, true, false])
     }
 
     /// Just after its start, the daemon has not counted all entries yet, and reports too few.
@@ -50,7 +50,7 @@ import Testing
         let counts = "db0:keys=7,expires=0,avg_ttl=0\r\n"
         let some = Sample(DaemonFigures("run_id:a\r\nuncounted_databases:1\r\n" + counts), time: 100)
         let all = Sample(DaemonFigures("run_id:a\r\n" + counts), time: 102)
-        #expect(HistoryPoint.points(of: [some, all], gapSeconds: 30).map(\.entries) == [nil, 7])
+        #expect([some.point(after: nil, 30), all.point(after: some, 30)].map { $0["entries"] as? Double } == [nil, 7])
         // Samples can be read in the current format, and in that of an older larderweb.
         let kept = try JSONDecoder().decode(Sample.self, from: JSONEncoder().encode(some))
         #expect(kept == some)

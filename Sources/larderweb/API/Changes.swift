@@ -19,59 +19,52 @@ struct Changes: Sendable {
         var confirm: String?
     }
 
-    private struct Done: Encodable {
-        /// Whether there was anything to change.
-        let done: Bool
-        /// The number of entries removed by a purge; nil if they were not counted.
-        var entries: Int64?
-    }
-
+    /// Returns a response whose member `done` says whether there was anything to change.
     func respond(_ path: String, _ body: [UInt8]) throws(LarderClientError) -> HTTPResponse {
         guard let request = try? JSONCoder().decode(Request.self, from: body) else {
             return .problem(
                 400, "the body must be a JSON object with the field database and the other fields of this endpoint")
         }
         defer { collector.forget() }
+        let key = request.key.flatMap(HexText.bytes)
         switch path {
         case "/api/delete", "/api/policy":
-            guard let key = request.key.flatMap(HexText.bytes) else {
-                return .problem(400, "key is missing, or is not hexadecimal")
+            guard let key else { return .problem(400, "key is missing, or is not hexadecimal") }
+            if path == "/api/delete" {
+                return try change(request) { client throws(LarderClientError) in
+                    ["done": try client.remove(key)]
+                }
             }
-            return path == "/api/delete" ? try delete(request.database, key) : try change(request, key)
+            guard let policy = request.policy.flatMap({ UpdatePolicy($0) }) else {
+                return .problem(400, "policy is \(UpdatePolicy.syntax)")
+            }
+            return try change(request) { client throws(LarderClientError) in
+                ["done": try client.touch(key, policy: .policy(policy))]
+            }
         case "/api/purge":
             guard request.confirm == request.database else {
                 return .problem(400, "confirm must be the database's name")
             }
-            return try purge(request)
+            return try change(request) { client throws(LarderClientError) in
+                guard let tag = request.tag else {
+                    // The number of entries is missing if they were not counted.
+                    return ["done": true, "entries": try client.removeAll().entries]
+                }
+                try client.removeAll(tagged: tag)
+                return ["done": true]
+            }
         default: return .problem(404, "this path does not accept POST")
         }
     }
 
-    private func delete(_ database: String, _ key: [UInt8]) throws(LarderClientError) -> HTTPResponse {
-        let reply = try collector.link.command([Array("DEL".utf8), key], database: database, mayRepeat: false)
-        return .json(Done(done: reply.int == 1))
-    }
-
-    private func change(_ request: Request, _ key: [UInt8]) throws(LarderClientError) -> HTTPResponse {
-        guard let text = request.policy, let policy = UpdatePolicy(text) else {
-            return .problem(400, "policy is \(UpdatePolicy.syntax)")
-        }
-        let done = try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> Bool in
-            try client.select(request.database)
-            return try client.touch(key, policy: .policy(policy))
-        }
-        return .json(Done(done: done))
-    }
-
-    private func purge(_ request: Request) throws(LarderClientError) -> HTTPResponse {
-        let entries = try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> Int64? in
-            try client.select(request.database)
-            if let tag = request.tag {
-                try client.removeAll(tagged: tag)
-                return nil
-            }
-            return try client.removeAll().entries.map(Int64.init)
-        }
-        return .json(Done(done: true, entries: entries))
+    /// Runs a change in the request's database.
+    private func change(
+        _ request: Request, _ body: (BlockingLarderClient) throws(LarderClientError) -> JSONObject
+    ) throws(LarderClientError) -> HTTPResponse {
+        .json(
+            try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> JSONObject in
+                try client.select(request.database)
+                return try body(client)
+            })
     }
 }

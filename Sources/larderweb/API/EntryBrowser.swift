@@ -1,4 +1,5 @@
 import LarderClient
+import LarderPlatform
 
 /// Reads keys and entries for the pages. Changes nothing.
 struct EntryBrowser: Sendable {
@@ -10,31 +11,8 @@ struct EntryBrowser: Sendable {
     /// The maximum number of SCAN steps of one search. After these steps, the search returns the keys found so far.
     private static let stepsMax = 20
 
-    private struct KeyPage: Encodable {
-        let keys: [KeyReport]
-        /// The cursor of the next page; nil on the last page.
-        let next: String?
-    }
-
-    /// A key in a list, with the fields of its entry from META: the size in bytes, the remaining lifetime in
-    /// milliseconds, and the state.
-    struct KeyReport: Encodable {
-        let key: BytesReport
-        let size: Int64?
-        let ttl: Int64?
-        let state: String?
-
-        init(_ key: [UInt8], _ meta: RESPValue) {
-            self.key = BytesReport(key: key)
-            var fields: [String: RESPValue] = [:]
-            for pair in meta.pairs ?? [] { fields[pair.key.string ?? ""] = pair.value }
-            size = fields["size"]?.int
-            ttl = fields["ttl"]?.int
-            state = fields["state"]?.string
-        }
-    }
-
-    /// Handles `/api/keys`, with `database`, `prefix`, `cursor` and `count`.
+    /// Handles `/api/keys`, with `database`, `prefix`, `cursor` and `count`. The response has the keys, each with the
+    /// size in bytes, the remaining lifetime in milliseconds and the state from META, and the cursor of the next page.
     func keys(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         let database = request.text("database") ?? "0"
         guard let wanted = Int(request.text("count") ?? "50"), wanted > 0 else {
@@ -42,23 +20,31 @@ struct EntryBrowser: Sendable {
         }
         let count = min(wanted, Self.countMax)
         let pattern = Self.escaped(request.bytes("prefix") ?? []) + Array("*".utf8)
-        var cursor = Array((request.text("cursor") ?? "0").utf8)
-        var keys: [[UInt8]] = []
-        for _ in 0..<Self.stepsMax {
-            let words = [Array("SCAN".utf8), cursor, Array("MATCH".utf8), pattern, Array("COUNT".utf8)]
-            let reply = try link.command(words + [Array("\(count - keys.count)".utf8)], database: database)
-            guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes else {
-                throw .unexpectedReply(to: "SCAN", "a cursor with keys")
+        var cursor = request.text("cursor") ?? "0"
+        let reports = try link.withClient { client throws(LarderClientError) -> [JSONObject] in
+            try client.select(database)
+            var keys: [[UInt8]] = []
+            for _ in 0..<Self.stepsMax {
+                let words = ["SCAN", cursor, "COUNT", "\(count - keys.count)", "MATCH"].map { Array($0.utf8) }
+                let reply = try client.command(bytes: words + [pattern])
+                if let text = reply.errorMessage { throw .server(text, operation: "SCAN") }
+                guard let parts = reply.elements, parts.count == 2, let next = parts[0].string else {
+                    throw .unexpectedReply(to: "SCAN", "a cursor with keys")
+                }
+                keys += (parts[1].elements ?? []).compactMap(\.bytes)
+                cursor = next
+                if cursor == "0" || keys.count >= count { break }
             }
-            keys += (parts[1].elements ?? []).compactMap(\.bytes)
-            cursor = next
-            if cursor == Array("0".utf8) || keys.count >= count { break }
+            let metas = keys.isEmpty ? [] : try client.pipeline(keys.map { [Array("META".utf8), $0] })
+            return zip(keys, metas).map { key, meta in
+                let fields = Dictionary((meta.pairs ?? []).map { ($0.key.string, $0.value) }) { $1 }
+                return [
+                    "key": Self.report(key: key), "size": fields["size"]?.int, "ttl": fields["ttl"]?.int,
+                    "state": fields["state"]?.string,
+                ]
+            }
         }
-        let metas = keys.isEmpty ? [] : try link.perform(keys.map { [Array("META".utf8), $0] }, database: database)
-        return .json(
-            KeyPage(
-                keys: zip(keys, metas).map(KeyReport.init),
-                next: cursor == Array("0".utf8) ? nil : String(decoding: cursor, as: UTF8.self)))
+        return .json(["keys": reports, "next": cursor == "0" ? nil : cursor])
     }
 
     /// Escapes a prefix, so that the pattern matches exactly these bytes.
@@ -67,50 +53,44 @@ struct EntryBrowser: Sendable {
         return prefix.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
     }
 
-    // MARK: One entry
-
-    private struct EntryReport: Encodable {
-        let database: String
-        let key: BytesReport
-        let storedAt: Int64
-        /// The time of the read by the daemon's clock, in milliseconds since 1970.
-        let now: Int64
-        /// Nil if the entry does not expire.
-        let deadline: Int64?
-        let grace: Int64
-        let rule: String
-        let policy: String
-        let size: Int
-        let codec: String
-        let isStale: Bool
-        /// Whether the entry cannot be verified, because the origin is not available.
-        let isUnverified: Bool
-        let tags: [String]
-        /// Nil for a stale entry, which only FETCH returns.
-        let value: BytesReport?
-        /// Whether the value is truncated.
-        let isCut: Bool
-    }
-
     private static let valueBytesMax = 262_144
 
-    /// Handles `/api/entry`, with `database` and `key`.
+    /// Handles `/api/entry`, with `database` and `key`. In the response, `now` is the time of the read by the daemon's
+    /// clock. Entries that do not expire have no `deadline`, and stale ones, which only FETCH returns, no `value`.
     func entry(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         guard let key = request.bytes("key") else { return .problem(400, "key is missing") }
         let database = request.text("database") ?? "0"
-        let report = try link.withClient { client throws(LarderClientError) -> EntryReport? in
+        let report = try link.withClient { client throws(LarderClientError) -> JSONObject? in
             try client.select(database)
             guard let info = try client.info(forKey: key) else { return nil }
             let range = [Array("GETRANGE".utf8), key, Array("0".utf8), Array("\(Self.valueBytesMax - 1)".utf8)]
             let value = info.isExpired ? nil : try client.command(bytes: range).bytes
-            return EntryReport(
-                database: database, key: BytesReport(key: key), storedAt: info.storedAtMilliseconds,
-                now: info.readAtMilliseconds, deadline: info.deadlineMilliseconds, grace: info.graceMilliseconds,
-                rule: info.rule.name, policy: "\(info.databasePolicy)", size: info.byteCount, codec: "\(info.codec)",
-                isStale: info.isExpired, isUnverified: info.isUnverified, tags: try client.tags(forKey: key) ?? [],
-                value: value.map(BytesReport.init(value:)), isCut: info.byteCount > Self.valueBytesMax)
+            return [
+                "database": database, "key": Self.report(key: key), "storedAt": info.storedAtMilliseconds,
+                "now": info.readAtMilliseconds, "deadline": info.deadlineMilliseconds, "grace": info.graceMilliseconds,
+                "rule": info.rule.name, "policy": "\(info.databasePolicy)", "size": info.byteCount,
+                "codec": "\(info.codec)", "isStale": info.isExpired, "isUnverified": info.isUnverified,
+                "tags": try client.tags(forKey: key) ?? [], "value": value.map(Self.report(value:)),
+                "isCut": info.byteCount > Self.valueBytesMax,
+            ]
         }
-        guard let report else { return .problem(404, "the entry does not exist, or has expired") }
-        return .json(report)
+        return report.map { .json($0) } ?? .problem(404, "the entry does not exist, or has expired")
+    }
+
+    // MARK: Bytes that may be text
+
+    /// Reports a key: as text if it is UTF-8, and always as hexadecimal digits, which identify it in later requests.
+    private static func report(key: [UInt8]) -> JSONObject {
+        ["text": String(validating: key, as: UTF8.self), "hex": HexText.text(key)]
+    }
+
+    private static let binaryMax = 4_096
+
+    /// Reports a value: as text, or its first 4,096 bytes as hexadecimal digits if it is not UTF-8 or contains control
+    /// characters. Drops an incomplete last character, because the end of a long value was cut off.
+    private static func report(value: [UInt8]) -> JSONObject {
+        let text = (0..<4).lazy.compactMap { String(validating: value.dropLast($0), as: UTF8.self) }.first
+        let isText = text?.unicodeScalars.allSatisfy { $0.value >= 0x20 || "\t\n\r".unicodeScalars.contains($0) }
+        return isText == true ? ["text": text] : ["hex": HexText.text(value.prefix(binaryMax))]
     }
 }

@@ -1,119 +1,93 @@
 import LarderClient
+import LarderVocabulary
 
-/// The current state of the daemon, for `/api/overview`. Counters count from the start of the daemon.
-struct Overview: Encodable {
-    /// The settings of larderweb that the pages show.
-    struct Settings: Encodable {
-        let allowsChanges: Bool
-        let asksForToken: Bool
-        let historyNote: String?
-    }
+/// The current state of the daemon, for the overview page. Counters count from the start of the daemon.
+struct Overview: Sendable {
+    private let collector: Collector
 
-    struct Command: Encodable {
-        let name: String
-        let calls: Double
-        let seconds: Double
-        let failed: Double
-        let p50: Double?
-        let p99: Double?
-        let p999: Double?
+    init(_ collector: Collector) { self.collector = collector }
 
-        init(_ command: CommandFigures) {
-            name = command.name
-            calls = Double(command.calls)
-            seconds = Double(command.microseconds) / 1_000_000
-            failed = Double(command.failed + command.rejected)
-            p50 = command.p50.map { $0 / 1_000_000 }
-            p99 = command.p99.map { $0 / 1_000_000 }
-            p999 = command.p999.map { $0 / 1_000_000 }
+    /// The fields of INFO that the page shows.
+    private static let numberFields = FieldMetric.all.map(\.field) + ["server_time_usec"]
+    private static let textFields = ["larder_version", "run_id", "directory", "durability", "unixsocket"]
+
+    /// Returns the response to `/api/overview`. Its member `problem` is the reason why the daemon is not available.
+    func all(_ settings: JSONObject) -> JSONObject {
+        do throws(LarderClientError) {
+            let figures = try collector.figures.value()
+            func fields<Value>(_ names: [String], _ value: (String) -> Value?) -> [String: Value] {
+                Dictionary(names.compactMap { name in value(name).map { (name, $0) } }) { $1 }
+            }
+            return [
+                "settings": settings, "numbers": fields(Self.numberFields, figures.info.number),
+                "texts": fields(Self.textFields, figures.info.text), "commands": figures.commands.map(Self.command),
+                // Nil if the daemon's list of databases could not be read.
+                "databases": (try? collector.databases.value())?.map { Self.database($0, figures) },
+            ]
+        } catch {
+            return ["settings": settings, "problem": error.message]
         }
     }
 
-    struct Database: Encodable {
-        let name: String
-        let policy: String
-        let entries: Double?
-        let stale: Int64?
-        let bytes: Int64
-        let limit: Int64?
-        let state: String
-
-        init(_ info: DatabaseInfo, _ figures: DaemonFigures) {
-            name = info.name
-            policy = info.policy
-            entries = figures.entries[info.name] ?? info.entries.map(Double.init)
-            stale = info.staleEntries
-            bytes = info.bytes
-            limit = info.limit
-            state = info.state
-        }
+    private static func command(_ command: CommandFigures) -> JSONObject {
+        func seconds(_ microseconds: Double?) -> Double? { microseconds.map { $0 / 1_000_000 } }
+        return [
+            "name": command.name, "calls": Double(command.calls), "seconds": seconds(Double(command.microseconds)),
+            "failed": Double(command.failed) + Double(command.rejected), "p50": seconds(command.p50),
+            "p99": seconds(command.p99), "p999": seconds(command.p999),
+        ]
     }
 
-    let settings: Settings
-    /// Why the daemon is not available; nil if it is available.
-    let problem: String?
-    /// The numeric fields of INFO, by name. `texts` has its text fields.
-    let numbers: [String: Double]
-    let texts: [String: String]
-    let commands: [Command]
-    /// Nil if the daemon's list of databases could not be read.
-    let databases: [Database]?
-
-    private static let numberFields = [
-        "server_time_usec", "uptime_in_seconds", "total_commands_processed", "total_error_replies", "keyspace_hits",
-        "keyspace_misses", "keyspace_misses_expired", "keyspace_misses_purged", "stale_served", "leases_granted",
-        "leases", "lease_waiters", "fetch_failures", "leases_lost", "expired_keys", "expiry_lag_p99_ms",
-        "evicted_entries", "evicted_bytes", "connected_clients", "maxclients", "blocked_clients", "tracking_clients",
-        "total_net_input_bytes", "total_net_output_bytes", "used_memory_rss", "memory_tier_bytes", "maxmemory",
-        "disk_bytes", "disk_limit", "journal_bytes", "pending_bytes", "checkpoints", "journal_rewrites",
-        "commit_groups", "commit_units", "syncs", "commit_failures", "script_runs", "scripts_running", "purges",
-        "open_snapshots",
-    ]
-    private static let textFields = [
-        "larder_version", "run_id", "directory", "durability", "default_policy", "unixsocket", "aof_last_write_status",
-    ]
-
-    init(_ collector: Collector, _ settings: Settings) {
-        self.settings = settings
-        let figures: DaemonFigures
-        do throws(LarderClientError) { figures = try collector.figures() } catch {
-            problem = error.message
-            (numbers, texts, commands, databases) = ([:], [:], [], [])
-            return
-        }
-        problem = nil
-        numbers = Dictionary(Self.numberFields.compactMap { name in figures.info.number(name).map { (name, $0) } }) {
-            $1
-        }
-        texts = Dictionary(Self.textFields.compactMap { name in figures.info.text(name).map { (name, $0) } }) { $1 }
-        commands = figures.commands.map(Command.init)
-        databases = (try? collector.databases()).map { $0.map { Database($0, figures) } }
+    private static func database(_ info: DatabaseInfo, _ figures: DaemonFigures) -> JSONObject {
+        [
+            "name": info.name, "policy": info.policy, "stale": info.staleEntries, "bytes": info.bytes,
+            "entries": figures.entries[info.name] ?? info.entries.map(Double.init), "limit": info.limit,
+            "state": info.state,
+        ]
     }
-}
 
-/// The distribution of the remaining lifetimes of a database's fresh entries, as counted by the daemon: an element of
-/// the response to `/api/freshness`.
-struct FreshnessReport: Encodable {
-    let database: String
-    let entries: Int64
-    let minute: Double
-    let hour: Double
-    let day: Double
-    let never: Double
-
-    /// The maximum number of databases; the largest come first.
+    /// The maximum number of databases in the response to `/api/freshness`; the largest come first.
     private static let databasesMax = 20
 
-    static func all(of databases: [DatabaseInfo]) -> [FreshnessReport] {
-        let reports = databases.compactMap { FreshnessReport($0) }.sorted { $0.entries > $1.entries }
-        return Array(reports.prefix(databasesMax))
+    /// Returns the distribution of the remaining lifetimes of each database's fresh entries, as counted by the daemon.
+    /// Omits databases without entries, or whose entries could not be counted.
+    func freshness() throws(LarderClientError) -> [JSONObject] {
+        let counted = try collector.databases.value().compactMap { info in
+            info.entries.flatMap { count in count > 0 ? info.ends.map { (info.name, count, $0) } : nil }
+        }
+        return counted.sorted { $0.1 > $1.1 }.prefix(Self.databasesMax).map { name, entries, ends in
+            func share(_ count: Int64) -> Double { min(1, Double(count) / Double(entries)) }
+            return [
+                "database": name, "entries": entries, "minute": share(ends.minute), "hour": share(ends.hour),
+                "day": share(ends.day), "never": share(ends.never),
+            ]
+        }
     }
 
-    /// Returns nil if the database has no entries, or they could not be counted.
-    private init?(_ info: DatabaseInfo) {
-        guard let entries = info.entries, entries > 0, let ends = info.ends else { return nil }
-        func share(_ count: Int64) -> Double { min(1, Double(count) / Double(entries)) }
-        (database, self.entries) = (info.name, entries)
-        (minute, hour, day, never) = (share(ends.minute), share(ends.hour), share(ends.day), share(ends.never))
+    private static let clientsMax = 200
+
+    /// Returns the fields in CLIENT LIST of the 200 most recently active connections, most recent first.
+    func clients() throws(LarderClientError) -> [[String: String]] {
+        let lines = (try collector.polling.command("CLIENT", "LIST").string ?? "").split(separator: "\n")
+        let clients = lines.map { line in
+            let pairs = line.split(separator: " ").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+            return Dictionary(pairs.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }) { $1 }
+        }
+        func idle(_ client: [String: String]) -> Double { client["idle"].flatMap { Double($0) } ?? 0 }
+        return Array(clients.sorted { idle($0) < idle($1) }.prefix(Self.clientsMax))
+    }
+
+    private static let slowCountMax = "32"
+    private static let wordsMax = 6
+
+    /// Returns the newest commands of the slow log, with their first words in printable form.
+    func slowCommands() throws(LarderClientError) -> [JSONObject] {
+        SlowCommand.read(try collector.polling.command("SLOWLOG", "GET", Self.slowCountMax)).map { command in
+            let words = command.words.prefix(Self.wordsMax).map { printableKey($0) }
+            return [
+                "time": command.seconds, "seconds": Double(command.microseconds) / 1_000_000,
+                "words": words + (command.words.count > Self.wordsMax ? ["…"] : []), "client": command.clientName,
+            ]
+        }
     }
 }

@@ -1,3 +1,4 @@
+import CLarderWebPages
 import LarderClient
 
 /// Passes each HTTP request to the code that answers it.
@@ -17,6 +18,7 @@ struct Router: Sendable {
     private let collector: Collector
     private let access: AccessRules
     private let history: History
+    private let overview: Overview
     private let entries: EntryBrowser
     private let changes: Changes?
 
@@ -25,6 +27,7 @@ struct Router: Sendable {
         self.collector = collector
         self.access = access
         self.history = history
+        overview = Overview(collector)
         entries = EntryBrowser(collector.link)
         changes = allowsChanges ? Changes(collector) : nil
     }
@@ -34,27 +37,27 @@ struct Router: Sendable {
         do throws(LarderClientError) {
             return request.method == "POST" ? try post(request) : try get(request)
         } catch {
-            return Self.failure(error)
+            let isOfRequest = error.code == .server || error.code == .invalidArgument
+            return .problem(isOfRequest ? 400 : 503, error.serverText ?? error.message)
         }
-    }
-
-    /// Returns the response for an error of the daemon or of the connection to it.
-    private static func failure(_ error: LarderClientError) -> HTTPResponse {
-        .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
 
     // MARK: Reads
 
     private func get(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         switch request.path {
-        case "/healthz": return health()
+        case "/healthz":
+            // larderweb is healthy even if the daemon is not available.
+            let isUp = (try? collector.figures.value()) != nil
+            return .json(["status": "ok", "daemon": isUp ? "up" : "away"])
         case "/metrics":
             let format = MetricsText.Format(accept: request.header("accept"))
             return .text(Metrics.text(collector, format), type: format.contentType)
         case "/api/overview":
-            let settings = Overview.Settings(
-                allowsChanges: changes != nil, asksForToken: access.asksForToken, historyNote: history.note)
-            return .json(Overview(collector, settings))
+            return .json(
+                overview.all([
+                    "allowsChanges": changes != nil, "asksForToken": access.asksForToken, "historyNote": history.note,
+                ]))
         case "/api/history":
             guard let range = History.Range(rawValue: request.text("range") ?? "") else {
                 return .problem(400, "range must be recent or day")
@@ -63,23 +66,35 @@ struct Router: Sendable {
                 return .problem(400, "since must be whole seconds since 1970")
             }
             return .json(history.points(range, since: since))
-        case "/api/freshness": return .json(FreshnessReport.all(of: try collector.databases()))
-        case "/api/slow": return .json(try SlowReport.newest(collector.polling))
-        case "/api/clients": return .json(try ClientReport.all(collector.polling))
+        case "/api/freshness": return .json(try overview.freshness())
+        case "/api/slow": return .json(try overview.slowCommands())
+        case "/api/clients": return .json(try overview.clients())
         case "/api/keys": return try entries.keys(request)
         case "/api/entry": return try entries.entry(request)
-        default: return Pages.respond(request) ?? .problem(404, "not found")
+        default: return Self.page(request) ?? .problem(404, "not found")
         }
     }
 
-    private struct Health: Encodable {
-        let status = "ok"
-        let daemon: String
-    }
+    /// The web pages, which are embedded in the program.
+    private static let pages: [String: (type: String, bytes: [UInt8], tag: String)] = {
+        var pages: [String: (type: String, bytes: [UInt8], tag: String)] = [:]
+        while let page = larder_web_page_at(pages.count)?.pointee {
+            let bytes = Array(UnsafeRawBufferPointer(start: page.bytes, count: page.length))
+            // FNV-1a: good enough to distinguish versions of one file.
+            let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+            pages[String(cString: page.path)] = (String(cString: page.type), bytes, "\"\(String(hash, radix: 16))\"")
+        }
+        return pages
+    }()
 
-    /// Returns the health of larderweb: it is healthy even if the daemon is not available.
-    private func health() -> HTTPResponse {
-        .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
+    /// Returns the response to a request for a page; nil if there is no such page.
+    private static func page(_ request: HTTPRequest) -> HTTPResponse? {
+        guard let page = pages[request.path] else { return nil }
+        // Browsers revalidate the page with each request, so that a new version is shown at once.
+        let isKnown = request.header("if-none-match") == page.tag
+        return HTTPResponse(
+            status: isKnown ? 304 : 200, type: page.type, isKnown ? [] : page.bytes, cache: "no-cache",
+            headers: [("ETag", page.tag)])
     }
 
     // MARK: Changes

@@ -1,5 +1,6 @@
 import LarderClient
 import LarderPlatform
+import Synchronization
 
 /// Caches the daemon's replies, so that each is requested only once per interval, regardless of the number of browsers.
 ///
@@ -9,48 +10,41 @@ final class Collector: Sendable {
     let link: DaemonLink
     /// The connections for periodic requests. Their commands are not logged, if the daemon permits that.
     let polling: DaemonLink
-    private let infos: Remembered<DaemonFigures>
-    private let lists: Remembered<[DatabaseInfo]>
+    let figures: Remembered<DaemonFigures>
+    let databases: Remembered<[DatabaseInfo]>
 
     init(_ link: DaemonLink, polling: DaemonLink) {
         self.link = link
         self.polling = polling
-        infos = Remembered(milliseconds: 500) { () throws(LarderClientError) in
+        figures = Remembered(milliseconds: 500) { () throws(LarderClientError) in
             let reply = try polling.command("INFO", "everything")
             guard let text = reply.string else { throw .unexpectedReply(to: "INFO", "text") }
             return DaemonFigures(text)
         }
         // To list the databases, the daemon counts the entries written since its previous list. This may take long, so
         // limit the share of time that is spent on lists.
-        lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
+        databases = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
             try polling.withClient { client throws(LarderClientError) in try client.databases() }
         }
     }
 
-    func figures() throws(LarderClientError) -> DaemonFigures { try infos.value() }
-
-    func databases() throws(LarderClientError) -> [DatabaseInfo] { try lists.value() }
-
     /// Drops the cached replies after a change, so that the browser sees its effect.
     func forget() {
-        infos.forget()
-        lists.forget()
+        figures.forget()
+        databases.forget()
     }
 }
 
 /// A value that is fetched on demand if the cached value is too old; failures are cached too. Concurrent callers wait
 /// for the same fetch.
-///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
-final class Remembered<Value: Sendable>: @unchecked Sendable {
+final class Remembered<Value: Sendable>: Sendable {
     private static var longestMilliseconds: Int64 { 60_000 }
 
-    private let lock = Lock()
     private let leastMilliseconds: Int64
     private let costFactor: Int64
     private let load: @Sendable () throws(LarderClientError) -> Value
-    private var last: Result<Value, LarderClientError>?
-    private var goodUntil = Int64.min
+    /// The last result; nil if the next call has to fetch a new one.
+    private let last = Mutex<(result: Result<Value, LarderClientError>, goodUntil: Int64)?>(nil)
 
     /// - Parameters:
     ///   - milliseconds: the minimum time for which a value is valid.
@@ -64,22 +58,21 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
     }
 
     func value() throws(LarderClientError) -> Value {
-        let result = lock.withLock { () -> Result<Value, LarderClientError> in
+        let result = last.withLock { last in
             let start = MonotonicClock.milliseconds()
-            if let last, start < goodUntil { return last }
+            if let last, start < last.goodUntil { return last.result }
             let result = Result { () throws(LarderClientError) in try load() }
             let end = MonotonicClock.milliseconds()
             // The duration of a failed fetch does not predict that of the next one.
             let cost = (try? result.get()) == nil ? 0 : (end - start) * costFactor
-            goodUntil = end + max(leastMilliseconds, min(cost, Self.longestMilliseconds))
-            last = result
+            last = (result, end + max(leastMilliseconds, min(cost, Self.longestMilliseconds)))
             return result
         }
         return try result.get()
     }
 
     /// Makes the next call of ``value()`` fetch a new value.
-    func forget() { lock.withLock { goodUntil = .min } }
+    func forget() { last.withLock { $0 = nil } }
 }
 
 /// The daemon's figures at one instant.
@@ -102,8 +95,7 @@ struct DaemonFigures: Sendable {
         let counted =
             info.lists("database_").map { ($0.name, $0.parts) }
             + info.lists("db").compactMap { Int($0.name) == nil ? nil : ($0.name, $0.parts) }
-        entries = Dictionary(counted.compactMap { name, parts in parts["keys"].map { (name, $0) } }) { first, _ in first
-        }
+        entries = Dictionary(counted.compactMap { name, parts in parts["keys"].map { (name, $0) } }) { old, _ in old }
         expiring = Dictionary(counted.compactMap { name, parts in parts["expires"].map { (name, $0) } }) { $1 }
     }
 }

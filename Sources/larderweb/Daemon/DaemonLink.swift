@@ -28,36 +28,15 @@ final class DaemonLink: @unchecked Sendable {
         self.isUnlogged = isUnlogged
     }
 
-    /// Sends commands on a connection that no other thread uses in the meantime.
-    /// - Parameters:
-    ///   - database: the database to select first. The commands are sent only after the selection has succeeded:
-    ///     otherwise they would run in the connection's previous database.
-    ///   - mayRepeat: whether the commands may be sent again if the connection was lost.
-    /// - Returns: the replies of all commands. Error replies are returned, not thrown.
-    func perform(
-        _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
-    ) throws(LarderClientError) -> [RESPValue] {
-        try withClient(mayRepeat: mayRepeat) { client throws(LarderClientError) in
-            if let database { try client.select(database) }
-            return try client.pipeline(commands)
-        }
-    }
-
-    /// Like ``perform(_:database:mayRepeat:)``, for one command. Throws the command's error reply.
-    func command(
-        _ words: [[UInt8]], database: String? = nil, mayRepeat: Bool = true
-    ) throws(LarderClientError) -> RESPValue {
-        let replies = try perform([words], database: database, mayRepeat: mayRepeat)
-        guard let reply = replies.first else { throw .unexpectedReply(to: "command", "one reply") }
-        if let text = reply.errorMessage { throw .server(text, operation: printableKey(words.first ?? [])) }
+    /// Sends a command. Throws its error reply.
+    func command(_ words: String...) throws(LarderClientError) -> RESPValue {
+        let reply = try withClient { client throws(LarderClientError) in try client.command(words) }
+        if let text = reply.errorMessage { throw .server(text, operation: words[0]) }
         return reply
     }
 
-    func command(_ words: String..., database: String? = nil) throws(LarderClientError) -> RESPValue {
-        try command(words.map { Array($0.utf8) }, database: database)
-    }
-
-    /// Runs `body` with a connection.
+    /// Runs `body` with a connection that no other thread uses in the meantime. Any database may be selected.
+    /// - Parameter mayRepeat: whether the commands may be sent again if the connection was lost.
     func withClient<Result>(
         mayRepeat: Bool = true, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
@@ -79,21 +58,13 @@ final class DaemonLink: @unchecked Sendable {
     private func lend<Result>(
         _ mayRepeat: Bool, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
-        let previous = try take()
+        let idle = try take()
         defer { giveBack() }
-        if let previous {
-            do throws(LarderClientError) {
-                let result = try body(previous)
-                keep(previous)
-                return result
-            } catch {
-                if error.code == .server || error.code == .invalidArgument {
-                    keep(previous)
-                    throw error
-                }
+        if let idle {
+            do throws(LarderClientError) { return try use(idle, body) } catch {
                 // The daemon may have been restarted. If the commands may be repeated, reconnect below.
-                previous.close()
-                if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
+                let isLost = !Self.isOfDaemon(error) && error.code != .timeout
+                guard isLost, mayRepeat || error.code == .noDaemon else { throw error }
             }
         }
         let client = try BlockingLarderClient(
@@ -102,12 +73,24 @@ final class DaemonLink: @unchecked Sendable {
         // Ignore the reply: without the right to set a name, the connection has none.
         _ = try client.command("CLIENT", "SETNAME", Self.name)
         if isUnlogged { _ = try client.command("CLIENT", "NO-LOG", "ON") }
+        return try use(client, body)
+    }
+
+    /// Whether the daemon has refused a request. Its connection can be used for other requests.
+    private static func isOfDaemon(_ error: LarderClientError) -> Bool {
+        error.code == .server || error.code == .invalidArgument
+    }
+
+    /// Runs `body` with a connection, and keeps it for later requests if it still works.
+    private func use<Result>(
+        _ client: BlockingLarderClient, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
+    ) throws(LarderClientError) -> Result {
         do throws(LarderClientError) {
             let result = try body(client)
             keep(client)
             return result
         } catch {
-            if error.code == .server || error.code == .invalidArgument { keep(client) } else { client.close() }
+            if Self.isOfDaemon(error) { keep(client) } else { client.close() }
             throw error
         }
     }

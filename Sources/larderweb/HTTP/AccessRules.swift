@@ -10,11 +10,12 @@ final class AccessRules: Sendable {
     private let hosts: Set<String>
     /// The token that allows all requests; nil if all clients that can connect are allowed.
     private let token: [UInt8]?
-    private let sessions = LoginSessions()
+    /// The sessions of browsers, in the order of their logins.
+    private let sessions = Mutex<[(name: [UInt8], end: Int64)]>([])
     private let log: Log
     private let wrongTokenLines = Mutex(LineRate(milliseconds: 10_000))
 
-    static let cookie = "larderweb"
+    private static let cookie = "larderweb"
     /// The paths allowed without a token: the login page with its files, and the health check.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
 
@@ -44,31 +45,23 @@ final class AccessRules: Sendable {
     /// Returns the name in a Host header, without the port and in lower case; nil if the header is malformed.
     private static func name(of host: String) -> String? {
         let host = host.lowercased()
-        if host.hasPrefix("[") {
-            guard let end = host.firstIndex(of: "]") else { return nil }
-            let rest = host[host.index(after: end)...]
-            guard rest.isEmpty || rest.first == ":" && UInt16(rest.dropFirst()) != nil else { return nil }
-            return String(host[...end])
-        }
-        let parts = host.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 1 || parts.count == 2 && UInt16(parts[1]) != nil else { return nil }
-        return String(parts[0])
+        let end =
+            host.hasPrefix("[")
+            ? host.firstIndex(of: "]").map(host.index(after:)) : host.firstIndex(of: ":") ?? host.endIndex
+        guard let end, case let port = host[end...] else { return nil }
+        let isPort = port.first == ":" && UInt16(port.dropFirst()) != nil
+        return port.isEmpty || isPort ? String(host[..<end]) : nil
     }
 
     /// Returns why a request from another site is refused; nil if it is allowed.
     private func crossSiteProblem(_ request: HTTPRequest, _ host: String) -> String? {
         let site = request.header("sec-fetch-site")
         if request.method == "POST" {
-            if request.hasHeader("origin") {
-                let origin = request.header("origin")?.lowercased()
-                guard origin == "http://" + host.lowercased() || origin == "https://" + host.lowercased() else {
-                    return "pages of other sites cannot change anything here"
-                }
-            }
-            guard site == nil && !request.hasHeader("sec-fetch-site") || site == "same-origin" else {
-                return "pages of other sites cannot change anything here"
-            }
-            return nil
+            let origins = ["http://", "https://"].map { $0 + host.lowercased() }
+            let isOwn =
+                (!request.hasHeader("origin") || origins.contains(request.header("origin")?.lowercased() ?? ""))
+                && (!request.hasHeader("sec-fetch-site") || site == "same-origin")
+            return isOwn ? nil : "pages of other sites cannot change anything here"
         }
         // Other sites may link to pages, but not read data.
         let isPage = ["/", "/entries", "/login"].contains(request.path)
@@ -79,77 +72,66 @@ final class AccessRules: Sendable {
     private func isKnown(_ request: HTTPRequest) -> Bool {
         if let text = request.header("authorization") {
             let words = text.split(separator: " ", maxSplits: 1)
-            guard words.count == 2, words[0].lowercased() == "bearer" else { return false }
-            return isToken(Array(words[1].utf8))
+            return words.count == 2 && words[0].lowercased() == "bearer" && isToken(Array(words[1].utf8))
         }
-        return request.cookie(Self.cookie).map { sessions.contains($0) } ?? false
+        return request.cookie(Self.cookie).map(hasSession) ?? false
     }
-
-    // MARK: Login
 
     private func isToken(_ text: [UInt8]) -> Bool {
         guard let token else { return false }
-        if SecretText.isEqual(text, token) { return true }
+        if Self.isEqual(text, token) { return true }
         if let skipped = wrongTokenLines.withLock({ $0.line(at: MonotonicClock.milliseconds()) }) {
             log.warning("a wrong token was sent" + LineRate.rest(skipped, "wrong tokens"))
         }
         return false
     }
 
-    /// Begins a session if the token is right.
+    /// Compares texts. The time depends only on their lengths, so that it does not reveal how many bytes were right.
+    @inline(never)
+    private static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
+        guard !secret.isEmpty else { return false }
+        var difference = text.count ^ secret.count
+        for (index, byte) in text.enumerated() { difference |= Int(byte ^ secret[index % secret.count]) }
+        return difference == 0
+    }
+
+    // MARK: Sessions
+
+    /// The lifetime of a session in seconds: 12 hours.
+    private static let sessionSeconds = 43_200
+    private static let sessionsMax = 64
+
+    /// Begins a session if the token is right: after that, the browser sends the random name of its session instead of
+    /// the token.
     /// - Returns: the value of the header Set-Cookie for the session; nil if the token is wrong.
     func login(_ text: [UInt8]) -> String? {
         guard isToken(text) else { return nil }
-        return "\(Self.cookie)=\(sessions.begin()); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(LoginSessions.seconds)"
+        var random = SystemRandomNumberGenerator()
+        let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
+        let end = MonotonicClock.milliseconds() + Int64(Self.sessionSeconds) * 1000
+        // Drop the oldest sessions if there are too many.
+        sessions.withLock { $0 = $0.suffix(Self.sessionsMax - 1) + [(Array(name.utf8), end)] }
+        return Self.setCookie(name, seconds: Self.sessionSeconds)
+    }
+
+    private func hasSession(_ name: [UInt8]) -> Bool {
+        sessions.withLock {
+            let now = MonotonicClock.milliseconds()
+            $0.removeAll { $0.end <= now }
+            return $0.reduce(false) { Self.isEqual(name, $1.name) || $0 }
+        }
     }
 
     /// Ends the request's session.
     /// - Returns: the value of the header Set-Cookie that removes the cookie.
     func logout(_ request: HTTPRequest) -> String {
-        if let name = request.cookie(Self.cookie) { sessions.end(name) }
-        return "\(Self.cookie)=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
-    }
-}
-
-/// The sessions of browsers. After a login with the token, a browser sends the random name of its session instead of
-/// the token.
-final class LoginSessions: Sendable {
-    /// The lifetime of a session in seconds: 12 hours.
-    static let seconds = 43_200
-    private static let countMax = 64
-
-    private let sessions = Mutex<[(name: [UInt8], end: Int64)]>([])
-
-    func begin() -> String {
-        var random = SystemRandomNumberGenerator()
-        let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
-        sessions.withLock {
-            // Drop the oldest sessions if there are too many.
-            $0 = $0.suffix(Self.countMax - 1)
-            $0.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
+        if let name = request.cookie(Self.cookie) {
+            sessions.withLock { $0.removeAll { Self.isEqual(name, $0.name) } }
         }
-        return name
+        return Self.setCookie("", seconds: 0)
     }
 
-    func contains(_ name: [UInt8]) -> Bool {
-        sessions.withLock {
-            let now = MonotonicClock.milliseconds()
-            $0.removeAll { $0.end <= now }
-            return $0.reduce(false) { SecretText.isEqual(name, $1.name) || $0 }
-        }
-    }
-
-    func end(_ name: [UInt8]) { sessions.withLock { $0.removeAll { SecretText.isEqual(name, $0.name) } } }
-}
-
-/// Compares received text with a secret.
-enum SecretText {
-    /// Compares texts. The time depends only on their lengths, so that it does not reveal how many bytes were right.
-    @inline(never)
-    static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
-        guard !secret.isEmpty else { return false }
-        var difference = text.count ^ secret.count
-        for (index, byte) in text.enumerated() { difference |= Int(byte ^ secret[index % secret.count]) }
-        return difference == 0
+    private static func setCookie(_ value: String, seconds: Int) -> String {
+        "\(cookie)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(seconds)"
     }
 }

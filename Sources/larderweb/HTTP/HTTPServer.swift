@@ -4,32 +4,16 @@ import LarderPlatform
 /// A thin wrapper around libmicrohttpd. Reads requests from a socket, enforces limits of size and time, and sends the
 /// responses that a closure returns.
 ///
-/// `@unchecked Sendable`: constant after the start, except for `daemon` and `thread`, which are used only by the thread
-/// that starts and stops the server.
-final class HTTPServer: @unchecked Sendable {
-    /// The maximum number of connections, and the limits of each connection.
-    struct Limits: Sendable {
-        var connections: UInt32 = 64
-        var idleSeconds: UInt32 = 30
-        /// The size of a request's head, including its first line.
-        var headBytes = 16_384
-        var bodyBytes = 65_536
-        /// A body without a stated length may exceed its limit by this many bytes, which are read and dropped: a
-        /// response can be sent only after the whole body was read.
-        var droppedBytes = 1 << 20
-        var requestMilliseconds: Int64 = 30_000
-        var answerMilliseconds: Int64 = 60_000
-    }
-
+/// Confined to one thread, except for the callbacks, which use only constants and ``ConnectionWatch``.
+final class HTTPServer {
     /// The memory for a head, as a multiple of its limit. A head that is longer than the limit is still read, so that
     /// it gets a response.
     private static let memoryShare = 8
 
-    private let limits: Limits
+    private let limits: HTTPLimits
     private let respond: @Sendable (HTTPRequest) -> HTTPResponse
     private let watch: ConnectionWatch
     private var daemon: OpaquePointer?
-    private var thread: WorkThread?
 
     /// The number of connections that are accepted above the limit, until ``ConnectionWatch`` has closed as many.
     static let spareConnections: UInt32 = 4
@@ -38,14 +22,12 @@ final class HTTPServer: @unchecked Sendable {
     ///   - reportFull: called at most once a minute if there are too many connections.
     ///   - respond: called on the connection's thread; may block.
     init(
-        limits: Limits = Limits(), reportFull: @escaping @Sendable () -> Void = {},
+        limits: HTTPLimits = HTTPLimits(), reportFull: @escaping @Sendable () -> Void = {},
         respond: @escaping @Sendable (HTTPRequest) -> HTTPResponse
     ) {
         self.limits = limits
         self.respond = respond
-        watch = ConnectionWatch(
-            most: Int(limits.connections), requestMilliseconds: limits.requestMilliseconds,
-            answerMilliseconds: limits.answerMilliseconds, reportFull: reportFull)
+        watch = ConnectionWatch(limits, reportFull: reportFull)
     }
 
     /// Serves on a duplicate of a listening socket.
@@ -59,40 +41,20 @@ final class HTTPServer: @unchecked Sendable {
         daemon = larder_http_start(
             copy, &most, Self.handler, Self.begun, Self.completed, Self.connectionChanged,
             Unmanaged.passUnretained(self).toOpaque())
-        guard daemon != nil else {
-            close(copy)
-            return false
-        }
-        thread = WorkThread(name: "larderweb-watch") { [watch] in watch.run() }
-        return true
+        if daemon == nil { close(copy) }
+        return daemon != nil
     }
+
+    /// Closes connections that are too slow. Must be called about once a second, and at least once per request timeout.
+    func closeSlowConnections() { watch.closeSlow() }
 
     /// Closes all connections. Responses in progress may be truncated.
     func stop() {
         if let daemon { MHD_stop_daemon(daemon) }
         daemon = nil
-        watch.end()
-        thread?.join()
-        thread = nil
     }
 
     // MARK: Callbacks of libmicrohttpd, on the connections' threads
-
-    /// The state of a request that is being received. Confined to its connection's thread.
-    private final class Exchange {
-        let target: [UInt8]
-        let descriptor: Int32
-        var headers: [HTTPRequest.Field] = []
-        var body: [UInt8] = []
-        var hasHead = false
-        /// The number of body bytes received beyond the limit.
-        var droppedBytes = 0
-
-        init(target: [UInt8], descriptor: Int32) {
-            self.target = target
-            self.descriptor = descriptor
-        }
-    }
 
     private static func server(_ context: UnsafeMutableRawPointer?) -> HTTPServer? {
         context.map { Unmanaged<HTTPServer>.fromOpaque($0).takeUnretainedValue() }
@@ -100,19 +62,20 @@ final class HTTPServer: @unchecked Sendable {
 
     private static let begun:
         @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
-            _, target, connection in
-            guard let target else { return nil }
-            let exchange = Exchange(
+            context, target, connection in
+            guard let target, let server = server(context) else { return nil }
+            let request = HTTPRequest(
                 target: Array(UnsafeRawBufferPointer(start: target, count: strlen(target))),
                 descriptor: larder_http_descriptor(connection))
-            return Unmanaged.passRetained(exchange).toOpaque()
+            server.refuseParameters(request)
+            return Unmanaged.passRetained(request).toOpaque()
         }
 
     private static let completed: MHD_RequestCompletedCallback = { context, _, state, _ in
         guard let object = state?.pointee else { return }
-        let exchange = Unmanaged<Exchange>.fromOpaque(object).takeRetainedValue()
+        let request = Unmanaged<HTTPRequest>.fromOpaque(object).takeRetainedValue()
         state?.pointee = nil
-        server(context)?.watch.awaitRequest(exchange.descriptor)
+        server(context)?.watch.awaitRequest(request.descriptor)
     }
 
     private static let connectionChanged: MHD_NotifyConnectionCallback = { context, connection, _, change in
@@ -126,47 +89,58 @@ final class HTTPServer: @unchecked Sendable {
     }
 
     private static let handler: MHD_AccessHandlerCallback = { context, connection, _, method, _, part, count, state in
-        guard let server = server(context), let connection, let method, let count,
-            let object = state?.pointee
+        guard let server = server(context), let connection, let method, let count, let object = state?.pointee
         else { return MHD_Result.NO }
-        let exchange = Unmanaged<Exchange>.fromOpaque(object).takeUnretainedValue()
-        return server.take(exchange, connection, String(cString: method), part, count) ? MHD_Result.YES : MHD_Result.NO
+        let request = Unmanaged<HTTPRequest>.fromOpaque(object).takeUnretainedValue()
+        let response = server.take(request, connection, String(cString: method), part, count)
+        guard let response else { return request.isRefused ? MHD_Result.NO : MHD_Result.YES }
+        return server.send(response, connection, request.descriptor)
+    }
+
+    /// Responds to a request with too many parameters, before libmicrohttpd parses them: if it has no memory for them,
+    /// it closes the connection without a response.
+    private func refuseParameters(_ request: HTTPRequest) {
+        guard request.target.count(where: { $0 == UInt8(ascii: "&") }) > limits.parameters else { return }
+        request.isRefused = true
+        let headers = HTTPResponse.common.map { "\($0.name): \($0.value)\r\n" }.joined()
+        let text =
+            "HTTP/1.1 431 Request Header Fields Too Large\r\n\(headers)Content-Length: 0\r\nConnection: close\r\n\r\n"
+        // The socket's buffer has space, because the previous response was sent.
+        _ = systemWrite(request.descriptor, Array(text.utf8), text.utf8.count)
     }
 
     /// Handles a chunk of a request; the first one is the head.
-    /// - Returns: false to close the connection.
+    /// - Returns: the response; nil to read the next chunk, or, if the request is refused, to close the connection.
     private func take(
-        _ exchange: Exchange, _ connection: OpaquePointer, _ method: String, _ part: UnsafePointer<CChar>?,
+        _ request: HTTPRequest, _ connection: OpaquePointer, _ method: String, _ part: UnsafePointer<CChar>?,
         _ count: UnsafeMutablePointer<Int>
-    ) -> Bool {
-        if !exchange.hasHead {
-            exchange.hasHead = true
-            exchange.headers = Self.fields(connection, .HEADER_KIND).map { ($0.name.lowercased(), $0.value) }
-            if let refusal = RequestFraming.refusal(exchange.target, exchange.headers, limits) {
-                return send(refusal, connection, exchange.descriptor)
-            }
-            return true
+    ) -> HTTPResponse? {
+        if request.isRefused { return nil }
+        if request.method.isEmpty {
+            request.method = method
+            request.headers = Self.fields(connection, .HEADER_KIND).map { ($0.name.lowercased(), $0.value) }
+            return request.refusal(limits)
         }
         if count.pointee > 0 {
             defer { count.pointee = 0 }
-            guard exchange.droppedBytes == 0, exchange.body.count + count.pointee <= limits.bodyBytes else {
+            if request.droppedBytes == 0, request.body.count + count.pointee <= limits.bodyBytes {
+                request.body += UnsafeRawBufferPointer(start: part, count: count.pointee)
+            } else {
                 // A response is possible only after the last chunk, so read and drop this chunk.
-                exchange.droppedBytes += count.pointee
-                return exchange.droppedBytes <= limits.droppedBytes
+                request.droppedBytes += count.pointee
+                request.isRefused = request.droppedBytes > limits.droppedBytes
             }
-            exchange.body += UnsafeRawBufferPointer(start: part, count: count.pointee)
-            return true
+            return nil
         }
-        if exchange.droppedBytes > 0 { return send(RequestFraming.tooLong(limits), connection, exchange.descriptor) }
-        watch.work(on: exchange.descriptor)
-        let path = exchange.target.prefix { $0 != UInt8(ascii: "?") }
+        if request.droppedBytes > 0 { return .tooLong(limits) }
+        watch.work(on: request.descriptor)
+        let path = request.target.prefix { $0 != UInt8(ascii: "?") }
         guard path.first == UInt8(ascii: "/"), let path = String(validating: path, as: UTF8.self) else {
-            return send(.problem(400, "the path is malformed"), connection, exchange.descriptor)
+            return .problem(400, "the path is malformed")
         }
-        let request = HTTPRequest(
-            method: method, path: path, query: Self.fields(connection, .GET_ARGUMENT_KIND), headers: exchange.headers,
-            body: exchange.body)
-        return send(respond(request), connection, exchange.descriptor)
+        request.path = path
+        request.query = Self.fields(connection, .GET_ARGUMENT_KIND)
+        return respond(request)
     }
 
     /// Returns the headers or the parameters of a request.
@@ -185,16 +159,16 @@ final class HTTPServer: @unchecked Sendable {
         return fields
     }
 
-    private func send(_ answer: HTTPResponse, _ connection: OpaquePointer, _ descriptor: Int32) -> Bool {
+    private func send(_ answer: HTTPResponse, _ connection: OpaquePointer, _ descriptor: Int32) -> MHD_Result {
         let response = answer.body.withUnsafeBytes {
             // `mutating` is safe: libmicrohttpd only copies the bytes.
             MHD_create_response_from_buffer(
                 $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
         }
-        guard let response else { return false }
+        guard let response else { return MHD_Result.NO }
         defer { MHD_destroy_response(response) }
         for (name, value) in HTTPResponse.common + answer.headers { MHD_add_response_header(response, name, value) }
         watch.awaitAnswer(descriptor)
-        return MHD_queue_response(connection, answer.status, response) == MHD_Result.YES
+        return MHD_queue_response(connection, answer.status, response)
     }
 }

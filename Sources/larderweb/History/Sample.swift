@@ -65,77 +65,40 @@ struct Sample: Codable, Sendable, Equatable {
     }
 }
 
-/// The changes between two samples, for one point of the charts.
-struct HistoryPoint: Encodable, Sendable {
-    let time: Int64
-    /// Commands per second; nil if the daemon was not available, or was restarted, since the previous sample. The same
-    /// applies to the five rates below.
-    let commands: Double?
-    let errors: Double?
-    let expired: Double?
-    let evicted: Double?
-    let netIn: Double?
-    let netOut: Double?
-    /// The average time of a command in seconds; nil without commands.
-    let seconds: Double?
-    /// The share of reads that were hits, from 0 to 1; nil if there were no reads. `stale` and `refreshed` are shares
-    /// of reads, too.
-    let hits: Double?
-    let stale: Double?
-    let refreshed: Double?
-    let clients: Double
-    /// The number of fresh entries; nil if unknown.
-    let entries: Double?
-    let disk: Double
-    let journal: Double
-    let memory: Double
-    /// The rates of the most frequent commands, in calls per second.
-    let commandRates: [String: Double]
-    let commandSeconds: [String: Double]
-
+extension Sample {
+    /// Returns a point of the charts: rates per second, shares of reads, and current values. Rates and shares are
+    /// missing if the daemon was not available, or was restarted, since the previous sample.
     /// - Parameter gapSeconds: the maximum time between two samples; changes are not computed across a longer gap.
-    init(_ previous: Sample?, _ sample: Sample, gapSeconds: Int64) {
-        time = sample.time
+    func point(after previous: Sample?, _ gapSeconds: Int64) -> JSONObject {
         let previous = previous.flatMap {
-            let belongs = $0.run == sample.run && sample.isBehindGap != true
-            return belongs && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
+            let belongs = $0.run == run && isBehindGap != true
+            return belongs && time > $0.time && time - $0.time <= gapSeconds ? $0 : nil
         }
+        let span = previous.map { Double(time - $0.time) } ?? 1
         /// The increase of a counter; nil if there is no previous sample, or the counters were reset in between.
         func added(_ value: (Sample) -> Double) -> Double? {
-            previous.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
+            previous.flatMap { value(self) >= value($0) ? value(self) - value($0) : nil }
         }
-        let span = previous.map { Double(sample.time - $0.time) } ?? 1
         func rate(_ value: (Sample) -> Double) -> Double? { added(value).map { $0 / span } }
-        commands = rate { $0.commands }
-        errors = rate { $0.errors }
-        expired = rate { $0.expired }
-        evicted = rate { $0.evicted }
-        netIn = rate { $0.netIn }
-        netOut = rate { $0.netOut }
-        let calls = added { $0.commands } ?? 0
-        seconds = calls > 0 ? added { $0.busySeconds }.map { $0 / calls } : nil
-        let reads = (added { $0.hits } ?? 0) + (added { $0.misses } ?? 0)
+        let reads = (added(\.hits) ?? 0) + (added(\.misses) ?? 0)
         func share(_ value: (Sample) -> Double) -> Double? { reads > 0 ? added(value).map { min(1, $0 / reads) } : nil }
-        hits = share { $0.hits }
-        stale = share { $0.stale }
-        refreshed = share { $0.refreshed }
-        clients = sample.clients
-        entries = sample.entries
-        disk = sample.disk
-        journal = sample.journal
-        memory = sample.memory
+        let calls = added(\.commands) ?? 0
+        // The average time of a command.
+        let seconds = calls > 0 ? added(\.busySeconds).map { $0 / calls } : nil
         var (rates, means) = ([String: Double](), [String: Double]())
-        for (name, last) in sample.byCommand ?? [:] {
+        for (name, last) in byCommand ?? [:] {
             guard let before = previous?.byCommand?[name], last.calls >= before.calls else { continue }
             rates[name] = (last.calls - before.calls) / span
             guard last.calls > before.calls else { continue }
             means[name] = max(0, last.seconds - before.seconds) / (last.calls - before.calls)
         }
-        (commandRates, commandSeconds) = (rates, means)
-    }
-
-    static func points(of samples: [Sample], gapSeconds: Int64) -> [HistoryPoint] {
-        zip([nil] + samples, samples).map { HistoryPoint($0, $1, gapSeconds: gapSeconds) }
+        return [
+            "time": time, "commands": rate(\.commands), "errors": rate(\.errors), "expired": rate(\.expired),
+            "evicted": rate(\.evicted), "netIn": rate(\.netIn), "netOut": rate(\.netOut), "seconds": seconds,
+            "hits": share(\.hits), "stale": share(\.stale), "refreshed": share(\.refreshed), "clients": clients,
+            "entries": entries, "disk": disk, "journal": journal, "memory": memory, "commandRates": rates,
+            "commandSeconds": means,
+        ]
     }
 }
 

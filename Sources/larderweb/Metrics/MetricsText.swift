@@ -35,15 +35,17 @@ struct MetricsText {
 
     /// Adds a metric family, which is a metric with all its samples. Adds nothing if there are no samples.
     /// - Parameters:
-    ///   - name: the name, without the suffix `_total`, and with the unit at its end.
+    ///   - name: the name, without the suffix `_total`. Its last word is the unit, if that is `bytes` or `seconds`.
     ///   - help: a sentence.
-    mutating func add(_ kind: Kind, _ name: String, unit: String? = nil, help: String, _ samples: [Sample]) {
+    mutating func add(_ kind: Kind, _ name: String, _ help: String, _ samples: [Sample]) {
         guard !samples.isEmpty else { return }
         let suffix = kind == .counter ? "_total" : kind == .info ? "_info" : ""
         let shown = format == .openMetrics ? name : name + suffix
         let type = format == .prometheus && kind == .info ? Kind.gauge : kind
         text += "# HELP \(shown) \(Self.escaped(help, quotes: format == .openMetrics))\n# TYPE \(shown) \(type)\n"
-        if format == .openMetrics, let unit { text += "# UNIT \(shown) \(unit)\n" }
+        if format == .openMetrics, let unit = ["bytes", "seconds"].first(where: { name.hasSuffix("_" + $0) }) {
+            text += "# UNIT \(shown) \(unit)\n"
+        }
         for sample in samples {
             let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
             text += name + suffix + sample.suffix
@@ -54,9 +56,16 @@ struct MetricsText {
 
     /// Adds a metric family with one sample.
     mutating func add(
-        _ kind: Kind, _ name: String, unit: String? = nil, help: String, _ value: Double,
-        labels: [(name: String, value: String)] = []
-    ) { add(kind, name, unit: unit, help: help, [Sample(labels: labels, value: value)]) }
+        _ kind: Kind, _ name: String, _ help: String, _ value: Double, labels: [(name: String, value: String)] = []
+    ) { add(kind, name, help, [Sample(labels: labels, value: value)]) }
+
+    /// Adds a metric family with a sample for each element that has a value. `sample` returns the label and the value.
+    mutating func add<Element>(
+        _ kind: Kind, _ name: String, _ help: String, by label: String, _ elements: some Sequence<Element>,
+        _ sample: (Element) -> (label: String, value: Double)?
+    ) {
+        add(kind, name, help, elements.compactMap(sample).map { Sample(labels: [(label, $0.label)], value: $0.value) })
+    }
 
     /// The complete text; nothing can be added after it.
     var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
@@ -67,15 +76,13 @@ struct MetricsText {
     }
 
     private static func escaped(_ text: String, quotes: Bool) -> String {
-        var escaped = ""
-        for scalar in text.unicodeScalars {
+        text.unicodeScalars.map { scalar in
             switch scalar {
-            case "\\": escaped += "\\\\"
-            case "\n": escaped += "\\n"
-            case "\"" where quotes: escaped += "\\\""
-            default: escaped.unicodeScalars.append(scalar)
+            case "\\": "\\\\"
+            case "\n": "\\n"
+            case "\"" where quotes: "\\\""
+            default: String(scalar)
             }
-        }
-        return escaped
+        }.joined()
     }
 }

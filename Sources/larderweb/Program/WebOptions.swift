@@ -4,13 +4,8 @@ import LarderVocabulary
 
 /// larderweb's command line, parsed.
 struct WebOptions {
-    enum Action {
-        case serve, help, version, manual
-        /// Print the completion for a shell.
-        case completion(String)
-    }
-
-    var action = Action.serve
+    /// The text to print instead of serving; nil to serve.
+    var output: String?
     var listen = ListenAddress.network(host: "127.0.0.1", port: 8377)
     var socketAccess = SocketAccess()
     var token: [UInt8]?
@@ -20,7 +15,7 @@ struct WebOptions {
     var keepsHistory = true
     /// The directory of the larder for these figures; nil for the default.
     var historyDirectory: String?
-    var limits = HTTPServer.Limits()
+    var limits = HTTPLimits()
     var socketPath: String?
     var password: String?
     /// The path of the password file; empty for none.
@@ -35,7 +30,7 @@ struct WebOptions {
         while let option = try Self.table.next(&rest) {
             try option.row.apply(option.value, to: &self)
             // An option such as `--help` ends the parsing: later words are not checked.
-            guard case .serve = action else { return }
+            if output != nil { return }
         }
         if socketAccess.group != nil, case .network = listen {
             throw UsageError("--socket-group needs --listen unix:/path")
@@ -54,7 +49,8 @@ extension WebOptions {
         "larderweb",
         own
             + WebOption.telling(
-                help: { options, _ in options.action = .help }, version: { options, _ in options.action = .version }))
+                help: { options, _ in options.output = WebProgram.help },
+                version: { options, _ in options.output = "larderweb \(Version.text)\n" }))
 
     private static let own: [WebOption] = [
         WebOption(
@@ -128,10 +124,10 @@ extension WebOptions {
         WebOption(
             "--completion", "SHELL", ["print the completion of these options for bash, zsh or fish, then exit"]
         ) {
-            $0.action = .completion(try $1.oneOf("bash, zsh, fish") { WebOptions.table.completion(for: $0) })
+            $0.output = try $1.oneOf("bash, zsh, fish") { WebOptions.table.completion(for: $0) }
         },
         WebOption("--manual", nil, ["print the manual page (larderweb --manual | man -l -), then exit"]) { options, _ in
-            options.action = .manual
+            options.output = WebProgram.manualPage
         },
     ]
 }

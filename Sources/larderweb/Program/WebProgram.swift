@@ -5,7 +5,7 @@ import LarderVocabulary
 
 /// The program larderweb: parses its command line, then serves.
 enum WebProgram {
-    private static var help: String {
+    static var help: String {
         """
         larderweb \(Version.text): \(summary).
 
@@ -37,18 +37,9 @@ enum WebProgram {
             complain("\(error.message)\nTry: larderweb --help")
             return ExitCode.usage
         }
-        switch options.action {
-        case .help: return write(help)
-        case .version: return write("larderweb \(Version.text)\n")
-        case .manual: return write(manualPage)
-        case .completion(let text): return write(text)
-        case .serve: return serve(options, service)
-        }
-    }
-
-    private static func write(_ text: String) -> Int32 {
+        guard let output = options.output else { return serve(options, service) }
         do throws(FileError) {
-            try FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "standard output")
+            try FileSystem.writeAll(Array(output.utf8), descriptor: STDOUT_FILENO, path: "standard output")
             return ExitCode.done
         } catch {
             complain("\(error)")
@@ -80,7 +71,7 @@ enum WebProgram {
         for warning in PasswordFile.warnings(options.passwordPath, program: "larderweb") { log.warning(warning) }
         let socket: WebSocket
         do throws(SocketFile.Failure) {
-            socket = try WebSocket(options)
+            socket = try WebSocket(options.listen, options.socketAccess)
         } catch {
             return fail(error.description, error.kind == .taken ? ExitCode.taken : ExitCode.failed)
         }
@@ -90,7 +81,7 @@ enum WebProgram {
                 isUnlogged: isUnlogged)
         }
         let collector = Collector(link(isUnlogged: false), polling: link(isUnlogged: true))
-        let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token, log)
+        let access = AccessRules(hosts: options.hosts.union(socket.host.map { [$0] } ?? []), token: options.token, log)
         let place = HistoryStore.Place(
             directory: options.historyDirectory, daemon: options.socketPath ?? LarderClient.defaultSocketPath)
         let keepsHistory = options.keepsHistory && hasPlaceForHistory(options, log)
@@ -120,7 +111,8 @@ enum WebProgram {
         var ending: Int32?
         while ending == nil {
             service?.tick(now: MonotonicClock.milliseconds(), isAlive: true)
-            ending = signals.wait(milliseconds: 1000)
+            server.closeSlowConnections()
+            ending = signals.wait(milliseconds: min(1000, limits.requestMilliseconds))
         }
         let name = ending == SIGTERM ? "SIGTERM" : ending == SIGINT ? "SIGINT" : "SIGHUP"
         service?.stopping(name)
@@ -176,4 +168,59 @@ enum ExitCode {
         (done, "success"), (failed, "system error, such as an address in use"), (usage, "wrong usage"),
         (taken, "another process uses the socket"),
     ]
+}
+
+extension WebProgram {
+    static let summary = "shows a running larderd in a browser, and exports metrics to Prometheus"
+
+    /// The manual page larderweb(8).
+    static var manualPage: String {
+        ManualPage.page(
+            "larderweb", 8, summary,
+            [
+                "SYNOPSIS": ".B larderweb\n.RI [ OPTION ...]",
+                "DESCRIPTION": """
+                Serves pages about the
+                .BR larderd (8)
+                of this machine:
+                .B /
+                shows operations and their times, hit ratio, databases with their limits, lifetimes of entries, journal, slow commands and clients,
+                and
+                .B /entries
+                shows keys and entries.
+                .B /metrics
+                is for Prometheus, in its text format or OpenMetrics 1.0, and
+                .B /healthz
+                for health checks. It is an ordinary client of the daemon, and keeps running while the daemon is not available.
+                """,
+                "OPTIONS": WebOptions.table.rows.map(\.manualItem).joined(),
+                "ACCESS": """
+                Any client that can connect can read all keys and values of the daemon. On 127.0.0.1, these are all users of this machine: use
+                .B \\-\\-token\\-file
+                or
+                .B \\-\\-listen unix:/path
+                to prevent that. Other machines need a token, and there is no TLS: use a proxy for that. Requests with unknown host names, and
+                requests of other sites' pages, are refused.
+                """,
+                "SIGNALS": signals,
+                "EXIT STATUS": ExitCode.all.map { ManualPage.item("\($0.code)", [$0.meaning]) }.joined(),
+                "ENVIRONMENT": ManualPage.item("LARDER_SOCKET", ["the daemon's socket"]),
+                "FILES": """
+                .TP
+                .I /etc/larder/larderweb.env
+                the options of the system's service, as LARDERWEB_OPTIONS=...
+                .TP
+                .I /var/cache/larderweb
+                the service's figures of the last day
+                """,
+                "EXAMPLES": """
+                .nf
+                larderweb
+                larderweb \\-\\-listen unix:/run/user/1000/larderweb
+                larderweb \\-\\-listen 0.0.0.0:8377 \\-\\-token\\-file /etc/larder/token \\-\\-host cache.example.org
+                .fi
+                """,
+                "SEE ALSO": ".BR larderctl (1),\n.BR larderd (8)",
+            ])
+    }
 }

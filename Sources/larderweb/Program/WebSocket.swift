@@ -1,28 +1,65 @@
 import LarderPlatform
 import LarderServices
 
+/// An address to listen on: `127.0.0.1:8377`, `[::1]:8377` or `unix:/path`.
+enum ListenAddress: Sendable {
+    case unix(String)
+    case network(host: String, port: UInt16)
+
+    static let rule = "an address with a port, such as 127.0.0.1:8377 or [::1]:8377, or unix:/path"
+
+    /// Parses an address with a numeric host or `localhost`. Returns nil for any other text, such as another host name.
+    init?(_ text: String) {
+        if let path = UnixSocket.path(inURL: text) {
+            guard path.hasPrefix("/"), !path.utf8.contains(0) else { return nil }
+            self = .unix(String(path))
+            return
+        }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        var host = String(text[..<colon])
+        if host == "localhost" { host = "127.0.0.1" }
+        let isIPv6 = host.hasPrefix("[") && host.hasSuffix("]")
+        if isIPv6 { host = String(host.dropFirst().dropLast()) }
+        guard Self.bytes(host, isIPv6 ? AF_INET6 : AF_INET) != nil else { return nil }
+        self = .network(host: host, port: port)
+    }
+
+    /// Returns the 16 bytes of an IPv6 address, or the four of an IPv4 address and zeros; nil for any other text.
+    private static func bytes(_ host: String, _ family: Int32) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        return inet_pton(family, host, &bytes) == 1 ? bytes : nil
+    }
+
+    /// Whether only this machine can connect.
+    var isLocal: Bool {
+        guard case .network(let host, _) = self else { return true }
+        return host.hasPrefix("127.") || Self.bytes(host, AF_INET6) == [UInt8](repeating: 0, count: 15) + [1]
+    }
+}
+
 /// The listening socket of larderweb, TCP or Unix-domain. Confined to the main thread.
 final class WebSocket {
     let descriptor: Int32
     /// The address or path, as shown to users.
     let name: String
-    /// The host name in the address; empty for a Unix-domain socket.
-    let hosts: Set<String>
+    /// The host name in the address; nil for a Unix-domain socket.
+    let host: String?
     private let file: SocketFile?
 
-    init(_ options: WebOptions) throws(SocketFile.Failure) {
-        switch options.listen {
+    /// - Parameter access: the access rights of a Unix-domain socket.
+    init(_ address: ListenAddress, _ access: SocketAccess) throws(SocketFile.Failure) {
+        switch address {
         case .unix(let path):
             let file = try SocketFile(
-                path: path, access: options.socketAccess,
-                for: SocketFile.Name(program: "larderweb", option: "--listen"))
-            (descriptor, name, hosts, self.file) = (file.descriptor, "unix:" + path, [], file)
-        case .network(let host, let port):
+                path: path, access: access, for: SocketFile.Name(program: "larderweb", option: "--listen"))
+            (descriptor, name, host, self.file) = (file.descriptor, "unix:" + path, nil, file)
+        case .network(let numbers, let port):
             do throws(FileError) {
-                let made = try NetworkSocket.listening(host: host, port: port)
-                let shown = options.listen.hostName ?? host
-                (descriptor, hosts, file) = (made.descriptor, [shown.lowercased()], nil)
-                name = "http://\(shown):\(made.port)/"
+                let made = try TCPSocket.listening(host: numbers, port: port)
+                let host = (numbers.contains(":") ? "[\(numbers)]" : numbers).lowercased()
+                (descriptor, name, self.host, file) = (made.descriptor, "http://\(host):\(made.port)/", host, nil)
             } catch {
                 throw SocketFile.Failure(kind: .system, description: "cannot \(error)")
             }
@@ -32,55 +69,4 @@ final class WebSocket {
     func remove() { file?.remove() }
 
     deinit { if file == nil { close(descriptor) } }
-}
-
-/// A listening TCP socket.
-enum NetworkSocket {
-    /// Opens a socket that listens on an address.
-    /// - Returns: the descriptor, to be closed by the caller, and the port, which the system chooses if `port` is 0.
-    /// - Throws: an error if the system refuses.
-    static func listening(host: String, port: UInt16) throws(FileError) -> (descriptor: Int32, port: UInt16) {
-        let name = "\(host):\(port)"
-        var wanted = addrinfo()
-        wanted.ai_flags = AI_NUMERICHOST | AI_PASSIVE
-        wanted.ai_socktype = streamType
-        var found: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, "\(port)", &wanted, &found) == 0, let found else {
-            throw FileError(operation: "listen on", path: name, number: EINVAL)
-        }
-        defer { freeaddrinfo(found) }
-        let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype, found.pointee.ai_protocol)
-        guard descriptor >= 0 else { throw FileError(operation: "listen on", path: name, number: errno) }
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        var on: Int32 = 1
-        // Allow the port to be used again at once after a restart, while connections of the previous process linger.
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
-        guard bind(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0,
-            systemListen(descriptor, 64) == 0
-        else {
-            let number = errno
-            close(descriptor)
-            throw FileError(operation: "listen on", path: name, number: number)
-        }
-        return (descriptor, Self.port(of: descriptor) ?? port)
-    }
-
-    private static var streamType: Int32 {
-        #if os(Linux)
-            Int32(SOCK_STREAM.rawValue)
-        #else
-            SOCK_STREAM
-        #endif
-    }
-
-    private static func port(of descriptor: Int32) -> UInt16? {
-        var address = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let status = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
-        }
-        guard status == 0 else { return nil }
-        // In both address types, the port follows the family, in network byte order.
-        return withUnsafeBytes(of: &address) { UInt16($0[2]) << 8 | UInt16($0[3]) }
-    }
 }

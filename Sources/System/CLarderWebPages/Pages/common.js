@@ -4,12 +4,12 @@
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value === undefined || value === null || value === false) continue;
+    if ((value ?? false) === false) continue;
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (key === "class") made.className = value;
     else made.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
+  made.append(...children.filter((child) => (child ?? null) !== null));
   return made;
 }
 
@@ -51,41 +51,30 @@ export async function ask(path, body) {
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
-export const number = (value) => (value === undefined || value === null ? "–" : whole.format(value));
+/** Makes a function that formats a value; a dash if there is none. */
+const format = (work) => (value) => (value === undefined || value === null ? "–" : work(value));
 
-export function rate(value) {
-  if (value === undefined || value === null) return "–";
-  return value >= 100 ? whole.format(value) : short.format(value);
-}
+export const number = format((value) => whole.format(value));
+export const rate = format((value) => (value >= 100 ? whole : short).format(value));
+export const percent = format((value) => `${short.format(value * 100)} %`);
 
-export function bytes(value) {
-  if (value === undefined || value === null) return "–";
+export const bytes = format((value) => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let index = 0;
-  let rest = value;
-  while (rest >= 1024 && index < units.length - 1) {
-    rest /= 1024;
-    index += 1;
-  }
-  return `${short.format(rest)} ${units[index]}`;
-}
+  for (; value >= 1024 && index < units.length - 1; index += 1) value /= 1024;
+  return `${short.format(value)} ${units[index]}`;
+});
 
-export function percent(value) {
-  return value === undefined || value === null ? "–" : `${short.format(value * 100)} %`;
-}
+/** Units of time: each with its length in seconds, and the duration from which the next unit is used. */
+const times = [["µs", 1e-6, 0.001], ["ms", 1e-3, 1], ["s", 1, 120], ["min", 60, 7200], ["h", 3600, 172800], ["d", 86400, Infinity]];
 
 /** Formats a duration in seconds. */
-export function span(value) {
-  if (value === undefined || value === null) return "–";
+export const span = format((value) => {
   if (value < 0) return `-${span(-value)}`;
   if (value === 0) return "0 s";
-  if (value < 0.001) return `${short.format(value * 1e6)} µs`;
-  if (value < 1) return `${short.format(value * 1e3)} ms`;
-  if (value < 120) return `${short.format(value)} s`;
-  if (value < 7200) return `${short.format(value / 60)} min`;
-  if (value < 172800) return `${short.format(value / 3600)} h`;
-  return `${short.format(value / 86400)} d`;
-}
+  const [unit, length] = times.find(([, , end]) => value < end);
+  return `${short.format(value / length)} ${unit}`;
+});
 
 export const clock = (seconds) =>
   new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -103,6 +92,10 @@ export function fill(table, rows, empty) {
   body.replaceChildren(...made);
 }
 
+/** Fills a list with names and values. */
+export const fillFacts = (list, facts) =>
+  list.replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+
 /** Escapes the characters that change the direction of the text around them. */
 export const visible = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16)}`);
 
@@ -118,23 +111,28 @@ const media = matchMedia("(prefers-color-scheme: dark)");
 
 const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
 
-/** Connects the theme switch. */
-export function watchTheme() {
-  const button = byID("theme");
-  const show = () => button.setAttribute("aria-pressed", String(isDark()));
-  button.addEventListener("click", () => {
-    const theme = isDark() ? "light" : "dark";
-    document.documentElement.dataset.theme = theme;
-    try {
-      localStorage.setItem("theme", theme);
-    } catch {
-      // Without storage the choice lasts as long as the page.
-    }
-    show();
+const showTheme = () => byID("theme").setAttribute("aria-pressed", String(isDark()));
+
+byID("theme").addEventListener("click", () => {
+  const theme = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    // Without storage the choice lasts as long as the page.
+  }
+  showTheme();
+});
+media.addEventListener("change", showTheme);
+showTheme();
+
+/** Calls `search` if the key `/` is pressed, except in a field. */
+export const onSearchKey = (search) =>
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
+    event.preventDefault();
+    search();
   });
-  media.addEventListener("change", show);
-  show();
-}
 
 /** Calls `work` now, and again a number of milliseconds after it has ended. Pauses while the page is hidden. */
 export function repeat(milliseconds, work) {

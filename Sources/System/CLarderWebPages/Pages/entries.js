@@ -1,8 +1,6 @@
 // The browser of keys and entries.
 
-import { ask, byID, bytes, drawing, element, fill, instant, number, repeat, say, span, visible, watchTheme } from "./common.js";
-
-watchTheme();
+import { ask, byID, bytes, drawing, element, fill, fillFacts, instant, number, onSearchKey, repeat, say, span, visible } from "./common.js";
 
 const pageSize = 50;
 let settings = { allowsChanges: false };
@@ -12,7 +10,7 @@ let shown = null;
 
 /** A key in requests to larderweb: its bytes, each as `%xx`. */
 const encoded = (hex) => hex.replace(/../g, "%$&");
-const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
+const hexOf = (text) => Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const shownMost = 150;
 const label = (key) => {
   const text = visible(key.text ?? `0x${key.hex}`);
@@ -33,7 +31,7 @@ async function attempt(work) {
 // Keys
 
 async function fetchPage(cursor) {
-  const query = `database=${encodeURIComponent(byID("database").value)}&prefix=${encodedText(byID("prefix").value)}&count=${pageSize}`;
+  const query = `database=${encodeURIComponent(byID("database").value)}&prefix=${encoded(hexOf(byID("prefix").value))}&count=${pageSize}`;
   return ask(`/api/keys?${query}${cursor ? `&cursor=${cursor}` : ""}`);
 }
 
@@ -74,11 +72,7 @@ byID("back").addEventListener("click", () => {
   pages.pop();
   showPage();
 });
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
-  event.preventDefault();
-  byID("prefix").focus();
-});
+onSearchKey(() => byID("prefix").focus());
 
 // One entry
 
@@ -112,7 +106,7 @@ function showEntry() {
   byID("entry").hidden = false;
   byID("entry-key").textContent = label(entry.key) || "(empty)";
   const rule = { governed: `its database's policy, ${entry.policy}`, own: "its own", never: "its own: it never expires" }[entry.rule];
-  const facts = [
+  fillFacts(byID("facts"), [
     ["state", entry.isStale ? "stale: only FETCH returns it" : entry.isUnverified ? "unverified: the origin is not available" : "fresh"],
     ["stored", `${instant(entry.storedAt)}, ${span((entry.now - entry.storedAt) / 1000)} ago`],
     ["fresh until", entry.deadline === undefined ? "forever" : `${instant(entry.deadline)}, ${left(entry.deadline - entry.now)}`],
@@ -121,8 +115,7 @@ function showEntry() {
     ["size", `${number(entry.size)} bytes`],
     ["codec", entry.codec],
     ["tags", entry.tags.length > 0 ? visible(entry.tags.join(", ")) : "none"],
-  ];
-  byID("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  ]);
   drawLife(entry);
   byID("value").replaceChildren(...valueOf(entry));
   byID("changes").hidden = !settings.allowsChanges || entry.isStale;
@@ -328,7 +321,7 @@ async function begin() {
   byID("prefix").value = query.get("prefix") ?? "";
   await search();
   if (/^([0-9a-f]{2})+$/.test(query.get("hex"))) await load({ hex: query.get("hex") });
-  else if (query.has("key")) await load({ hex: Array.from(new TextEncoder().encode(query.get("key")), (byte) => byte.toString(16).padStart(2, "0")).join("") });
+  else if (query.has("key")) await load({ hex: hexOf(query.get("key")) });
   document.body.dataset.ready = "yes";
   if (location.hash === "#prefix") byID("prefix").focus();
 }

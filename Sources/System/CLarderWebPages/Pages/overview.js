@@ -1,36 +1,29 @@
 // The overview: requests figures from larderweb every two seconds, and draws them.
 
-import { ask, byID, bytes, clock, element, fill, number, percent, rate, repeat, say, span, visible, watchTheme } from "./common.js";
+import { ask, byID, bytes, clock, element, fill, fillFacts, number, onSearchKey, percent, rate, repeat, say, span, visible } from "./common.js";
 import { TimeChart } from "./charts.js";
 
+/** The charts, each with the labels and names of its figures. */
 const charts = [
-  ["Commands a second", [{ label: "commands", value: (p) => p.commands }, { label: "errors", value: (p) => p.errors }], rate],
-  ["By command, a second", [], rate],
-  ["Mean time by command", [], span],
-  [
-    "Reads: share of hits, stale and refreshed",
-    [
-      { label: "hits", value: (p) => p.hits },
-      { label: "served stale", value: (p) => p.stale },
-      { label: "refreshed", value: (p) => p.refreshed },
-    ],
-    percent,
-    { most: 1 },
-  ],
-  ["Entries", [{ label: "entries", value: (p) => p.entries }], number],
-  ["Ended a second", [{ label: "expired", value: (p) => p.expired }, { label: "evicted", value: (p) => p.evicted }], rate],
-  ["On the disk", [{ label: "all files", value: (p) => p.disk }, { label: "journal", value: (p) => p.journal }], bytes, { bytes: true }],
-  ["Traffic a second", [{ label: "received", value: (p) => p.netIn }, { label: "sent", value: (p) => p.netOut }], bytes, { bytes: true }],
-  ["Resident memory", [{ label: "memory", value: (p) => p.memory }], bytes, { bytes: true }],
-].map(([title, series, format, options]) => new TimeChart(byID("charts"), title, series, format, options));
+  ["Commands a second", { commands: "commands", errors: "errors" }, rate],
+  ["By command, a second", {}, rate],
+  ["Mean time by command", {}, span],
+  ["Reads: share of hits, stale and refreshed", { hits: "hits", "served stale": "stale", refreshed: "refreshed" }, percent, { most: 1 }],
+  ["Entries", { entries: "entries" }, number],
+  ["Ended a second", { expired: "expired", evicted: "evicted" }, rate],
+  ["On the disk", { "all files": "disk", journal: "journal" }, bytes, { bytes: true }],
+  ["Traffic a second", { received: "netIn", sent: "netOut" }, bytes, { bytes: true }],
+  ["Resident memory", { memory: "memory" }, bytes, { bytes: true }],
+].map(([title, figures, format, options]) => {
+  const series = Object.entries(figures).map(([label, name]) => ({ label, value: (point) => point[name] }));
+  return new TimeChart(byID("charts"), title, series, format, options);
+});
 
 /** The charts of the most frequent commands, each with the figure that it shows. */
 const byCommand = [
   [charts[1], (point) => point.commandRates],
   [charts[2], (point) => point.commandSeconds],
 ];
-
-watchTheme();
 
 let former = null;
 let sorting = "rate";
@@ -59,7 +52,7 @@ function showTiles(now, last) {
 }
 
 function showJournal(now, texts) {
-  const facts = [
+  fillFacts(byID("journal"), [
     ["Journal", bytes(now.journal_bytes)],
     ["Not committed yet", bytes(now.pending_bytes)],
     ["Checkpoints", number(now.checkpoints)],
@@ -71,8 +64,7 @@ function showJournal(now, texts) {
     ["Purges", number(now.purges)],
     ["Open snapshots", number(now.open_snapshots)],
     ["Scripts run", number(now.script_runs)],
-  ];
-  byID("journal").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  ]);
 }
 
 function showDatabases(databases) {
@@ -210,42 +202,23 @@ function endsBar(one) {
   return bar;
 }
 
-async function quietly(work) {
-  try {
-    await work();
-  } catch {
-    // The overview reports the error.
-  }
-}
+/** Calls `work` repeatedly. The overview reports errors. */
+const repeatQuietly = (milliseconds, work) => repeat(milliseconds, () => work().catch(() => {}));
 
-repeat(10000, () =>
-  quietly(async () => {
-    const list = await ask("/api/freshness");
-    const rows = list.map((one) => [one.database, percent(one.minute), percent(one.hour), percent(one.day), percent(one.never), endsBar(one)]);
-    fill(byID("freshness"), rows, "There are no entries.");
-  })
-);
+repeatQuietly(10000, async () => {
+  const list = await ask("/api/freshness");
+  const rows = list.map((one) => [one.database, percent(one.minute), percent(one.hour), percent(one.day), percent(one.never), endsBar(one)]);
+  fill(byID("freshness"), rows, "There are no entries.");
+});
 
-repeat(5000, () =>
-  quietly(async () => {
-    const slow = await ask("/api/slow");
-    fill(
-      byID("slow"),
-      slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, visible(one.words.join(" ")))]),
-      "No command took longer than slowlog-log-slower-than."
-    );
-    const clients = await ask("/api/clients");
-    fill(
-      byID("clients"),
-      clients.map((one) => [one.id, visible(one.name) || "–", one.database, one.command, span(one.age), span(one.idle), bytes(one.outputBytes)]),
-      "There are no connections."
-    );
-  })
-);
+repeatQuietly(5000, async () => {
+  const slow = await ask("/api/slow");
+  const commands = slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, visible(one.words.join(" ")))]);
+  fill(byID("slow"), commands, "No command took longer than slowlog-log-slower-than.");
+  const clients = await ask("/api/clients");
+  const rows = clients.map((one) => [one.id, visible(one.name ?? "–"), one.db, one.cmd, span(+one.age), span(+one.idle), bytes(+one.omem)]);
+  fill(byID("clients"), rows, "There are no connections.");
+});
 
 // The search field is on the other page.
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
-  event.preventDefault();
-  location.assign("/entries#prefix");
-});
+onSearchKey(() => location.assign("/entries#prefix"));
