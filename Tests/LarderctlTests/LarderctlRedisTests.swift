@@ -126,6 +126,21 @@ import Testing
         #expect(try redis.connect().call("GET l") == "$1\r\nw\r\n")
     }
 
+    @Test func transfersWorkWithServersWithoutRESP3() throws {
+        // Without HELLO, a server replies like Redis 5.
+        let old = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
+        let larderctl = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=secret"])
+        let url = "unix:\(old.socketPath)"
+        #expect(try larderctl("SET", "k", "v").exitCode == 0)
+        #expect(try larderctl("export", "--to-redis", url).text == "exported 1 entry of 1 database\n")
+        let result = try larderctl("import", "--from-redis", url + "?db=0", "--into", "copy")
+        #expect(result.text == "imported 1 entry\n", "\(result)")
+        #expect(try larderctl("--database", "copy", "get", "k").text == "v")
+        let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=other"])
+        let refused = try wrong("import", "--from-redis", url)
+        #expect(refused.exitCode == 4 && !refused.errors.contains("other"), "\(refused)")
+    }
+
     @Test func transfersWorkOverTLS() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (key, certificate) = (directory.path + "/key.pem", directory.path + "/certificate.pem")
