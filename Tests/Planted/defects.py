@@ -126,8 +126,8 @@ DEFECTS = [
     ),
     Defect(
         "the sweep removes the index key of a record that has a newer state in memory", ENGINE + "Maintenance/Sweeper.swift",
-        "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }",
-        "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn && !PLANTED ? .leave : .dropIndex }",
+        "guard let wasFound = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }",
+        "guard let wasFound = database.dropFromMemory(key) else { return mayBeOwn && !PLANTED ? .leave : .dropIndex }",
         r"LarderEngineTests\.SweepTests",
     ),
     Defect(

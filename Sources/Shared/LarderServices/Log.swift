@@ -135,6 +135,8 @@ package enum LogFormat: String, Sendable, CaseIterable {
     /// Escapes a text for a JSON string. Does not add the quotes. Also escapes all characters that a terminal would
     /// interpret.
     package static func escaped(_ text: String) -> String {
+        // Most texts need no escapes, and comparing their bytes is fast.
+        if text.utf8.allSatisfy({ 0x20...0x7E ~= $0 && $0 != 0x22 && $0 != 0x5C }) { return text }
         var (escaped, rest) = ("", text.unicodeScalars[...])
         while let index = rest.firstIndex(where: { $0 == "\"" || $0 == "\\" || $0.steersTerminal }) {
             escaped.unicodeScalars += rest[..<index]
