@@ -118,7 +118,10 @@ package final class BlockingResults<Result: Sendable>: Sendable {
     private let state: Mutex<(results: [Result?], missing: Int)>
     private let isComplete = Latch()
 
-    package init(_ count: Int) { state = Mutex((Array(repeating: nil, count: count), count)) }
+    package init(_ count: Int) {
+        state = Mutex((Array(repeating: nil, count: count), count))
+        if count == 0 { isComplete.set() }
+    }
 
     package func set(_ position: Int, _ result: Result) {
         let isLast = state.withLock {
