@@ -10,6 +10,8 @@ enum Purge {
             Daemon.complain("there is no larder at \(options.configuration.directory): nothing to purge (--dir)")
             return ExitCode.noDatabase
         }
+        // Opening a directory would create a larder in it.
+        guard Engine.isLarder(options.configuration.directory) else { return purge(target, []) { _ in PurgeReport() } }
         var engineOptions = options.configuration.engine
         engineOptions.backgroundMaintenance = false
         do throws(LarderError) {

@@ -32,7 +32,8 @@ public struct FetchOptions: Hashable, Sendable {
     /// The tags with which a fetched value is stored. The default is no tags. If one of these tags is purged while the
     /// value is being fetched, the value is not stored.
     public var tags: [String] = []
-    /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
+    /// How long the cache remembers that the origin has no value for a key: at least one millisecond, so that waiting
+    /// callers get this result too. The default is 10 s.
     public var absent = Duration.seconds(10)
     /// How long a call waits for the origin before it returns a stale value within its grace, if there is one. The
     /// fetch then continues in the background. With zero, the default, the call returns the stale value without

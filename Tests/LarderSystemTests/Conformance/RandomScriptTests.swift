@@ -3,6 +3,17 @@ import Testing
 
 /// Random commands, called by scripts on redis-server and larderd, must return the same replies. The seed is printed.
 @Suite struct RandomScriptTests {
+    /// The script reads an undeclared key from the disk, on a thread that may block. PUBLISH runs on the event loop, and
+    /// must not wait for that key.
+    @Test(arguments: [true, false]) func aTransactionWithAColdScriptAndAMessageEnds(scriptIsFirst: Bool) throws {
+        let daemon = try DaemonProcess(["--memory", "0"])
+        let client = try daemon.connect()
+        for line in ["SET k v", "SAVE", "MULTI"] { #expect(try client.call(line) == "+OK\r\n") }
+        let lines = ["EVAL return(redis.call('STRLEN','k')) 0", "PUBLISH a b"]
+        for line in scriptIsFirst ? lines : lines.reversed() { #expect(try client.call(line) == "+QUEUED\r\n") }
+        #expect(try client.call("EXEC") == (scriptIsFirst ? "*2\r\n:1\r\n:0\r\n" : "*2\r\n:0\r\n:1\r\n"))
+    }
+
     /// Returns a script that calls the commands in its arguments. Each command is its number of words, then the words.
     /// `call` raises errors, `pcall` does not.
     private static func script(_ function: String) -> String {

@@ -110,6 +110,7 @@ import Testing
         #expect(end == .exited(4))
         #expect(errors == "larderd: there is no database 'projects'\n")
         #expect(access(place.path + "/projects/src", F_OK) == 0)
+        #expect(try FileSystem.list(place.path) == ["projects"])
     }
 
     /// The socket named in LOCK may belong to the daemon of another larder.

@@ -21,6 +21,9 @@ extension Engine {
         return report
     }
 
+    /// Whether a directory may be that of a larder.
+    package static func isLarder(_ directory: String) -> Bool { (try? LarderCheck.checkIsLarder(directory)) != nil }
+
     /// Checks all files of this larder while it is in use. Checks a copy of the files as of one instant.
     /// - Parameter names: as for ``withImage(adding:for:leavingOut:_:)``.
     package func check(

@@ -29,7 +29,8 @@ struct OptionReader<Words: CommandWords> {
     mutating func next() -> String? {
         guard index < words.count else { return nil }
         defer { index += 1 }
-        return words.text(index).lowercased()
+        // Only ASCII: Unicode also has other letters whose lower case is an ASCII letter.
+        return String(decoding: words.bytes(index).map { 0x41...0x5A ~= $0 ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
     /// Returns the position of the option's value. Throws if there is none.

@@ -32,8 +32,11 @@ struct TransactionRunner {
                 if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
                 rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
             }
+            // Commands that must run on the event loop use no entries, and reading some for them could need the disk.
+            let useEntries = !execution.isSplit || !(rest.first.map(Self.isOnLoop) ?? false)
             let plan = TransactionPlan(
-                rest, in: session.database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
+                rest, in: session.database, watches: execution.watches,
+                alsoNeeded: useEntries ? execution.alsoNeeded : [],
                 // If a command may be refused, also load the values that it would overwrite: a refusal leaves these
                 // values unchanged.
                 loadsAll: server.notifier.needsPrevious || session.rights.current?.areLimited ?? false,

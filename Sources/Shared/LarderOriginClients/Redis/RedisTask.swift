@@ -165,17 +165,20 @@ final class RedisTask {
 
     /// Whether a reply can belong to the command with this index.
     func accepts(_ index: Int, _ reply: RESPValue) -> Bool {
-        if isAsking, index == 0 || isRead && index == 2 { return reply.isStatus }
+        if isAsking, index == 0 || isRead && index == 2 { return reply == Self.ok }
         switch (work, isAsking && !isRead ? index - 1 : index) {
         case (.read, let index): return index == (isAsking ? 1 : 0) ? reply.isValue : reply.int != nil
-        case (.write, 0): return reply.isStatus
+        case (.write, 0): return reply == Self.ok
         case (.write, 1): return reply.isValue
         case (.write, _), (.remove, _): return reply.int != nil
         case (.commands(_, _, _, isTransaction: false), _): return true
         case (.commands(_, let commands, _, isTransaction: true), let index):
-            return index <= commands.count ? reply.isStatus : reply == .null || reply.elements != nil
+            if index <= commands.count { return reply == (index == 0 ? Self.ok : .simpleString("QUEUED")) }
+            return reply == .null || reply.elements != nil
         }
     }
+
+    private static let ok = RESPValue.simpleString("OK")
 
     func end(_ replies: [RESPValue]) {
         self.replies = replies
@@ -192,8 +195,6 @@ final class RedisTask {
 }
 
 extension RESPValue {
-    fileprivate var isStatus: Bool { if case .simpleString = self { true } else { false } }
-
     /// Whether this can be the reply to GET.
     fileprivate var isValue: Bool {
         switch self {
