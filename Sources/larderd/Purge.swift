@@ -10,8 +10,11 @@ enum Purge {
             Daemon.complain("there is no larder at \(options.configuration.directory): nothing to purge (--dir)")
             return ExitCode.noDatabase
         }
-        // Opening a directory would create a larder in it.
-        guard Engine.isLarder(options.configuration.directory) else { return purge(target, []) { _ in PurgeReport() } }
+        // Do not open a directory with other files: that would create a larder in it.
+        let names = try? FileSystem.list(options.configuration.directory)
+        if names?.isEmpty == false, !Engine.isLarder(options.configuration.directory) {
+            return purge(target, []) { _ in PurgeReport() }
+        }
         var engineOptions = options.configuration.engine
         engineOptions.backgroundMaintenance = false
         do throws(LarderError) {
