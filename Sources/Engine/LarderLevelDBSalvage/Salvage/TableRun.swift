@@ -73,11 +73,7 @@ final class TableRun: MergeSource {
 
     private func move(to userKey: [UInt8]) throws(SalvageError) {
         place.truncate(to: 0)
-        // The error is passed in a Result, because withUnsafeBytes does not support typed errors.
-        let outcome = userKey.withUnsafeBytes { bytes in
-            Result { () throws(SalvageError) in try place.append(bytes, path: files.path) }
-        }
-        try outcome.get()
+        try place.append(userKey, path: files.path)
     }
 
     private func openTable() throws(SalvageError) {

@@ -28,7 +28,7 @@ struct BlockSearch {
         var start = 0
         while let handle = try next(from: start) { start = handle.offset + handle.byteCount + BlockHandle.trailerBytes }
         guard last != nil else { return nil }
-        try append([0, 0, 0, 0])
+        try index.append([0, 0, 0, 0], path: blocks.files.path)
         return index
     }
 
@@ -70,16 +70,9 @@ struct BlockSearch {
         guard let last, last != self.last else { return false }
         self.last = last
         let value = Self.varint(handle.offset) + Self.varint(handle.byteCount)
-        try append([0] + Self.varint(last.count) + Self.varint(value.count) + last + value)
+        let entry = [0] + Self.varint(last.count) + Self.varint(value.count) + last + value
+        try index.append(entry, path: blocks.files.path)
         return true
-    }
-
-    private func append(_ bytes: [UInt8]) throws(SalvageError) {
-        // The error is passed in a Result, because withUnsafeBytes does not support typed errors.
-        let outcome = bytes.withUnsafeBytes { bytes in
-            Result { () throws(SalvageError) in try index.append(bytes, path: blocks.files.path) }
-        }
-        try outcome.get()
     }
 
     private static func varint(_ number: Int) -> [UInt8] {

@@ -27,6 +27,15 @@ final class Memory {
         count += bytes.count
     }
 
+    /// Appends the bytes of an array.
+    func append(_ bytes: [UInt8], path: String) throws(SalvageError) {
+        // The error is passed in a Result, because withUnsafeBytes does not support typed errors.
+        let outcome = bytes.withUnsafeBytes { bytes in
+            Result { () throws(SalvageError) in try append(bytes, path: path) }
+        }
+        try outcome.get()
+    }
+
     /// Flips the bits in `mask` of the byte at `offset`. Does nothing if there is no such byte.
     func flip(_ mask: UInt8, at offset: Int) {
         guard offset >= 0, offset < count else { return }
