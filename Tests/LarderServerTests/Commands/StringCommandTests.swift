@@ -8,6 +8,13 @@ import Testing
         "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds "
         + "from 0.001 to 9000000000"
 
+    /// U+212A, the Kelvin sign, is a `k` in Unicode's lower case.
+    @Test func optionsAreMatchedAsASCII() throws {
+        let call = try SocketlessServer().connect()
+        #expect(call("CHANGES SINCE $ BLOC\u{212A} 1") == Wire.error("ERR syntax error"))
+        #expect(call("CLIENT KILL ID 99999 S\u{212A}IPME YES") == Wire.error("ERR syntax error"))
+    }
+
     @Test func setStoresAValueThatGETReturnsAndGETDELRemoves() throws {
         let call = try SocketlessServer().connect()
         #expect(call("GET k") == Wire.null)
