@@ -201,6 +201,38 @@ import Testing
         #expect(copy.events.contains("purges of tags, functions and origins may be lost"))
     }
 
+    /// The next process has reserved sequences in SEQUENCES, but a power failure loses its marks in SYNCED and the
+    /// header of the first segment, which were not synced. The segment's groups record that earlier units were synced.
+    /// These are in LevelDB.
+    /// - Parameter isClosed: whether the segment is the first one after a clean shutdown.
+    @Test("an unsynced segment without its header makes nothing stale", arguments: [false, true])
+    func anUnsyncedSegment(_ isClosed: Bool) throws {
+        let larder = try filled { $0.onDamage = .salvage }
+        try larder.engine().save()
+        if isClosed {
+            larder.close()
+            try larder.engine().pipeline.sync()
+        }
+        for key in ["d", "e"] { try put(try larder.database(), key, tag: nil) }
+        let next = try larder.crashCopy()
+        let copy = try larder.crashCopy()
+        _ = try next.engine()
+        try Files.write(copy.path + "/SEQUENCES", try Files.read(next.path + "/SEQUENCES"))
+        try loseHeader(of: copy)
+        #expect(try copy.database().contents() == ["b": "1", "c": "1"])
+        #expect(copy.events.contains("the journal is damaged"))
+        #expect(!copy.events.contains("may be lost"))
+    }
+
+    /// Overwrites the header of the last segment, which records the end of the previous segment.
+    private func loseHeader(of larder: TestLarder) throws {
+        let journal = larder.path + "/JOURNAL/"
+        let segment = journal + (try #require(try FileSystem.list(journal).max()))
+        var bytes = try Files.read(segment)
+        bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
+        try Files.write(segment, bytes)
+    }
+
     /// A power failure leaves holes in the unsynced part of the journal, which contains an unacknowledged purge.
     @Test("an unsynced purge that is lost with the journal's first page makes nothing stale") func anUnsyncedFact()
         throws
@@ -213,12 +245,7 @@ import Testing
         try purge(database, "y")
         let copy = try larder.crashCopy()
         try Files.write(copy.path + "/" + JournalMarkFile.fileName, marks)
-        let journal = copy.path + "/JOURNAL/"
-        let segment = journal + (try #require(try FileSystem.list(journal).max()))
-        var bytes = try Files.read(segment)
-        // Damages the segment's header, which records the end of the previous segment.
-        bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
-        try Files.write(segment, bytes)
+        try loseHeader(of: copy)
         #expect(try copy.database().contents() == ["b": "1", "c": "1"])
         #expect(copy.events.contains("the journal is damaged"))
         #expect(try copy.engine().ledger.lossMilliseconds == 0)

@@ -19,8 +19,7 @@ extension Journal {
         var pass: JournalReplay
         do throws(FileError) {
             pass = try JournalReplay(
-                lock.withLock { segments }, known: known, mark: marks?.known,
-                readAheadBytes: readAheadBytes, files)
+                lock.withLock { segments }, known: known, marks: marks, readAheadBytes: readAheadBytes, files)
             if pass.newerVersion == nil {
                 try pass.run(visit)
                 adopt(pass)

@@ -45,7 +45,7 @@ final class Journal: @unchecked Sendable {
     var lastSequence: UInt64 = 0
     /// ``lastSequence`` before the last group was appended.
     var sequenceBefore: UInt64 = 0
-    /// The last sequence up to which everything is on the disk.
+    /// The last sequence in a frame up to which everything is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
     /// A counter for distinct names of staged files (``StagedFrame``).
@@ -267,12 +267,12 @@ final class Journal: @unchecked Sendable {
                     if let failure = segment.syncFailure { throw failure }
                 }
             }
-            let (unsynced, sequence, frame) = lock.withLock {
+            let (unsynced, sequence) = lock.withLock {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
-                    lastSequence,
                     // The last sequence in a frame. `lastSequence` is higher if this process has numbered its commits
-                    // from a higher sequence, and has not appended any yet.
+                    // from a higher sequence, and has not appended any yet. To a replay, the units between would seem
+                    // lost.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
@@ -291,7 +291,7 @@ final class Journal: @unchecked Sendable {
                 if isRead, segments.allSatisfy({ $0.number > number || $0.isSynced }) {
                     syncedSequence = max(syncedSequence, sequence)
                 }
-                return syncedSequence >= frame ? frame : 0
+                return syncedSequence >= sequence ? sequence : 0
             }
             marks?.noteSynced(synced)
         }

@@ -74,6 +74,9 @@ final class JournalMarkFile: Sendable {
     /// The last mark of the journal; nil if there is no valid one.
     var known: JournalMark? { state.withLock { $0.isKnown ? $0.mark : nil } }
 
+    /// LevelDB has all commit units up to this one, even if the last mark is ignored; 0 if there is no mark.
+    var removed: UInt64 { state.withLock { $0.mark.removed } }
+
     /// Begins to write marks. Called at the start, after the journal was read.
     /// - Parameter removed: the last commit unit before the first segment; used if no valid mark was found.
     func begin(removed: UInt64) {

@@ -36,16 +36,17 @@ struct JournalReplay {
     private var sequence: UInt64 = 0
     private let known: UInt64
     private let mark: JournalMark?
+    private let removed: UInt64
 
     /// Opens the files and reads their headers.
     /// - Parameters:
     ///   - known: the last sequence up to which everything is in LevelDB.
-    ///   - mark: the last mark, which records what was synced and removed; nil if unknown.
+    ///   - marks: records what was synced and removed; nil if unknown.
     init(
-        _ segments: [JournalSegment], known: UInt64, mark: JournalMark?, readAheadBytes: Int, _ files: JournalFiles
+        _ segments: [JournalSegment], known: UInt64, marks: JournalMarkFile?, readAheadBytes: Int, _ files: JournalFiles
     ) throws(FileError) {
         self.known = known
-        self.mark = mark
+        (mark, removed) = (marks?.known, marks?.removed ?? 0)
         for segment in segments {
             try files.willRead(segment.path)
             let reader = try JournalReader(
@@ -209,7 +210,7 @@ struct JournalReplay {
         var later = JournalReader.Later()
         var unused = -offset
         // Frames up to this sequence are not lost: they are valid, or their entries are in LevelDB.
-        let kept = max(sequence, known == .max ? 0 : known, mark?.removed ?? 0)
+        let kept = max(sequence, known == .max ? 0 : known, removed)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }
             unused += reader.fileBytes

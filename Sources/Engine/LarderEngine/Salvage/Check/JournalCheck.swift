@@ -31,9 +31,9 @@ enum JournalCheck {
         var end = End()
         end.sequences = sequences(directory, &report)
         end.now = time(directory, &report)
-        let mark = mark(directory, end.sequences, &report)
+        let marks = marks(directory, end.sequences, &report)
         do {
-            try replay(directory + "/JOURNAL", mark, &end, &report)
+            try replay(directory + "/JOURNAL", marks, &end, &report)
         } catch {
             report.addUnseen("the journal", error)
         }
@@ -79,13 +79,13 @@ enum JournalCheck {
         return 0
     }
 
-    private static func mark(
+    private static func marks(
         _ directory: String, _ sequences: SequencesFile?, _ report: inout CheckReport
-    ) -> JournalMark? {
+    ) -> JournalMarkFile? {
         guard let file = sequences else { return nil }
         let marks = JournalMarkFile(directory: directory, reserved: { 0 })
         switch marks.load(reserved: file.commitUnits) {
-        case .done: return marks.known
+        case .done: return marks
         case .unusable(let why):
             report.add(
                 .damage, JournalMarkFile.fileName, why,
@@ -100,7 +100,7 @@ enum JournalCheck {
     // MARK: The journal
 
     private static func replay(
-        _ path: String, _ mark: JournalMark?, _ end: inout End, _ report: inout CheckReport
+        _ path: String, _ marks: JournalMarkFile?, _ end: inout End, _ report: inout CheckReport
     ) throws {
         let names = FileSystem.exists(path) ? try FileSystem.list(path) : []
         let segments = names.compactMap { name in
@@ -109,7 +109,7 @@ enum JournalCheck {
             }
         }
         var replay = try JournalReplay(
-            segments, known: .max, mark: mark, readAheadBytes: 1 << 20, JournalFiles(faults: nil))
+            segments, known: .max, marks: marks, readAheadBytes: 1 << 20, JournalFiles(faults: nil))
         if let newer = replay.newerVersion {
             report.addNewer(
                 "JOURNAL/" + JournalFormat.fileName(newer.segment), newer.version, reads: JournalFormat.version)
