@@ -35,6 +35,8 @@ package final class Exchange: @unchecked Sendable {
     /// The time limit in milliseconds, 0 for no limit; nil for that of the link.
     let timeoutMilliseconds: Int?
 
+    /// See ``LinkSettings/marksBatches``.
+    var isMarker = false
     /// When the exchange times out, in monotonic milliseconds.
     var deadline = Int64.max
     /// Until when the exchange waits for a connection, in monotonic milliseconds.

@@ -51,6 +51,7 @@ extension Link {
         var ended = Ended()
         var isNewlyReady = false
         lock.lock()
+        if needsMarker { enqueueMarker() }
         if settings.submitsOnLoop, !outgoing.isEmpty { _ = send() }
         if let failure = sendFailure {
             // A server that refuses a client sends the reason before it closes the connection, so read the received
@@ -99,7 +100,9 @@ extension Link {
         case .closed:
             let failure = WireFailure(.closedByClient)
             if socket != nil { (ended.failure, ended.wasReady) = (failure, true) }
-            for exchange in pending.takeAll() + waiting.takeAll() { ended.add(exchange, .failure(failure)) }
+            for exchange in unproven.takeAll() + pending.takeAll() + waiting.takeAll() {
+                ended.add(exchange, .failure(failure))
+            }
             forgetConnection()
             interest = LoopInterest(isFinished: true)
         }
@@ -241,10 +244,21 @@ extension Link {
             return WireFailure(.protocolViolation("the server sent an answer that does not belong to the request"))
         }
         failures = 0
-        if exchange.take(reply, skippedBytes: skippedBytes) {
-            _ = pending.popFirst()
-            ended.add(exchange, .success(exchange.replies))
+        guard exchange.take(reply, skippedBytes: skippedBytes) else { return nil }
+        _ = pending.popFirst()
+        if exchange.isMarker { return takeMarker(isAnswered: reply.errorMessage == nil, &ended) }
+        if pendingMarkers > 0 { unproven.append(exchange) } else { ended.add(exchange, .success(exchange.replies)) }
+        return nil
+    }
+
+    /// Ends the exchanges before a marker. Returns the failure if the replies are shifted, or nil.
+    private func takeMarker(isAnswered: Bool, _ ended: inout Ended) -> WireFailure? {
+        guard answersMarkers ?? isAnswered == isAnswered else {
+            return WireFailure(.protocolViolation("the server sent an answer that does not belong to the request"))
         }
+        answersMarkers = isAnswered
+        pendingMarkers -= 1
+        for exchange in unproven.takeAll() { ended.add(exchange, .success(exchange.replies)) }
         return nil
     }
 
@@ -252,6 +266,7 @@ extension Link {
     private func handOverWaiting(_ ended: inout Ended) {
         state = .ready
         lastFailure = nil
+        if settings.marksBatches { enqueueMarker() }
         while let exchange = waiting.popFirst() {
             if exchange.isResolved { continue }
             if exchange.bytes.isEmpty {
@@ -270,7 +285,11 @@ extension Link {
         encrypted = []
         encryptedSent = 0
         addresses = []
+        unproven.takeAll()
         pending.takeAll()
+        needsMarker = false
+        pendingMarkers = 0
+        answersMarkers = nil
         outgoing.takeAll()
         sentOfFirst = 0
         end = 0
@@ -288,7 +307,7 @@ extension Link {
         let wasReady = if case .ready = state { true } else { false }
         let isRefused = if case .greeting = state { failure.isRefusal } else { false }
         let handedOver = handedOver
-        let lost = pending.takeAll()
+        let lost = unproven.takeAll() + pending.takeAll()
         forgetConnection()
         var repeated: [Exchange] = []
         for exchange in lost where !exchange.isResolved {
@@ -340,7 +359,7 @@ extension Link {
             case .greeting, .held: true
             case .idle, .ready, .resting, .closed: false
             }
-        for exchange in pending {
+        for exchange in [unproven, pending].joined() {
             if now >= exchange.deadline {
                 ended.add(exchange, .failure(WireFailure(.timeout)))
                 // Consider the server dead if it sends nothing for two more time limits after this deadline.

@@ -9,6 +9,8 @@
 // - If a caller stops waiting (cancelled, timed out), its exchange stays in `pending` and drops its replies when they
 //   arrive. So the replies of later exchanges still match their requests.
 // - Waiters are resumed, and `events` called, without the lock held.
+// - With ``LinkSettings/marksBatches``, the requests of one turn of the loop are followed by a *marker*, ECHO of a number.
+//   Their exchanges end when its reply arrives: then no reply was lost or added, and each belongs to its request.
 
 import LarderPlatform
 import LarderRESP
@@ -66,6 +68,9 @@ package struct LinkSettings {
     /// Whether all exchanges are submitted on the loop's thread. Their bytes are then sent together, before the loop
     /// waits.
     package var submitsOnLoop = false
+    /// Whether markers prove that replies belong to their requests, even if the connection goes through a faulty proxy
+    /// (see the top of the file). Needs ``submitsOnLoop``. A server that refuses ECHO gets no markers.
+    package var marksBatches = false
     /// Returns the back-off before the next attempt to connect, in milliseconds, from the number of previous failures.
     package var backOff: (_ failures: Int, WireFailure) -> Int64 = { failures, _ in
         Link.rest(afterFailures: failures)
@@ -116,6 +121,16 @@ package final class Link: @unchecked Sendable {
     var waiting = Deque<Exchange>()
     /// Sent exchanges with pending replies, in the order of sending.
     var pending = Deque<Exchange>()
+    /// Exchanges whose replies have arrived, but not the reply to the following marker.
+    var unproven = Deque<Exchange>()
+    /// Whether exchanges were queued for sending after the last marker.
+    var needsMarker = false
+    /// The number of markers without a reply.
+    var pendingMarkers = 0
+    /// Whether the server has answered the markers of the connection; false if it refuses ECHO. Nil before a reply.
+    var answersMarkers: Bool?
+    /// The number in the last marker.
+    var marker = UInt64.random(in: .min ... .max)
     /// Bytes not yet passed to the system.
     var outgoing = Deque<[UInt8]>()
     /// The number of bytes of the first element of `outgoing` that were sent.
@@ -329,10 +344,22 @@ package final class Link: @unchecked Sendable {
 
     func enqueue(_ exchange: Exchange) {
         exchange.mayHaveReachedServer = true
+        needsMarker = settings.marksBatches && answersMarkers != false && !exchange.isMarker
         exchange.start = end
         end += exchange.bytes.count
         pending.append(exchange)
         outgoing.appendBytes(exchange.bytes)
+    }
+
+    /// Queues a marker for sending. On a new connection it comes first, so that its reply shows whether ECHO is refused.
+    func enqueueMarker() {
+        marker &+= 1
+        let text = Array(String(marker).utf8)
+        let exchange = Exchange([[Array("ECHO".utf8), text]], connectionNumber: connectionNumber)
+        exchange.isMarker = true
+        exchange.accepts = { $1 == .bulk(text) }
+        pendingMarkers += 1
+        enqueue(exchange)
     }
 
     /// Passes outgoing bytes to the system, as many as it accepts. If another thread is doing so, that thread sends

@@ -102,7 +102,7 @@ import Testing
         #expect(await Self.error(wrong)?.description.contains("user or password is wrong") == true)
     }
 
-    /// A server that answers the greeting and heartbeats itself, and all other requests with `reply`.
+    /// A server that answers the greeting, heartbeats and markers itself, and all other requests with `reply`.
     private static func answering(_ reply: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer)
         -> @Sendable (FakeServer.Request) -> FakeServer.Answer
     {
@@ -111,9 +111,20 @@ import Testing
             case "HELLO": .standard
             case "CLIENT": .text("+OK\r\n")
             case "PING": .text("+PONG\r\n")
+            case "ECHO": .text("$\(request.words[1].count)\r\n\(request.text[1])\r\n")
             default: reply(request)
             }
         }
+    }
+
+    /// A server that answers nothing more after the first request for an entry.
+    private static func hanging() -> @Sendable (FakeServer.Request) -> FakeServer.Answer {
+        let isHanging = Guarded(false)
+        let answer = answering { _ in
+            isHanging.value = true
+            return .nothing
+        }
+        return { request in isHanging.value ? .nothing : answer(request) }
     }
 
     @Test(.timeLimit(.minutes(10))) func callsTimeOutAndRepeatedTimeoutsStartABackOff() async throws {
@@ -124,7 +135,7 @@ import Testing
             $0.heartbeatLimit = 60_000
             $0.rest = 60_000
         }
-        let server = try FakeServer(Self.answering { _ in .nothing })
+        let server = try FakeServer(Self.hanging())
         defer { server.stop() }
         let ears = OriginEars()
         let origin = RedisOrigin(try .at(server.path), limits: limits, listener: ears)
@@ -163,7 +174,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func closingFailsPendingAndLaterCalls() async throws {
-        let server = try FakeServer(Self.answering { _ in .nothing })
+        let server = try FakeServer(Self.hanging())
         defer { server.stop() }
         let origin = RedisOrigin(try .at(server.path), limits: .with { $0.heartbeat = 60_000 })
         await origin.waitUntilBelieved()
@@ -179,7 +190,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func callsBeyondTheQueueLimitFailAtOnce() async throws {
-        let server = try FakeServer(Self.answering { _ in .nothing })
+        let server = try FakeServer(Self.hanging())
         defer { server.stop() }
         let origin = RedisOrigin(try .at(server.path), limits: .with { ($0.callsWaiting, $0.heartbeat) = (10, 60_000) })
         await origin.waitUntilBelieved()
@@ -253,6 +264,104 @@ import Testing
             await eventually { (try? await origin.value("a")) != nil }
             for key in ["a", "b"] { #expect(try await origin.value(key) == key) }
         }
+        origin.close()
+    }
+
+    /// Loses the replies to these requests, and to the first ECHO if it is one of them.
+    @Test(
+        "a lost reply never gives a caller another caller's reply", .timeLimit(.minutes(10)),
+        arguments: [["LLEN a"], ["LLEN b"], ["LLEN a", "ECHO"], ["GET a", "PTTL a"], ["GET a", "PTTL a", "ECHO"]])
+    func lostRepliesAreNotReplacedByOthers(_ lost: [String]) async throws {
+        let losesReplies = Guarded(false)
+        let losesMarker = Guarded(lost.contains("ECHO"))
+        let server = try FakeServer { request in
+            if losesReplies.value {
+                if lost.contains(request.text.joined(separator: " ")) { return .nothing }
+                let isFirstMarker =
+                    request.name == "ECHO"
+                    && losesMarker.with { (isFirst: inout Bool) in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                if isFirstMarker { return .nothing }
+            }
+            return Self.answering { request in
+                request.name == "PTTL" ? .text(":-1\r\n") : .text("$1\r\n\(request.text[1])\r\n")
+            }(request)
+        }
+        defer { server.stop() }
+        let limits = OriginLimits.with { ($0.call, $0.heartbeat, $0.heartbeatLimit) = (500, 60_000, 60_000) }
+        let origin = RedisOrigin(try .at(server.path), limits: limits)
+        await origin.waitUntilBelieved()
+        // Any reply is right for a command that is not a read or write of an entry.
+        #expect(try await origin.perform("LLEN x", key: "x").string == "x")
+        losesReplies.value = true
+        let answers = Recorder<(key: String, answer: String?)>()
+        for key in ["a", "b", "c", "d"] {
+            let words = ["LLEN", key].map { Array($0.utf8) }
+            if lost[0].hasPrefix("GET") {
+                origin.read([words[1]]) { results in
+                    answers.add((key, (try? results[0].get())?.value.map { String(decoding: $0, as: UTF8.self) }))
+                }
+            } else {
+                origin.perform(words, key: words[1]) { answers.add((key, (try? $0.get())?.string)) }
+            }
+        }
+        await eventually { answers.count == 4 }
+        for (key, answer) in answers.all { #expect(answer == nil || answer == key) }
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aServerThatRefusesMarkersIsUsedWithoutThem() async throws {
+        let server = try FakeServer { request in
+            if request.name == "ECHO" {
+                return .text("-NOPERM this user has no permissions to run the 'echo' command\r\n")
+            }
+            return Self.answering { $0.name == "PTTL" ? .text(":-1\r\n") : .text("$1\r\nv\r\n") }(request)
+        }
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path))
+        await origin.waitUntilBelieved()
+        for _ in 0..<10 {
+            #expect(try await origin.value("a") == "v")
+            #expect(try await origin.perform("LLEN a", key: "a").string == "v")
+        }
+        #expect(server.requests.count { $0[0] == "ECHO" } <= 4, "at most one or two on each connection")
+        origin.close()
+    }
+
+    @Test("only OK answers SET", .timeLimit(.minutes(10)), arguments: ["+QUEUED\r\n", "+PONG\r\n"])
+    func onlyOKAnswersAWrite(_ reply: String) async throws {
+        let server = try FakeServer(Self.answering { _ in .text(reply) })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path))
+        await origin.waitUntilBelieved()
+        await #expect(throws: OriginError.self) { try await origin.write("a", "1") }
+        await eventually { server.connectionCount == 2 }
+        origin.close()
+    }
+
+    @Test(
+        "only QUEUED answers a command of a transaction", .timeLimit(.minutes(10)),
+        arguments: ["+QUEUED", "+OK", "$1\r\nv"])
+    func onlyQUEUEDAnswersACommandOfATransaction(_ reply: String) async throws {
+        let server = try FakeServer(
+            Self.answering { request in
+                switch request.name {
+                case "MULTI": .text("+OK\r\n")
+                case "EXEC": .text("*1\r\n:1\r\n")
+                default: .text(reply + "\r\n")
+                }
+            })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path))
+        await origin.waitUntilBelieved()
+        let result = await withCheckedContinuation { done in
+            origin.perform(transaction: [["INCR", "a"].map { Array($0.utf8) }], keys: [Array("a".utf8)]) {
+                done.resume(returning: $0)
+            }
+        }
+        #expect((try? result.get())?.elements?.count == (reply == "+QUEUED" ? 1 : nil), "\(result)")
         origin.close()
     }
 

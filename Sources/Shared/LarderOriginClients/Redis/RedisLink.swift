@@ -40,6 +40,7 @@ final class RedisLink: LinkEvents {
             elementsMax: 4 << 20)
         settings.skipsLongStrings = true
         settings.submitsOnLoop = true
+        settings.marksBatches = true
         settings.backOff = { failures, failure in
             // After a refusal, retry less often: some servers block clients that retry too often, and the configuration
             // must be corrected first.
