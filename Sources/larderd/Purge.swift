@@ -74,9 +74,14 @@ enum Purge {
     ) -> Int32 {
         let directory = configuration.directory
         do throws(LarderClientError) {
-            let client = try BlockingLarderClient(
-                socketPath: socket, password: configuration.password.map { String(decoding: $0, as: UTF8.self) },
-                timeoutMilliseconds: 300_000, trustedUsers: owner(of: directory))
+            func connect(timeoutMilliseconds: Int) throws(LarderClientError) -> BlockingLarderClient {
+                try BlockingLarderClient(
+                    socketPath: socket, password: configuration.password.map { String(decoding: $0, as: UTF8.self) },
+                    timeoutMilliseconds: timeoutMilliseconds, trustedUsers: owner(of: directory))
+            }
+            // A stopped daemon is reported soon, but a purge may wait for a checkpoint.
+            _ = try connect(timeoutMilliseconds: 5_000)
+            let client = try connect(timeoutMilliseconds: 300_000)
             guard try serves(directory, client) else {
                 Daemon.complain("the daemon at \(socket) does not serve the larder \(directory): nothing was purged")
                 return ExitCode.held
@@ -90,7 +95,7 @@ enum Purge {
                 switch error.serverText?.prefix(while: { $0 != " " }) {
                 case "NOAUTH": "needs a password: use --password-file"
                 case "WRONGPASS": "refuses the password of --password-file"
-                default: error.code == .noDaemon ? "does not answer" : "cannot purge: \(error)"
+                default: [.noDaemon, .timeout].contains(error.code) ? "does not answer" : "cannot purge: \(error)"
                 }
             Daemon.complain("the daemon at \(socket), which has the larder open, \(reason)")
             return ExitCode.failed

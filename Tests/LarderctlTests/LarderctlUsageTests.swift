@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderTestSupport
 import Testing
 
@@ -186,6 +187,29 @@ import Testing
         let result = try Larderctl(socketPath: server.path)("--timeout", "20", "ping")
         #expect(result.exitCode == 3)
         #expect(result.errors == "larderctl: the daemon at \(server.path) did not answer within 20 ms\n")
+    }
+
+    /// These calls may take any time, but only while the daemon answers other commands within the time limit.
+    @Test("long calls end when the daemon hangs", .timeLimit(.minutes(5)), arguments: [["check"], ["backup", "/b"]])
+    func longCallsEndWhenTheDaemonHangs(_ words: [String]) throws {
+        let daemon = try DaemonProcess()
+        #expect(kill(daemon.process.pid, SIGSTOP) == 0)
+        let stopped = try Larderctl(socketPath: daemon.socketPath).run(["--timeout", "200"] + words)
+        #expect(kill(daemon.process.pid, SIGCONT) == 0)
+        #expect(stopped.exitCode == 3 && stopped.errors.contains("did not answer within 200 ms"), "\(stopped)")
+
+        let pings = Guarded(0)
+        let server = try FakeServer { request in
+            guard request.name == "PING" else { return request.name == "HELLO" ? .standard : .nothing }
+            return pings.with {
+                $0 += 1
+                return $0 <= 2 ? .text("+PONG\r\n") : .nothing
+            }
+        }
+        defer { server.stop() }
+        let hanging = try Larderctl(socketPath: server.path).run(["--timeout", "200"] + words)
+        #expect(hanging.exitCode == 3 && hanging.errors.contains("did not answer within 200 ms"), "\(hanging)")
+        #expect(pings.value == 3, "the call outlives the time limit while the daemon answers")
     }
 
     @Test func aServerOfAnotherProtocolExitsWithThree() throws {

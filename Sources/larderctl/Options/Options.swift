@@ -42,9 +42,12 @@ struct Options {
     /// The daemon's password from the options, or else from the environment; nil if there is none.
     var daemonPassword: String? {
         if let password { return password }
-        guard readsPassword, let value = getenv(Self.passwordVariable) else { return nil }
-        let text = String(cString: value)
-        return text.isEmpty ? nil : text
+        return readsPassword ? Self.passwordInEnvironment : nil
+    }
+
+    /// The password in ``passwordVariable``; nil if the variable is not set or empty, as for redis-cli.
+    static var passwordInEnvironment: String? {
+        getenv(passwordVariable).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// All options that every verb accepts.
@@ -143,11 +146,6 @@ extension Options {
     func timeout(plus milliseconds: Int64) -> Int {
         let limit = timeoutMilliseconds
         return limit == 0 ? 0 : min(limit + Int(milliseconds), ClientOptions.timeoutMillisecondsMax)
-    }
-
-    /// Connects for commands whose reply may take any time.
-    func connectForLongCall() throws -> BlockingLarderClient {
-        try connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
     }
 
     /// How long commands may have to wait for a checkpoint of the daemon (the move of its journal into the databases),

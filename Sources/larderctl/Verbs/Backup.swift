@@ -18,7 +18,7 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let directory = FileSystem.absolute(try path(arguments.words[0]))
-        let client = try context.options.connectForLongCall()
+        let client = try context.options.connect()
         let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
         if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
         guard let path = result.field("path")?.bytes.map({ String(decoding: $0, as: UTF8.self) }) else {

@@ -24,7 +24,7 @@ extension Verb {
         let repairs = arguments["--repair"] != nil
         guard let word = arguments.words.first else {
             do {
-                return try ask(try context.options.connectForLongCall(), repairs, context)
+                return try ask(try context.options.connect(), repairs, context)
             } catch let error as LarderClientError where error.code == .noDaemon {
                 // With an explicit socket, only the daemon at that socket is meant.
                 if context.options.socketPath != nil { throw error }
@@ -41,7 +41,7 @@ extension Verb {
         }
         var options = context.options
         options.socketPath = socket
-        let client = try options.connectForLongCall()
+        let client = try options.connect()
         guard InfoText(try client.serverInfo(section: "larder")).text("directory") == directory else {
             throw Failure.unseen(
                 "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")

@@ -67,22 +67,32 @@ extension RESPValue {
     func field(_ name: String) -> RESPValue? { pairs?.first { $0.key.string == name }?.value }
 }
 
-/// Runs commands that take long, and shows their progress on a terminal.
+/// Runs commands that may take any time, and shows their progress on a terminal.
 enum LongCall {
-    /// Sends a command and waits for its reply. On a terminal, shows the progress that INFO reports.
-    /// - Parameter field: the prefix of the command's progress fields in `INFO larder`.
+    /// Sends a command on a connection of its own, and waits for its reply while the daemon answers other commands
+    /// within the time limit. On a terminal, shows the progress that INFO reports.
+    /// - Parameters:
+    ///   - observer: a connection with the time limit of the options.
+    ///   - field: the prefix of the command's progress fields in `INFO larder`.
     static func run(
-        _ client: BlockingLarderClient, _ words: [String], field: String, _ context: Context
+        _ observer: BlockingLarderClient, _ words: [String], field: String, _ context: Context
     ) throws -> RESPValue {
-        guard isatty(STDERR_FILENO) == 1 else { return try client.command(words) }
         var options = context.options
-        options.socketPath = client.socketPath
-        let observer = try options.connect()
+        options.socketPath = observer.socketPath
+        let task = Awaited(onThread: { [options] in
+            try options.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax)).command(words)
+        })
+        let isShown = isatty(STDERR_FILENO) == 1
         let progress = ProgressLine()
         defer { progress.end() }
-        let task = Awaited(onThread: { try client.command(words) })
-        while task.result(waitingUpTo: 200) == nil {
-            guard let info = try? observer.serverInfo(section: "larder") else { continue }
+        while task.result(waitingUpTo: isShown ? 200 : 1_000) == nil {
+            do throws(LarderClientError) {
+                try observer.ping()
+            } catch {
+                // An error reply is an answer too. If the daemon has terminated, the command fails as well.
+                if error.code != .server { return try (task.result(waitingUpTo: 1_000) ?? .failure(error)).get() }
+            }
+            guard isShown, let info = try? observer.serverInfo(section: "larder") else { continue }
             let figures = InfoText(info)
             progress.show(
                 done: Int(figures.integer(field + "_done_bytes")), total: Int(figures.integer(field + "_total_bytes")))

@@ -163,6 +163,16 @@ import Testing
         #expect(errors.contains("is in use by process \(daemon.process.pid): it serves no socket"), "\(errors)")
     }
 
+    @Test("--purge fails soon if the daemon is stopped") func purgingThroughAStoppedDaemon() throws {
+        let daemon = try DaemonProcess()
+        #expect(kill(daemon.process.pid, SIGSTOP) == 0)
+        let start = ContinuousClock.now
+        let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])
+        #expect(kill(daemon.process.pid, SIGCONT) == 0)
+        #expect(end == .exited(1) && errors.contains("does not answer"), "\(errors)")
+        #expect(ContinuousClock.now - start < .seconds(60))
+    }
+
     @Test("--purge fails if the socket of the daemon was removed") func purgingThroughARemovedSocket() throws {
         let daemon = try DaemonProcess()
         unlink(daemon.socketPath)
