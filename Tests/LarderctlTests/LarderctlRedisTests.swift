@@ -194,6 +194,41 @@ import Testing
         #expect(one.text == #"{"exported":1,"stale":0,"databases":1}"# + "\n", "\(one)")
     }
 
+    /// Entries of two databases with the same key would replace each other.
+    @Test func databasesAreNeverMergedByTheirNumbers() throws {
+        let server = try redis.connect()
+        for line in ["SET k 0", "SELECT 3", "SET k 3"] { _ = try server.call(line) }
+        let merged = try larderctl("import", "--from-redis", url, "--map", "3=0")
+        #expect(merged.exitCode == 2 && merged.errors.contains("'0' and '3' would both become '0'"), "\(merged)")
+        #expect(try larderctl("DBSIZE").text == "0\n", "no entry was copied")
+        #expect(try larderctl("import", "--from-redis", url, "--map", "3=books", "--map", "0=7").exitCode == 0)
+        #expect(try larderctl("--database", "7", "get", "k").text == "0")
+
+        _ = try server.call("FLUSHALL")
+        let back = try larderctl("export", "--to-redis", url, "--map", "books=7")
+        #expect(back.exitCode == 2 && back.errors.contains("'7' and 'books' would both become '7'"), "\(back)")
+        #expect(try server.call("SELECT 7") == "+OK\r\n")
+        #expect(try server.call("DBSIZE") == ":0\r\n", "no entry was copied")
+        // All entries in one database is what --into asks for.
+        for line in ["SET a 7", "SELECT 8", "SET b 8"] { _ = try server.call(line) }
+        #expect(try larderctl("import", "--from-redis", url, "--into", "all").text == "imported 2 entries\n")
+    }
+
+    @Test func mapsThatDoNotApplyAreErrors() throws {
+        _ = try redis.connect().call("SET k v")
+        for name in ["0", "books"] { #expect(try larderctl("--database", name, "SET", "k", "v").exitCode == 0) }
+        for (words, message) in [
+            (["export", "--to-redis", url, "--map", "book=3"], "no database 'book' is exported; did you mean books?"),
+            (["export", "--database", "0", "--to-redis", url, "--map", "books=3"], "no database 'books' is exported"),
+            (["export", "--database", "books", "--to-redis", url + "?db=2", "--map", "books=3"], "cannot be combined"),
+            (["import", "--from-redis", url + "?db=0", "--map", "5=x"], "selects another database"),
+            (["import", "--from-redis", url, "--into", "a", "--map", "0=b"], "--into"),
+        ] {
+            let result = try larderctl.run(words)
+            #expect(result.exitCode == 2 && result.errors.contains(message), "\(words): \(result)")
+        }
+    }
+
     @Test func aKilledImportFromRedisIsCompletedByTheNextCall() throws {
         let server = try redis.connect()
         for number in 0..<20_000 { try server.send(["SET", "key:\(number)", "v"]) }
@@ -215,6 +250,10 @@ import Testing
         let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=hunter3"])
         let refused = try wrong("import", "--from-redis", url)
         #expect(refused.exitCode == 4 && refused.errors.contains("WRONGPASS") && !refused.errors.contains("hunter"))
+        // As for redis-cli, an empty password is none.
+        let empty = try Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH="])(
+            "import", "--from-redis", url)
+        #expect(empty.exitCode == 4 && empty.errors.contains("NOAUTH"), "\(empty)")
         let right = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=hunter2"])
         #expect(try right("import", "--from-redis", url).text == "imported 1 entry\n")
         for wrong in [
@@ -237,6 +276,14 @@ import Testing
         let refused = try larderctl("export", "--to-redis", "redis://127.0.0.1:1")
         #expect(
             refused.exitCode == 3 && refused.errors.contains("Redis at 127.0.0.1:1: "), "\(refused)")
+        let mail = try FakeServer { _ in .last(Array("220 mail ready\r\n".utf8)) }
+        let web = try FakeServer { _ in .last(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)) }
+        let other = try FakeServer { _ in .text("+OK\r\n") }
+        for server in [mail, web, other] {
+            let result = try larderctl("import", "--from-redis", "unix:\(server.path)")
+            #expect(result.exitCode == 3 && result.errors.contains("a Redis server"), "\(result)")
+            server.stop()
+        }
         for words in [
             ["import", "--from-redis", url, "--database", "x"], ["import", "--from-redis", url, "file"],
             ["import", "--map", "1=x"], ["export", "--map", "x=1"], ["import", "--from-redis", url, "--map", "x=1"],

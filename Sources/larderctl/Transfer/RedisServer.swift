@@ -33,7 +33,7 @@ final class RedisServer {
         guard !address.isCluster, !address.hasDatabase || database != nil else {
             throw UsageError("the URL of a Redis is \(Self.urlRule); DATABASE is a number")
         }
-        address.password = address.password ?? getenv(Options.passwordVariable).map { Array(String(cString: $0).utf8) }
+        address.password = address.password ?? Options.passwordInEnvironment.map { Array($0.utf8) }
         limits.call = timeoutMilliseconds == 0 ? ClientOptions.timeoutMillisecondsMax : timeoutMilliseconds
         limits.connect = limits.call
         limits.valueBytes = Input.bytesMax
@@ -87,6 +87,8 @@ final class RedisServer {
         switch result {
         case .success(let reply): return reply
         case .failure(.refused(let text)): return .error(text)
+        // Not an error reply of a Redis.
+        case .failure(.unsuitable(let text)) where text.contains("a Redis server"): throw .redis("\(address): \(text)")
         case .failure(.unsuitable(let text)): throw refusal(text)
         case .failure(.unreachable(let reason)): throw .redis("no connection to Redis at \(reason)")
         case .failure(let error): throw .redis("\(address): \(error)")

@@ -225,6 +225,20 @@ struct DatabaseMap {
     /// The numbers in `--map`, in ascending order.
     var mappedNumbers: [Int] { names.keys.sorted() }
 
+    /// The names in `--map`, in ascending order.
+    var mappedNames: [String] { numbers.keys.sorted() }
+
+    /// - Throws: an error that names two databases if both have the same target: their entries would be mixed.
+    static func checkTargets<Source, Target: Hashable>(_ databases: [(source: Source, target: Target)])
+        throws(UsageError)
+    {
+        var sources: [Target: Source] = [:]
+        for (source, target) in databases {
+            guard let other = sources.updateValue(source, forKey: target) else { continue }
+            throw UsageError("the databases '\(other)' and '\(source)' would both become '\(target)': see --map")
+        }
+    }
+
     /// Returns the database of the larder for a database number of the Redis.
     func name(_ number: Int) throws(UsageError) -> String {
         if let name = names[number] { return name }

@@ -32,11 +32,16 @@ enum RedisVerb {
         }
         let map = try map(arguments, isNumberFirst: true)
         let target = try arguments["--into"]?.checkedText()
+        try arguments.refuse("--map", with: "--into")
         let redis = try redis("--from-redis", arguments, context)
+        if let number = map.mappedNumbers.first(where: { $0 != redis.database ?? $0 }) {
+            throw UsageError("--map \(number)=NAME: the URL selects another database of the Redis")
+        }
         let found = try RedisImport.databases(redis).filter { $0.number == redis.database ?? $0.number }
         // The list has only databases with keys. Select the mapped ones, so that an invalid number is an error.
         for number in map.mappedNumbers { try redis.select(number) }
         let databases = try found.map { ($0.number, $0.keys, try target ?? map.name($0.number)) }
+        if target == nil { try DatabaseMap.checkTargets(databases.map { ($0.0, $0.2) }) }
         var work = RedisImport(
             redis: redis, client: try connect(context), prefix: arguments["--prefix"]?.bytes ?? [],
             keepsExisting: arguments["--keep-existing"] != nil)
@@ -81,9 +86,19 @@ enum RedisVerb {
                 "the URL selects one database of the Redis, but there are \(names.count) in the larder: use "
                     + "--database, or omit the number")
         }
+        guard redis.database == nil || map.mappedNames.isEmpty else {
+            throw UsageError("--map and a URL that selects a database of the Redis cannot be combined")
+        }
+        for name in map.mappedNames where !names.contains(name) {
+            throw UsageError(
+                "--map: no database '\(printableKey(name.utf8))' is exported" + Suggestion.text(for: name, among: names)
+            )
+        }
+        let databases = try names.map { ($0, try redis.database ?? map.number($0)) }
+        try DatabaseMap.checkTargets(databases)
         let reader = EntryReader(client: client, prefix: prefix)
         var work = RedisExport(redis: redis, reader: reader, total: plan.total)
-        try work.run(try names.map { ($0, try redis.database ?? map.number($0)) })
+        try work.run(databases)
         let report = work.report
         context.show(
             ["exported": report.exported, "stale": report.stale, "databases": report.databases],
