@@ -80,6 +80,14 @@ import Testing
             "--ttl low: must be \(Self.seconds), from 0.001 to 9000000000\n(see: larderctl help set)"
         ),
         (
+            ["set", "k", "v", "--ttl", ""],
+            "--ttl '': must be \(Self.seconds), from 0.001 to 9000000000\n(see: larderctl help set)"
+        ),
+        (
+            ["completion", "bash", "zsh"],
+            "too many arguments: larderctl completion SHELL\n(see: larderctl help completion)"
+        ),
+        (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],
             "--policy and --ttl cannot be combined\n(see: larderctl help set)"
         ),

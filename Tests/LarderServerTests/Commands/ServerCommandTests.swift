@@ -110,9 +110,11 @@ import Testing
     @Test("SHUTDOWN stops the server without a reply") func shutdown() throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        #expect(call("SHUTDOWN BAD") == Wire.syntaxError)
+        for words in ["BAD", "SAVE NOSAVE", "nosave now save"] {
+            #expect(call("SHUTDOWN \(words)") == Wire.syntaxError)
+        }
         #expect(server.stopReasons.all.isEmpty)
-        #expect(call("SHUTDOWN NOSAVE") == "")
+        #expect(call("SHUTDOWN NOSAVE now FORCE NOSAVE") == "")
         #expect(call.session.isClosing)
         #expect(server.stopReasons.all == ["SHUTDOWN from client \(call.session.id)"])
     }

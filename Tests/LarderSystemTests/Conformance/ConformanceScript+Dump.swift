@@ -60,6 +60,9 @@ extension ConformanceScript {
         RESTORE r 0 bad REPLACE BAD
         RESTORE r abc bad
         RESTORE r -1 bad
+        RESTORE r 9223372036854775807 bad
+        RESTORE r 9223372036854775807 bad REPLACE ABSTTL
+        RESTORE r 99999999999999999999 bad
         RESTORE r 0 x IDLETIME -1
         RESTORE r 0 x IDLETIME abc
         RESTORE r 0 x FREQ 256

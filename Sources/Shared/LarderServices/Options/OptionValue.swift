@@ -19,7 +19,7 @@ package struct OptionValue: Sendable {
     package var text: String { String(decoding: bytes ?? [], as: UTF8.self) }
 
     /// Returns an error with the rule that the value violates.
-    package func error(_ rule: String) -> UsageError { UsageError("\(option) \(text): \(rule)") }
+    package func error(_ rule: String) -> UsageError { UsageError("\(option) \(text.isEmpty ? "''" : text): \(rule)") }
 
     /// Converts the text with `parse`, which returns nil if the text is invalid.
     /// - Parameter rule: a description of valid texts for the error message.

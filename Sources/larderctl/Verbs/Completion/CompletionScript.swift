@@ -91,7 +91,8 @@ extension Verb {
             }
             return .done
         }
-        guard arguments.words.count == 1, let script = CompletionScript.all.first(where: { $0.key == name }) else {
+        guard arguments.words.count == 1 else { throw UsageError("too many arguments: larderctl completion SHELL") }
+        guard let script = CompletionScript.all.first(where: { $0.key == name }) else {
             let names = CompletionScript.all.map(\.key).joined(separator: ", ")
             throw UsageError("no completion for '\(name)': only for \(names)")
         }

@@ -22,9 +22,13 @@ extension CommandTable {
         let options = try RestoreOptions(words)
         let key = try words.key(1)
         return .long(bytes: DumpPayload.decodedBytesMax(words.bytes(3))) {
-            // As in Redis, an existing key is reported before errors in the other arguments.
+            // As in Redis, an existing key is reported before errors in the other arguments, and a bad payload before a
+            // time to live that is too long.
             let restored = Result { () throws(CommandError) in
-                (try rule(words, isAbsolute: options.isAbsolute), try decoded(words.bytes(3), words.valueBytesMax))
+                let ttl = try words.integer(2)
+                guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
+                let value = try decoded(words.bytes(3), words.valueBytesMax)
+                return (try rule(ttl, words, isAbsolute: options.isAbsolute), value)
             }
             return .change(
                 ChangePlan(keys: [key], loading: options.replaces ? .none : .headers) {
@@ -43,9 +47,7 @@ extension CommandTable {
         }
     }
 
-    private static func rule(_ words: CallWords, isAbsolute: Bool) throws(CommandError) -> DeadlineRule {
-        let ttl = try words.integer(2)
-        guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
+    private static func rule(_ ttl: Int64, _ words: CallWords, isAbsolute: Bool) throws(CommandError) -> DeadlineRule {
         guard ttl > 0 else { return .governed }
         let (sum, overflows) = ttl.addingReportingOverflow(isAbsolute ? words.timeAhead : words.now)
         guard !overflows else { throw CommandError("ERR invalid expire time in 'restore' command") }

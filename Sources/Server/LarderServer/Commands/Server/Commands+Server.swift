@@ -56,11 +56,9 @@ extension CommandTable {
     }
 
     @Sendable private static func shutdown(_ call: inout Call) throws(CommandError) -> Outcome {
-        for index in 1..<max(1, call.count) {
-            let isKnown =
-                call.isWord(index, "NOSAVE") || call.isWord(index, "SAVE") || call.isWord(index, "NOW")
-                || call.isWord(index, "FORCE")
-            guard isKnown else { throw .syntax }
+        let words = Set((1..<max(1, call.count)).map { call.text($0).uppercased() })
+        guard words.isSubset(of: ["NOSAVE", "SAVE", "NOW", "FORCE"]), !words.isSuperset(of: ["NOSAVE", "SAVE"]) else {
+            throw .syntax
         }
         call.server.requestStop("SHUTDOWN from client \(call.session.id)")
         return .close
