@@ -198,6 +198,45 @@ import Testing
         #expect(values.last == #"book:y\u202egnp.exe in database 0"#)
     }
 
+    @Test func blankKeysAreShownAsBytes() throws {
+        let daemon = try daemon()
+        let client = try daemon.connect()
+        for key in [" ", "\u{3164}", ""] { _ = try client.call(["SET", key, "v"]) }
+        let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
+        var steps: [Browser.Step] = []
+        for (key, label) in [("%20", "0x20"), ("%E3%85%A4", "0xe385a4")] {
+            let button = "document.querySelector('#keys button.key')"
+            steps += [
+                .open(web.address + "entries?database=0&prefix=" + key),
+                Browser.until("\(button)?.textContent === '\(label)'"),
+                .run("String(\(button).getBoundingClientRect().width > 10)"), .run("\(button).click(); ''"),
+                Browser.until("document.querySelector('#entry-key').textContent === '\(label)'"),
+            ]
+        }
+        let seen = try Browser.run(steps)
+        expectClean(seen, web)
+        #expect(seen.values.compactMap { $0 }.filter { $0 == "true" }.count == 2, "\(seen.values)")
+    }
+
+    @Test func labelsOfTheVerticalAxisAreNotCut() throws {
+        let daemon = try daemon()
+        let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
+        let seen = try Browser.run([
+            .open(web.address), Browser.until("document.querySelector('#charts svg text')"),
+            .run(
+                "import('/charts.js').then(({ TimeChart }) => { const series = [{ label: 'x', value: (p) => p.value }]; "
+                    + "globalThis.wide = new TimeChart(document.querySelector('#charts'), 'wide', series, (v) => `${v} per s`); "
+                    + "wide.show([1, 2].map((time) => ({ time, value: time * 1e6, commands: 1 }))); }); ''"),
+            Browser.until("globalThis.wide?.drawing.querySelectorAll('text').length > 2"),
+            .run(
+                "String([...wide.drawing.querySelectorAll('text[text-anchor=end]')].every((one) => one.getBBox().x >= 0))"
+            ),
+            .run("String([...wide.drawing.querySelectorAll('.grid')].every((one) => +one.getAttribute('x1') > 60))"),
+        ])
+        expectClean(seen, web)
+        #expect(seen.values.compactMap { $0 }.suffix(2) == ["true", "true"], "\(seen.values)")
+    }
+
     /// On a narrow screen nothing is cut off, and a browser without a token gets the login page.
     @Test("narrow screens show everything, and a browser without a token gets the login page")
     func narrowScreensShowEverything() throws {

@@ -82,6 +82,7 @@ import Testing
             for parameter in ["a&", "&"] {
                 let reply = try web.get("/api/entry?" + String(repeating: parameter, count: count))
                 #expect(reply.status == 431 && reply.header("x-frame-options") == "DENY", "\(count) \(parameter)")
+                #expect(reply.body.contains("the request has more than 1024 parameters"), "\(reply.body)")
             }
         }
         // The limit for bodies also applies to a chunked body, whose length is not known in advance.

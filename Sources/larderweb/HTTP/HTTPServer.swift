@@ -102,11 +102,13 @@ final class HTTPServer {
     private func refuseParameters(_ request: HTTPRequest) {
         guard request.target.count(where: { $0 == UInt8(ascii: "&") }) > limits.parameters else { return }
         request.isRefused = true
-        let headers = HTTPResponse.common.map { "\($0.name): \($0.value)\r\n" }.joined()
-        let text =
-            "HTTP/1.1 431 Request Header Fields Too Large\r\n\(headers)Content-Length: 0\r\nConnection: close\r\n\r\n"
+        let response = HTTPResponse.closing(431, "the request has more than \(limits.parameters) parameters")
+        let headers = (HTTPResponse.common + response.headers + [("Content-Length", "\(response.body.count)")])
+            .map { "\($0.name): \($0.value)\r\n" }
+        let head = "HTTP/1.1 431 Request Header Fields Too Large\r\n" + headers.joined() + "\r\n"
+        let bytes = Array(head.utf8) + response.body
         // The socket's buffer has space, because the previous response was sent.
-        _ = systemWrite(request.descriptor, Array(text.utf8), text.utf8.count)
+        _ = systemWrite(request.descriptor, bytes, bytes.count)
     }
 
     /// Handles a chunk of a request; the first one is the head.

@@ -3,6 +3,7 @@
 import { clock, drawing, element } from "./common.js";
 
 const height = 170;
+/** `left` is at least this; longer labels of the vertical axis need more. */
 const margin = { top: 6, right: 8, bottom: 18, left: 52 };
 const names = ["one", "two", "three", "four"];
 const timeSteps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
@@ -65,13 +66,17 @@ export class TimeChart {
     const most = Math.max(tick, Math.ceil(Math.max(this.options.most ?? 0, ...values) / tick - 1e-9) * tick);
     const right = width - margin.right;
     const bottom = height - margin.bottom;
-    this.x = (time) => margin.left + ((time - first) / (last - first)) * (right - margin.left);
     const y = (value) => bottom - (value / most) * (bottom - margin.top);
-    const parts = [];
-    for (let value = 0; value <= most * 1.001; value += tick) {
-      parts.push(drawing("line", { x1: margin.left, x2: right, y1: y(value), y2: y(value), class: "grid" }));
-      parts.push(drawing("text", { x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)));
-    }
+    const ticks = [];
+    for (let value = 0; value <= most * 1.001; value += tick) ticks.push(value);
+    const labels = ticks.map((value) => drawing("text", { y: y(value) + 4, "text-anchor": "end" }, this.format(value)));
+    // Only drawn texts have a length.
+    this.drawing.replaceChildren(...labels);
+    const left = Math.max(margin.left, ...labels.map((label) => label.getComputedTextLength() + 8));
+    for (const label of labels) label.setAttribute("x", left - 6);
+    this.x = (time) => left + ((time - first) / (last - first)) * (right - left);
+    const lines = ticks.map((value) => drawing("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }));
+    const parts = [...lines, ...labels];
     // Show seconds only if the chart spans some minutes.
     const digits = last - first < 900 ? 8 : 5;
     for (const time of timeTicks(first, last)) {

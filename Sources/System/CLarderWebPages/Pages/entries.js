@@ -12,8 +12,11 @@ let shown = null;
 const encoded = (hex) => hex.replace(/../g, "%$&");
 const hexOf = (text) => Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const shownMost = 150;
+/** The text of a key that shows something: the bytes of a key that is not text, or has only blank characters. */
 const label = (key) => {
-  const text = visible(key.text ?? `0x${key.hex}`);
+  if (key.hex === "") return "(empty)";
+  const isBlank = key.text === undefined || /^[\p{C}\p{M}\p{Z}\u115f\u1160\u2800\u3164\uffa0]*$/u.test(key.text);
+  const text = visible(isBlank ? `0x${key.hex}` : key.text);
   return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
 };
 /** The head of a request may have 16 KiB, and each byte of a key takes three characters. */
@@ -38,7 +41,7 @@ async function fetchPage(cursor) {
 function showPage() {
   const page = pages.at(-1);
   const rows = page.keys.map((one) => [
-    element("button", { type: "button", class: "key", onclick: (event) => open(one.key, event.currentTarget) }, label(one.key) || "(empty)"),
+    element("button", { type: "button", class: "key", onclick: (event) => open(one.key, event.currentTarget) }, label(one.key)),
     bytes(one.size),
     one.state === undefined ? "removed" : one.state === "stale" ? "stale" : one.ttl === -1 ? "never" : span(one.ttl / 1000),
   ]);
@@ -104,7 +107,7 @@ function open(key, button) {
 function showEntry() {
   const entry = shown;
   byID("entry").hidden = false;
-  byID("entry-key").textContent = label(entry.key) || "(empty)";
+  byID("entry-key").textContent = label(entry.key);
   const rule = { governed: `its database's policy, ${entry.policy}`, own: "its own", never: "its own: it never expires" }[entry.rule];
   fillFacts(byID("facts"), [
     ["state", entry.isStale ? "stale: only FETCH returns it" : entry.isUnverified ? "unverified: the origin is not available" : "fresh"],
