@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderModelCoding
 import LarderPlatform
-import Synchronization
+import LarderVocabulary
 
 // Read-modify-write calls.
 
@@ -174,41 +174,20 @@ extension CacheSource {
     }
 }
 
-/// An update whose closure may run. Detects updates of a key by the closure of an update of the same key.
-///
-/// Thread-safe.
-final class RunningUpdate: Sendable {
-    /// The update whose closure makes the current call, if any.
-    @TaskLocal static var current: RunningUpdate?
-
-    private let database: ObjectIdentifier
-    private let key: Key
-    /// The update whose closure makes this update.
-    private let outer: RunningUpdate?
-    /// Whether the update has ended. A task that its closure has started may still have it as ``current``.
-    private let hasEnded = Atomic<Bool>(false)
-
-    init(of key: Key, _ cache: Cache, _ attempts: Int?) throws(LarderError) {
+extension RunningUpdate {
+    convenience init(of key: Key, _ cache: Cache, _ attempts: Int?) throws(LarderError) {
         if let attempts, attempts < 1 {
             throw LarderError(
                 .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: "update",
                 database: cache.name)
         }
-        (database, self.key, outer) = (ObjectIdentifier(cache.source.database), key, Self.current)
-        var next = outer
-        while let update = next {
-            if update.database == database, update.key == key, !update.hasEnded.load(ordering: .relaxed) {
-                throw LarderError(
-                    .recursion,
-                    "the closure of an update of this key updates the key again, so it would conflict with itself; "
-                        + "change the model that the closure gets instead", operation: "update", database: cache.name,
-                    key: key.description)
-            }
-            next = update.outer
+        do throws(Recursion) {
+            try self.init(of: key.stored, in: cache.source.database)
+        } catch {
+            throw LarderError(
+                .recursion, error.message, operation: "update", database: cache.name, key: key.description)
         }
     }
-
-    func end() { hasEnded.store(true, ordering: .relaxed) }
 }
 
 extension Double {

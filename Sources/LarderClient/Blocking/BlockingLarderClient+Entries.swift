@@ -224,7 +224,7 @@ extension BlockingLarderClient {
     // MARK: Updates and counters
 
     /// Updates an entry atomically: reads it, lets `body` change it, and stores the result, as
-    /// ``RemoteCache/update(forKey:policy:tags:attempts:_:)``. `body` may use the client.
+    /// ``RemoteCache/update(forKey:policy:tags:attempts:_:)``. `body` may use the client, but not update the same key.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -232,10 +232,12 @@ extension BlockingLarderClient {
     ) throws -> Result {
         let key = key.keyBytes
         var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: session.timeoutMilliseconds)
+        let running = try update.begin(in: session, name)
+        defer { running.end() }
         while true {
             let previous = try bytes(forKey: key)
             var model = try decodable(type, previous, key)
-            let result = try body(&model)
+            let result = try RunningUpdate.$current.withValue(running) { try body(&model) }
             let entry = try model.map { try newEntry($0, key, policy, tags) }
             if try exchange(previous, for: entry, key) { return result }
             WorkThread.sleep(nanoseconds: try update.pause(name))

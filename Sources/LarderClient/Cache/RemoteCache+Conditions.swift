@@ -82,7 +82,8 @@ extension RemoteCache {
     ///     the entry. `body` may run several times, so its side effects must be repeatable. If `body` throws, nothing
     ///     is written.
     /// - Returns: the result of the last run of `body`.
-    /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
+    /// - Throws: `conflict` if another client changed the value in every attempt; `recursion` if the closure of an
+    ///   update of the key makes the call; errors of `body`.
     @discardableResult
     public func update<Result>(
         forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -90,10 +91,12 @@ extension RemoteCache {
     ) async throws -> Result {
         let key = key.keyBytes
         var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: core.options.timeoutMilliseconds)
+        let running = try update.begin(in: core, name)
+        defer { running.end() }
         while true {
             let previous = try await store.perform(.get(key))
             var model = try await decodable(previous, key)
-            let result = try await body(&model)
+            let result = try await RunningUpdate.$current.withValue(running) { try await body(&model) }
             let entry = try model.map { try newEntry($0, key, policy, tags) }
             if try await exchange(previous, for: entry, key) { return result }
             try await Self.rest(try update.pause(name), "update")

@@ -18,6 +18,17 @@ struct EntryUpdate {
             most: most, limitMilliseconds: timeoutMilliseconds == 0 ? nil : timeoutMilliseconds)
     }
 
+    /// Registers the update of a call whose closure may make other updates.
+    /// - Throws: `recursion` if the closure of an update of the key makes the call.
+    func begin(in client: AnyObject, _ database: String) throws(LarderClientError) -> RunningUpdate {
+        do throws(RunningUpdate.Recursion) {
+            return try RunningUpdate(of: Array(database.utf8) + [0] + key, in: client)
+        } catch {
+            throw LarderClientError(
+                .recursion, error.message, operation: "update", database: database, key: printableKey(key))
+        }
+    }
+
     /// Returns the pause before the next attempt, in nanoseconds.
     /// - Throws: `conflict` if there must be no other attempt.
     mutating func pause(_ database: String) throws(LarderClientError) -> UInt64 {

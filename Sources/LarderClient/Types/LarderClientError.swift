@@ -38,7 +38,8 @@ public struct LarderClientError: Error, Sendable {
         public static let locked = Code("locked")
         /// The lock was lost while its body ran: another holder may have had it at the same time.
         public static let lockLost = Code("lockLost")
-        /// The body of a lock has requested the same lock, so it would wait for itself.
+        /// The body of a lock has requested the same lock, so it would wait for itself; or the closure of an update has
+        /// updated the same key, so it would conflict with itself.
         public static let recursion = Code("recursion")
         /// The operating system refused a call, for example because of missing permissions for the socket or too many
         /// open files.

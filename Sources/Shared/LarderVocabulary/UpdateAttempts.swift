@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// Counts the attempts of an update that conflicts with other writers, and computes the back-off before each retry. The
 /// back-off increases and is random, so that concurrent updates of a key do not collide again.
@@ -55,4 +56,40 @@ package struct UpdateAttempts {
             + "written: try again later, allow more attempts, or let fewer tasks change this key at once; to add to a "
             + "number, use increment, which needs only one attempt"
     }
+}
+
+/// An update whose closure may run. Detects updates of a key by the closure of an update of the same key.
+///
+/// Thread-safe.
+package final class RunningUpdate: Sendable {
+    /// The update whose closure makes the current call, if any.
+    @TaskLocal package static var current: RunningUpdate?
+
+    /// The error if the closure of an update of the key makes the update.
+    package struct Recursion: Error {
+        package let message =
+            "the closure of an update of this key updates the key again, so it would conflict with itself; change the "
+            + "model that the closure gets instead"
+    }
+
+    private let owner: ObjectIdentifier
+    private let key: [UInt8]
+    /// The update whose closure makes this update.
+    private let outer: RunningUpdate?
+    /// Whether the update has ended. A task that its closure has started may still have it as ``current``.
+    private let hasEnded = Atomic<Bool>(false)
+
+    /// - Parameter owner: the object to whose keys `key` belongs.
+    package init(of key: [UInt8], in owner: AnyObject) throws(Recursion) {
+        (self.owner, self.key, outer) = (ObjectIdentifier(owner), key, Self.current)
+        var next = outer
+        while let update = next {
+            if update.owner == self.owner, update.key == key, !update.hasEnded.load(ordering: .relaxed) {
+                throw Recursion()
+            }
+            next = update.outer
+        }
+    }
+
+    package func end() { hasEnded.store(true, ordering: .relaxed) }
 }

@@ -265,6 +265,36 @@ import Testing
         }
     }
 
+    @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
+    func anUpdateByTheClosureOfAnUpdateOfTheSameKeyThrowsAtOnce(server: LiveServer) async throws {
+        try await server.run { client in
+            let numbers = client.cache(of: Int.self)
+            try await numbers.set(1, forKey: "k")
+            let start = ContinuousClock.now
+            let error = await #expect(throws: LarderClientError.self) {
+                try await numbers.update(forKey: "k") { (_: inout Int?) async throws in
+                    try await numbers.update(forKey: "other") { $0 = 1 }
+                    try await client.cache("other", of: Int.self).update(forKey: "k") { $0 = 1 }
+                    try await numbers.update(forKey: "k") { $0 = 2 }
+                }
+            }
+            #expect(error?.code == .recursion && error?.operation == "update" && error?.key == "k")
+            let path = client.socketPath
+            onThreads(1) { _ in
+                let error = #expect(throws: LarderClientError.self) {
+                    let blocking = try BlockingLarderClient(socketPath: path)
+                    try blocking.update(Int.self, forKey: "k") { _ in
+                        try blocking.update(Int.self, forKey: "other") { $0 = 1 }
+                        try blocking.update(Int.self, forKey: "k") { $0 = 2 }
+                    }
+                }
+                #expect(error?.code == .recursion)
+            }
+            #expect(ContinuousClock.now - start < .seconds(4))
+            #expect(try await numbers.value(forKey: "k") == 1)
+        }
+    }
+
     /// Even an update that conflicts with other clients again and again loses no change, because its closure runs again
     /// with the new value.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
