@@ -223,7 +223,7 @@ let package = Package(
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
             name: "larderd",
-            dependencies: ["LarderServer", "LarderClient", "LarderEngine", "LarderPlatform"]
+            dependencies: ["CLarderLevelDBFiles", "LarderServer", "LarderClient", "LarderEngine", "LarderPlatform"]
                 + (usesJemalloc ? ["CLarderAllocator"] : []),
             swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
         .executableTarget(

@@ -1,3 +1,4 @@
+import CLarderLevelDBFiles
 import LarderEngine
 import LarderPlatform
 import LarderServer
@@ -19,6 +20,7 @@ import Synchronization
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
         ProcessSettings.ignoreUserSignals()
+        larder_leveldb_explain_bus_errors()
         let options: DaemonCommandLine
         do throws(UsageError) {
             options = try DaemonCommandLine(arguments)

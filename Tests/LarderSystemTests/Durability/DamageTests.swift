@@ -101,6 +101,43 @@ import Testing
         #expect(try client.call("GET k0") == "$2\r\n00\r\n")
     }
 
+    /// LevelDB has mapped the table into memory, so SIGBUS terminates the daemon.
+    @Test("a daemon whose table another program truncates names the file, and the next start salvages it")
+    func aTableThatIsTruncatedInUseIsNamed() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let options = ["--memory", "0", "--policy", "low"]
+        let first = try DaemonProcess(options, in: place)
+        var random = SeededGenerator(seed: 7)
+        let client = try first.connect()
+        for index in 0..<100 {
+            let value = Incompressible.bytes(count: 10_000, &random)
+            try client.send(encodeRequest([Array("SET".utf8), Array("k\(index)".utf8), value]))
+            #expect(try client.receive() == Array("+OK\r\n".utf8))
+        }
+        #expect(try first.stop() == .exited(0))
+        // When LevelDB is opened again, it writes its log to a table.
+        let daemon = try DaemonProcess(options, in: place)
+        let reader = try daemon.connect()
+        try reader.send(["GET", "k0"])
+        #expect(try reader.receive().count > 10_000)
+        let files = try epoch(daemon.larder, "0")
+        let table = try #require(
+            try FileSystem.list(files).filter { $0.hasSuffix(".ldb") }.map { files + "/" + $0 }
+                .max { FileSystem.size($0) < FileSystem.size($1) })
+        #expect(FileSystem.size(table) > 1_000_000)
+        #expect(truncate(table, 4096) == 0)
+        for index in 50..<100 { try reader.send(["GET", "k\(index)"]) }
+        let line = try daemon.process.waitForErrorLine(containing: "is shorter than it was when it was opened")
+        #expect(line.contains("larderd: \(table) is shorter"), "\(line)")
+        #expect(try daemon.process.waitForExit() == .killed(signal: SIGBUS))
+        let again = try DaemonProcess(options, in: place)
+        let after = try again.connect()
+        _ = try after.call("GET k99")
+        _ = try again.process.waitForErrorLine(containing: "and salvaged: ")
+        #expect(try after.call("SET k99 new") == "+OK\r\n")
+        #expect(try after.call("GET k99") == "$3\r\nnew\r\n")
+    }
+
     @Test func onlyDatabasesOfANewerFormatAreRefused() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)

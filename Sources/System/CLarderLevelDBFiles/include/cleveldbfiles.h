@@ -47,6 +47,11 @@ typedef void (*larder_leveldb_merge_hook)(const char *directory, int begins);
 /// Sets the hook for all databases with the environment of this header, in the whole process. Thread-safe.
 void larder_leveldb_on_merge(larder_leveldb_merge_hook hook);
 
+/// Makes the process write the path of a file to standard error before SIGBUS terminates it. LevelDB maps tables into
+/// memory, so the process gets this signal if another program truncates a table. LevelDB cannot be kept from mapping
+/// them without more descriptors and system calls. For a process of its own, not for a library.
+void larder_leveldb_explain_bus_errors(void);
+
 #ifdef __cplusplus
 }
 #endif
