@@ -227,7 +227,7 @@ extension CommandMetadata {
     package static let clientNoEvict = CommandMetadata(
         "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "7.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted without effect: connections are never evicted.", reply: "OK", effect: .changesState)
+        summary: "Exempts the connection from the limit `--max-output`.", reply: "OK", effect: .changesState)
 
     package static let clientNoTouch = CommandMetadata(
         "client|no-touch", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,

@@ -19,6 +19,7 @@ complete -c larderd -l notify-keyspace-events -x -d 'keyspace events to publish,
 complete -c larderd -l max-tracked-keys -x -d 'maximum keys tracked for all clients with CLIENT TRACKING'
 complete -c larderd -l max-watched-deadlines -x -d 'maximum entries with their own deadline whose `expired` events are sent on time'
 complete -c larderd -l max-subscriber-output -x -d 'disconnects a subscriber with more bytes of unread messages'
+complete -c larderd -l max-output -x -d 'unread output of all clients together'
 complete -c larderd -l max-reply -x -d 'total size of the values of one MGET'
 complete -c larderd -l max-transaction -x -d 'size of the commands between MULTI and EXEC, per connection'
 complete -c larderd -l script-time-limit -x -d 'how long a script may run before it is stopped without effect'

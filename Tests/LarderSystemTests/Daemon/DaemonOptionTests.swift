@@ -60,6 +60,8 @@ import Testing
           --max-subscriber-output BYTES
                              disconnects a subscriber with more bytes of unread messages (default: 32M),
                              or with more than a quarter of that for one minute
+          --max-output BYTES unread output of all clients together; 0 for no limit. Above it, those with the most
+                             are disconnected (default: an eighth of the machine's memory, at least 1G)
           --max-reply BYTES  total size of the values of one MGET (default: 512M)
           --max-transaction BYTES
                              size of the commands between MULTI and EXEC, per connection (default: 64M)

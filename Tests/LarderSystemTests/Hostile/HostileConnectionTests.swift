@@ -240,6 +240,41 @@ import Testing
         try probe.stop("subscribers that never read, \(threads) loops")
     }
 
+    /// The output of all clients together is limited, although none has reached its own limit. Those with the most unread
+    /// output are disconnected, and others get all messages.
+    @Test("many subscribers that never read use limited memory", arguments: loops)
+    func manySubscribersThatNeverRead(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-output", "48M"])
+        let (listener, kept, publisher) = (try daemon.connect(), try daemon.connect(), try daemon.connect())
+        #expect(try kept.call("CLIENT NO-EVICT ON") == "+OK\r\n")
+        let deaf = try (0..<40).map { _ in try daemon.connect() }
+        for client in [listener, kept] + deaf { _ = try client.call("SUBSCRIBE news") }
+        // A client with less unread output than the subscribers.
+        let value = String(repeating: "v", count: 1 << 20)
+        let patient = try daemon.connect()
+        #expect(try patient.call("SET k \(value)") == "+OK\r\n")
+        try patient.send(["GET", "k"])
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        let payload = String(repeating: "m", count: 100_000)
+        let message = Array("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$100000\r\n\(payload)\r\n".utf8)
+        for _ in 0..<60 {
+            #expect(try publisher.call("PUBLISH news \(payload)").hasPrefix(":"))
+            #expect(try listener.receive() == message)
+            // Give the event loops a tick.
+            WorkThread.sleep(nanoseconds: 20_000_000)
+        }
+        let line = try daemon.process.waitForErrorLine(containing: "bytes of output were unread")
+        #expect(line.contains("the limit is 50331648 (--max-output)"), "\(line)")
+        let info = try publisher.call("INFO stats")
+        let evicted = try #require(info.firstMatch(of: #/evicted_clients:(\d+)/#).flatMap { Int($0.1) })
+        #expect((30...40).contains(evicted), "\(evicted)")
+        // 40 times 6 MB were published.
+        Hostility.expectPeak(of: daemon, atMost: before + (150 << 20), "many subscribers that never read")
+        for _ in 0..<60 { #expect(try kept.receive() == message) }
+        #expect(try patient.receive().count > 1 << 20)
+    }
+
     /// Commands that a client queued before it disconnected or was killed are not executed, and the keys that it
     /// watched are released.
     @Test("commands queued by a killed client are not executed", arguments: loops)

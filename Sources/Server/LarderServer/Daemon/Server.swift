@@ -175,6 +175,7 @@ package enum Server {
         let report = service.map { ServiceReport($0, state, loops) }
         loops[0].onTick = {
             listener.tick()
+            state.limitOutput()
             guardian.tick()
             report?.tick()
             state.notifier.tick()

@@ -46,6 +46,8 @@ final class Connection {
     var isListedAsPaused = false
     private var isReading = false
     private var isWriting = false
+    /// The size of the output that libuv is sending, in bytes.
+    private var writingBytes = 0
     private var isClosed = false
     /// Whether the client has closed its sending side. Requests that it sent before still get replies.
     private var hasEnded = false
@@ -485,6 +487,7 @@ final class Connection {
         session.replies.withBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
         var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
         isWriting = true
+        writingBytes = count
         didSend(count)
         let status = uv_write(request, stream, &buffer, 1) { request, status in
             guard let request else { return }
@@ -501,6 +504,7 @@ final class Connection {
 
     private func didWriteLater(_ status: Int32) {
         isWriting = false
+        writingBytes = 0
         guard !isClosed else { return }
         guard status == 0 else { return close(nil) }
         lastProgress = eventLoop.time
@@ -523,6 +527,7 @@ final class Connection {
     ///   - monotonic: the engine's monotonic time, in milliseconds.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
+        session.record.outputBytes.store(session.pendingOutput + writingBytes, ordering: .relaxed)
         // If the client has disconnected, close now: its queued work would only delay other clients.
         if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
             return close(nil)

@@ -69,6 +69,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
+    /// The size of the unread output of all connections at the last tick, in bytes.
+    private var unreadBytes = 0
     /// Whether other threads must send a message to this loop when commits succeed or fail.
     private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
@@ -315,7 +317,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         heartbeat.store(MonotonicClock.milliseconds(), ordering: .relaxed)
         onTick?()
         let now = server.engine.monotonic()
-        for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
+        var unread = 0
+        for connection in Array(connections.values) {
+            connection.tick(time, monotonic: now)
+            unread += connection.session.record.outputBytes.read()
+        }
+        server.unreadOutput.add(unread - unreadBytes)
+        unreadBytes = unread
         resumeCongested()
         resumePaused(now)
         if isStopping {

@@ -218,6 +218,25 @@ extension DaemonOption {
             ],
             live: Live { $0.settings.changeSubscriberLimit($1.configuration.limits) }
         ) { $0.configuration.limits.subscriberBytesMax = try $1.byteCount() },
+        DaemonOption(
+            "--max-output", "BYTES",
+            [
+                "unread output of all clients together; 0 for no limit. Above it, those with the most",
+                "are disconnected (default: an eighth of the machine's memory, at least 1G)",
+            ],
+            settings: [
+                .own { String($0.settings.outputBytesMax.read()) },
+                Setting(
+                    "maxmemory-clients",
+                    .checked { _, text in
+                        guard let bytes = Setting.bytes(text) else {
+                            return .failure(UsageError("argument must be a memory value"))
+                        }
+                        return .success { $0.settings.outputBytesMax.store(Int(clamping: bytes), ordering: .relaxed) }
+                    }, { String($0.settings.outputBytesMax.read()) }),
+            ],
+            live: Live { $0.settings.outputBytesMax.store($1.configuration.limits.outputBytesMax, ordering: .relaxed) }
+        ) { $0.configuration.limits.outputBytesMax = try $1.byteCount() },
         .limit(
             "--max-reply", "BYTES", ["total size of the values of one MGET (default: 512M)"], \.replyBytesMax
         ) { try $0.byteCount() },

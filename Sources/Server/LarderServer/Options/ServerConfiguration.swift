@@ -52,12 +52,7 @@ package struct ServerConfiguration: Sendable {
 
     /// The default memory for entries, in bytes: a 16th of the machine's memory, but at least 16 MiB and at most 512
     /// MiB.
-    package static var defaultMemoryBytes: Int {
-        let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
-        guard pages > 0, size > 0 else { return 16 << 20 }
-        let (bytes, overflow) = Int(pages).multipliedReportingOverflow(by: Int(size))
-        return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
-    }
+    package static var defaultMemoryBytes: Int { min(max(MachineMemory.bytes / 16, 16 << 20), 512 << 20) }
 
     /// The description of valid limits for the disk space of a larder and of a database, used in error messages.
     static let diskLimitRule = limitRule(DiskThresholds.larderBytesMin)

@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderOriginClients
+import LarderPlatform
 import LarderRESP
 import Synchronization
 
@@ -28,6 +29,10 @@ package struct Limits: Sendable {
     package var subscriberBytesSoft: Int { subscriberBytesMax / 4 }
     /// How long a subscriber may have more than ``subscriberBytesSoft`` unread bytes, in milliseconds: 1 minute.
     package var subscriberSoftMilliseconds: Int64 = 60_000
+    /// The maximum size of the unread output of all clients together, in bytes (`--max-output`); 0 for no limit. Above
+    /// it, the clients with the most are disconnected. The default is an eighth of the machine's memory, but at least
+    /// 1 GiB, so that two replies of the maximum size fit.
+    package var outputBytesMax = max(MachineMemory.bytes / 8, 1 << 30)
     /// The maximum size of the messages in the queues of event loops, in bytes: 64 MiB. Above it, publishers wait.
     package var undeliveredBytesMax = 64 << 20
     /// The maximum number of keys that are tracked for all clients together (`--max-tracked-keys`).
@@ -140,6 +145,8 @@ final class Settings: Sendable {
     let subscriberBytesMax: Atomic<Int>
     let subscriberBytesSoft: Atomic<Int>
     let subscriberSoftSeconds: Atomic<Int>
+    /// The maximum size of the unread output of all clients together, in bytes; 0 for no limit.
+    let outputBytesMax: Atomic<Int>
     private let texts = Mutex<[String: String]>([:])
     private let passwordFile: Mutex<(password: [UInt8]?, path: String)>
 
@@ -147,6 +154,7 @@ final class Settings: Sendable {
         passwordFile = Mutex((password, passwordPath))
         idleSeconds = Atomic(limits.idleSeconds)
         clientsMax = Atomic(limits.clientsMax)
+        outputBytesMax = Atomic(limits.outputBytesMax)
         subscriberBytesMax = Atomic(limits.subscriberBytesMax)
         subscriberBytesSoft = Atomic(limits.subscriberBytesSoft)
         subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))

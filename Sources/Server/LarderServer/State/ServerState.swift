@@ -44,6 +44,10 @@ package final class ServerState: Sendable {
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
     let clientsRefused = Atomic<Int>(0)
+    /// The number of clients that were disconnected because of ``Settings/outputBytesMax``.
+    let clientsEvicted = Atomic<Int>(0)
+    /// The size of the unread output of all clients, in bytes, at the last ticks of the event loops.
+    let unreadOutput = Atomic<Int>(0)
     /// The number of connections whose next command waits for the end of CLIENT PAUSE.
     let clientsPaused = Atomic<Int>(0)
     /// The number of commands that were dropped because their clients had disconnected.
@@ -179,6 +183,7 @@ package final class ServerState: Sendable {
         access.resetCounts()
         clientsSeen.store(0, ordering: .relaxed)
         clientsRefused.store(0, ordering: .relaxed)
+        clientsEvicted.store(0, ordering: .relaxed)
         memoryPeak.store(0, ordering: .relaxed)
     }
 
@@ -221,6 +226,28 @@ package final class ServerState: Sendable {
 
     /// The number of stores and removals since the last save, or since the start if there was none.
     var changesSinceSave: Int { max(0, changes - changesAtSave.read()) }
+
+    /// Disconnects the clients with the most unread output while all clients have more than the limit together. Called
+    /// on every tick of the first event loop.
+    ///
+    /// As in Redis, a client that has sent `CLIENT NO-EVICT ON` stays connected.
+    func limitOutput() {
+        let most = settings.outputBytesMax.read()
+        guard most > 0, unreadOutput.read() > most else { return }
+        // Clients that are being disconnected still have their output, but not for long.
+        let clients = clientRegistry.all.filter { !$0.isKilled.load(ordering: .relaxed) }
+            .map { (record: $0, bytes: $0.outputBytes.read()) }
+            .sorted { $0.bytes > $1.bytes }
+        var sum = clients.reduce(0) { $0 + $1.bytes }
+        for (record, bytes) in clients where !record.isNoEvict.load(ordering: .relaxed) {
+            guard sum > most, bytes > 0 else { return }
+            record.close(
+                "\(bytes) bytes of output were unread, and \(sum) of all clients, for which the limit is \(most) "
+                    + "(--max-output)")
+            clientsEvicted.add(1)
+            sum -= bytes
+        }
+    }
 
     func requestStop(_ reason: String) { stopHandler(reason) }
 }

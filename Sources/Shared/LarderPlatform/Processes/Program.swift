@@ -29,6 +29,17 @@ package enum MachineStart {
     }()
 }
 
+/// The memory of the machine.
+package enum MachineMemory {
+    /// The number of bytes; 0 if the system does not report it.
+    package static let bytes: Int = {
+        let (pages, size) = (sysconf(CInt(_SC_PHYS_PAGES)), sysconf(CInt(_SC_PAGESIZE)))
+        guard pages > 0, size > 0 else { return 0 }
+        let (bytes, overflows) = Int(pages).multipliedReportingOverflow(by: Int(size))
+        return overflows ? .max : bytes
+    }()
+}
+
 /// A resource limit of this process: getrlimit(2) and setrlimit(2).
 package enum ResourceLimit {
     /// One more than the highest descriptor that this process may use.

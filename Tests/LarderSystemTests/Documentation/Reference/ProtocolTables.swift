@@ -58,6 +58,11 @@ enum ProtocolTables {
                     + "also with more than \(limits.subscriberBytesSoft) for "
                     + "\(limits.subscriberSoftMilliseconds / 1000) s"
             ),
+            (
+                "unread output of all clients",
+                "an eighth of the machine's memory, at least 1 GiB (`--max-output`), then those with the most are "
+                    + "disconnected (`evicted_clients` in `INFO`)"
+            ),
             ("messages waiting for busy event loops", "\(limits.undeliveredBytesMax) bytes, then publishers wait"),
             ("writes waiting to be committed", "\(EngineOptions().pendingBytesMax) bytes, then commands wait"),
             (
@@ -119,7 +124,7 @@ enum ProtocolTables {
             ),
             (
                 "unread messages", mebibytes(limits.subscriberBytesMax),
-                "`--max-subscriber-output`, or `client-output-buffer-limit` (`pubsub`) of `CONFIG SET`"
+                "`--max-subscriber-output`, `client-output-buffer-limit`"
             ),
             (
                 "values of 4 MiB and more that commands build (`APPEND`, `SETRANGE`, …)",

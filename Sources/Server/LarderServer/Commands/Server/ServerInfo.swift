@@ -113,7 +113,6 @@ struct ServerInfo {
         let functions = try? server.functions.current()
         let resident = residentBytes
         let peak = server.memoryPeak.max(resident, ordering: .relaxed).newValue
-        let pages = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         return [
             ("used_memory", "\(resident)"), ("used_memory_human", Self.human(resident)),
             ("used_memory_rss", "\(resident)"), ("used_memory_rss_human", Self.human(resident)),
@@ -121,7 +120,8 @@ struct ServerInfo {
             ("used_memory_peak_perc", Self.percent(resident, of: peak)), ("used_memory_overhead", "0"),
             ("used_memory_startup", "0"), ("used_memory_dataset", "\(memory.usedBytes)"),
             ("used_memory_dataset_perc", Self.percent(memory.usedBytes, of: resident)),
-            ("total_system_memory", "\(pages)"), ("total_system_memory_human", Self.human(pages)),
+            ("total_system_memory", "\(MachineMemory.bytes)"),
+            ("total_system_memory_human", Self.human(MachineMemory.bytes)),
             ("used_memory_lua", "\(server.scripts.idleBytes)"), ("used_memory_vm_eval", "\(server.scripts.idleBytes)"),
             ("used_memory_scripts", "\(scripts.bytes + (functions?.byteCount ?? 0))"),
             ("used_memory_scripts_eval", "\(scripts.bytes)"),
@@ -236,7 +236,8 @@ struct ServerInfo {
             ("expiry_lag_entries", "\(lag.entries)"), ("expiry_lag_avg_ms", "\(lag.averageMilliseconds)"),
             ("expiry_lag_p99_ms", "\(lag.milliseconds(ofShare: 0.99))"),
             ("expiry_lag_max_ms", "\(lag.mostMilliseconds)"),
-            ("expired_stale_perc", "0.00"), ("evicted_keys", "\(statistics.evicted.read())"), ("evicted_clients", "0"),
+            ("expired_stale_perc", "0.00"), ("evicted_keys", "\(statistics.evicted.read())"),
+            ("evicted_clients", "\(server.clientsEvicted.read())"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("keyspace_misses_expired", "\(statistics.missesExpired.read())"),
             ("keyspace_misses_purged", "\(statistics.missesPurged.read())"),
