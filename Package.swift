@@ -274,8 +274,8 @@ let package = Package(
         .testTarget(
             name: "LarderLevelDBTests",
             dependencies: [
-                "CLarderCRC32C", "LarderLevelDB", "LarderLevelDBFormat", "LarderLevelDBSalvage", "LarderPlatform",
-                "LarderTestSupport",
+                "CLarderCRC32C", "CLarderLevelDB", "LarderLevelDB", "LarderLevelDBFormat", "LarderLevelDBSalvage",
+                "LarderPlatform", "LarderTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

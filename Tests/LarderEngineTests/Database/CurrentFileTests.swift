@@ -110,10 +110,9 @@ import Testing
                         try Files.remove($0 + "/" + name)
                     }
                     let other = try TemporaryDirectory(inMemory: true)
-                    try LarderLevelDB.Database(
-                        path: other.path + "/db", options: LarderLevelDB.Options(createIfMissing: true)
-                    )
-                    .close()
+                    var creating = LarderLevelDB.Options()
+                    creating.createIfMissing = true
+                    try LarderLevelDB.Database(path: other.path + "/db", options: creating).close()
                     let made = try Files.read(other.path + "/db/" + Files.manifest(other.path + "/db"))
                     try Files.write($0 + "/MANIFEST-000001", Array(made.prefix(50)))
                 }

@@ -87,7 +87,7 @@ import Testing
         try larder.maintain()
         let before = try database.rawKeys()
         for key in before where key.first != KeyKind.record && key.first != KeyKind.metadata {
-            try store.access("test") { (database) throws(LevelDBError) in try database.delete(key) }
+            try store.rawDelete(key)
         }
         store.lacksIndex.store(true, ordering: .relaxed)
         try larder.maintain()

@@ -105,39 +105,13 @@ import Testing
         #expect(batch.count == 1)
     }
 
-    @Test func appendAddsTheOtherBatchAtTheEnd() throws {
-        let first = WriteBatch()
-        first.put(bytes("a"), bytes("1"))
-        let second = WriteBatch()
-        second.put(bytes("a"), bytes("2"))
-        second.delete(bytes("b"))
-        let sum = first.byteCount + second.byteCount - 12
-        first.append(second)
-        #expect(first.count == 3)
-        #expect(first.byteCount == sum)
-        #expect(second.count == 2)
-        first.append(WriteBatch())
-        #expect(first.count == 3)
-        try database.write(first)
-        #expect(try entries(database) == ["a=2"])
-    }
-
-    @Test func aBatchMayBeAppendedToItself() throws {
-        let batch = WriteBatch()
-        for number in 0..<100 { batch.put(key(number), bytes("value")) }
-        let bytesBefore = batch.byteCount
-        batch.append(batch)
-        #expect(batch.count == 200)
-        #expect(batch.byteCount == 2 * bytesBefore - 12)
-        try database.write(batch)
-        #expect(try entries(database).count == 100)
-    }
-
     @Test func aBatchWithATooLargeRecordIsRefused() throws {
         let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
         defer { byte.deallocate() }
         // Never read, because it is refused for its length.
         let large = UnsafeRawBufferPointer(start: byte.baseAddress, count: WriteBatch.recordBytesMax + 1)
+        let most = UnsafeRawBufferPointer(start: byte.baseAddress, count: WriteBatch.recordBytesMax)
+        let endless = UnsafeRawBufferPointer(start: byte.baseAddress, count: Int.max)
         let one = UnsafeRawBufferPointer(start: byte.baseAddress, count: 1)
         let batch = WriteBatch()
         batch.put(bytes("a"), bytes("1"))
@@ -149,10 +123,15 @@ import Testing
         #expect(
             error?.message == "a key of 1 bytes with a value of 1073741825 bytes is larger than 1073741824 bytes")
         #expect(try entries(database) == [])
-        let other = WriteBatch()
-        other.append(batch)
-        #expect(failure { () throws(LevelDBError) in try database.write(other) }?.code == .invalidArgument)
         batch.clear()
         try database.write(batch)
+        for (key, value) in [(large, one), (one, most), (most, one), (endless, endless)] {
+            batch.clear()
+            batch.put(key, value)
+            #expect(batch.isEmpty)
+            let error = failure { () throws(LevelDBError) in try database.write(batch) }
+            #expect(error?.code == .invalidArgument)
+            #expect(error?.key == nil)
+        }
     }
 }

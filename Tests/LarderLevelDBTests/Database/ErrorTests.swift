@@ -80,7 +80,7 @@ import Testing
             let error = failure { () throws(LevelDBError) in
                 for number in 0..<100 { try workspace.database.put(key(number), value) }
             }
-            guard let error, error.code == .ioError, error.operation == "put", error.key != nil,
+            guard let error, error.code == .ioError, error.operation == "write", error.key == nil,
                 error.message.contains("File too large")
             else { exit(3) }
             let batch = WriteBatch()

@@ -11,13 +11,11 @@ import Testing
         #expect(try database.get(bytes("a")) == nil)
         try database.put(bytes("a"), bytes("1"))
         #expect(try database.get(bytes("a")) == bytes("1"))
-        try database.put(bytes("a"), bytes("2"), sync: true)
+        try database.put(bytes("a"), bytes("2"))
         #expect(try database.get(bytes("a")) == bytes("2"))
-        #expect(try database.has(bytes("a")))
         try database.delete(bytes("a"))
         #expect(try database.get(bytes("a")) == nil)
-        #expect(try !database.has(bytes("a")))
-        try database.delete(bytes("a"), sync: true)
+        try database.delete(bytes("a"))
     }
 
     @Test func keysAndValuesMayContainAnyByte() throws {
@@ -43,7 +41,6 @@ import Testing
         try database.put(bytes("empty"), [])
         for _ in 0..<2 {
             #expect(try database.get(bytes("empty")) == [])
-            #expect(try database.has(bytes("empty")))
             #expect(try database.withValue(bytes("empty")) { $0?.count } == 0)
             #expect(try database.get(bytes("none")) == nil)
             #expect(try database.withValue(bytes("none")) { $0 == nil })
@@ -55,10 +52,9 @@ import Testing
         #expect(try database.get([]) == nil)
         try database.put([], bytes("value"))
         #expect(try database.get([]) == bytes("value"))
-        #expect(try database.get(UnsafeRawBufferPointer(start: nil, count: 0)) == bytes("value"))
-        try database.delete(UnsafeRawBufferPointer(start: nil, count: 0))
-        #expect(try !database.has([]))
-        try database.put(UnsafeRawBufferPointer(start: nil, count: 0), UnsafeRawBufferPointer(start: nil, count: 0))
+        try database.delete([])
+        #expect(try database.get([]) == nil)
+        try database.put([], [])
         #expect(try database.get([]) == [])
     }
 
@@ -84,16 +80,13 @@ import Testing
     @Test func readOptionsDoNotChangeTheResultOfARead() throws {
         try database.put(bytes("a"), bytes("1"))
         try workspace.reopen()
-        for verify in [true, false] {
-            for fill in [true, false] {
-                let options = ReadOptions(verifyChecksums: verify, fillCache: fill)
-                #expect(try database.get(bytes("a"), options: options) == bytes("1"))
-                #expect(try database.has(bytes("a"), options: options))
-                #expect(try database.get(bytes("b"), options: options) == nil)
-                let cursor = try database.cursor(options)
-                try cursor.seekToFirst()
-                #expect(try keys(cursor) == [bytes("a")])
-            }
+        for fill in [true, false] {
+            let options = ReadOptions(fillCache: fill)
+            #expect(try database.get(bytes("a"), options: options) == bytes("1"))
+            #expect(try database.get(bytes("b"), options: options) == nil)
+            let cursor = try database.cursor(options)
+            try cursor.seekToFirst()
+            #expect(try keys(cursor) == [bytes("a")])
         }
     }
 
@@ -101,22 +94,5 @@ import Testing
         let other = try workspace.open("other")
         try database.put(bytes("a"), bytes("1"))
         #expect(try other.get(bytes("a")) == nil)
-    }
-
-    @Test func recordsTooLargeForLevelDBAreRefused() throws {
-        let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
-        defer { byte.deallocate() }
-        // Never read, because it is refused for its length.
-        let large = UnsafeRawBufferPointer(start: byte.baseAddress, count: WriteBatch.recordBytesMax + 1)
-        let most = UnsafeRawBufferPointer(start: byte.baseAddress, count: WriteBatch.recordBytesMax)
-        let endless = UnsafeRawBufferPointer(start: byte.baseAddress, count: Int.max)
-        let one = UnsafeRawBufferPointer(start: byte.baseAddress, count: 1)
-        for (key, value) in [(large, one), (one, large), (one, most), (most, one), (endless, endless)] {
-            let error = failure { () throws(LevelDBError) in try database.put(key, value) }
-            #expect(error?.code == .invalidArgument)
-            #expect(error?.key == nil)
-        }
-        #expect(failure { () throws(LevelDBError) in try database.delete(endless) }?.code == .invalidArgument)
-        #expect(try database.get([0]) == nil)
     }
 }

@@ -55,9 +55,7 @@ final class SalvageHistory {
     /// Waits until LevelDB writes and merges no tables. Closing the database earlier would leave an unfinished table.
     private func waitForMerges() throws {
         while true {
-            let counts = try (0..<7).map { level in
-                try workspace.database.property("leveldb.num-files-at-level\(level)").flatMap { Int($0) } ?? 0
-            }
+            let counts = try (0..<7).map { try workspace.database.tableCount(level: $0) }
             // LevelDB merges level 0 if it has four tables, and keeps the log of entries that it is writing to a table.
             let logs = try workspace.files(endingWith: ".log").count
             if counts[0] < 4, logs == 1, try tables().count == counts.reduce(0, +) { return }

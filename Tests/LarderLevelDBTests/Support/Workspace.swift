@@ -1,7 +1,9 @@
-import LarderLevelDB
+import CLarderLevelDB
 import LarderPlatform
 import LarderTestSupport
 import Testing
+
+@testable import LarderLevelDB
 
 /// A directory for one test and one open database in it. A suite keeps it as a property, so that the files stay until
 /// the test is over.
@@ -38,6 +40,58 @@ final class Workspace {
 
     /// Returns the names of the files in the database's directory with this ending.
     func files(endingWith ending: String = "") throws -> [String] { try Files.names(in: path, endingWith: ending) }
+}
+
+extension Database {
+    func put(_ key: [UInt8], _ value: [UInt8]) throws(LevelDBError) {
+        let batch = WriteBatch()
+        batch.put(key, value)
+        try write(batch)
+    }
+
+    func delete(_ key: [UInt8]) throws(LevelDBError) {
+        let batch = WriteBatch()
+        batch.delete(key)
+        try write(batch)
+    }
+
+    /// The number of tables on one of LevelDB's levels.
+    func tableCount(level: Int) throws(LevelDBError) -> Int {
+        try withHandle("property") { handle in
+            guard let text = leveldb_property_value(handle, "leveldb.num-files-at-level\(level)") else { return 0 }
+            defer { leveldb_free(text) }
+            return Int(String(cString: text)) ?? 0
+        }
+    }
+
+    /// The total size of the tables in bytes.
+    var tableBytes: Int {
+        get throws {
+            try Files.names(in: path, endingWith: ".ldb").reduce(0) { try $0 + Files.read("\(path)/\($1)").count }
+        }
+    }
+}
+
+extension Options {
+    init(
+        createIfMissing: Bool = false, errorIfExists: Bool = false, paranoidChecks: Bool = false,
+        compression: Compression = .snappy, bloomBitsPerKey: Int = 0, blockCache: BlockCache? = nil,
+        writeBufferBytes: Int = 4 << 20, blockBytes: Int = 4096, blockRestartInterval: Int = 16,
+        maxOpenFiles: Int = 1000, maxFileBytes: Int = 2 << 20
+    ) {
+        self.init()
+        self.createIfMissing = createIfMissing
+        self.errorIfExists = errorIfExists
+        self.paranoidChecks = paranoidChecks
+        self.compression = compression
+        self.bloomBitsPerKey = bloomBitsPerKey
+        self.blockCache = blockCache
+        self.writeBufferBytes = writeBufferBytes
+        self.blockBytes = blockBytes
+        self.blockRestartInterval = blockRestartInterval
+        self.maxOpenFiles = maxOpenFiles
+        self.maxFileBytes = maxFileBytes
+    }
 }
 
 /// The bytes of a text.

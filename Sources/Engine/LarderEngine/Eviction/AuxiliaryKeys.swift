@@ -19,26 +19,15 @@ struct AuxiliaryKeys {
         let last = ranges.map(\.last).max { $0.lexicographicallyPrecedes($1) }
         (index, journal) = try store.access("make room") { (leveldb) throws(LevelDBError) in
             var index: [[UInt8]] = []
-            if let last { try Self.collect(leveldb, through: last, &index) }
-            return (index, try leveldb.get(EpochMetadata.journalKey))
-        }
-    }
-
-    private static func collect(
-        _ leveldb: LarderLevelDB.Database, through last: ArraySlice<UInt8>, _ index: inout [[UInt8]]
-    ) throws(LevelDBError) {
-        var options = ReadOptions()
-        options.fillCache = false
-        for kind in [KeyKind.ownDeadline, KeyKind.governed] {
-            let cursor = try leveldb.cursor(options, prefix: [kind])
-            defer { cursor.close() }
-            try cursor.seek(to: [kind])
-            while cursor.isValid {
-                let key = cursor.key
-                if last.lexicographicallyPrecedes(key) { break }
-                index.append(key)
-                try cursor.next()
+            for kind in [KeyKind.ownDeadline, KeyKind.governed] {
+                try leveldb.scan([kind]) { cursor in
+                    let key = cursor.key
+                    guard let last, !last.lexicographicallyPrecedes(key) else { return false }
+                    index.append(key)
+                    return true
+                }
             }
+            return (index, try leveldb.get(EpochMetadata.journalKey))
         }
     }
 

@@ -40,28 +40,23 @@ struct EvictionRange {
         let (bytesMax, entriesMax) = (seenBytes + bytesMax, entries.count + entriesMax)
         next = nil
         try store.access(operation) { (leveldb) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])
-            defer { cursor.close() }
-            try cursor.seek(to: start)
-            while cursor.isValid {
+            try leveldb.scan([KeyKind.record], from: start) { (cursor) throws(LevelDBError) in
                 let offset = keys.count
                 try cursor.withKey { keys.append(contentsOf: $0) }
                 if let last, last.lexicographicallyPrecedes(keys[offset...]) {
                     keys.removeSubrange(offset...)
-                    return
+                    return false
                 }
                 let keyCount = keys.count - offset
                 guard entries.count < entriesMax, seenBytes < bytesMax else {
                     next = Array(keys[offset...])
-                    return
+                    return false
                 }
                 let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
                 entries.append(
                     Entry(offset: offset, keyCount: keyCount, byteCount: keyCount + count, header: header))
                 seenBytes += keyCount + count
-                try cursor.next()
+                return true
             }
         }
     }

@@ -256,19 +256,14 @@ struct Sweeper {
         throws(LarderError) -> [[UInt8]]
     {
         try store.access("sweep") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try database.cursor(options, prefix: [kind])
-            defer { cursor.close() }
             var found: [[UInt8]] = []
-            try cursor.seek(to: start)
-            while cursor.isValid, found.count < recordsPerStep {
+            try database.scan([kind], from: start) { cursor in
                 let key = cursor.key
                 // Include malformed (too short) index keys, so that they are deleted.
                 let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
-                guard bucket <= limit else { break }
+                guard bucket <= limit else { return false }
                 found.append(key)
-                try cursor.next()
+                return found.count < recordsPerStep
             }
             return found
         }

@@ -6,14 +6,7 @@ extension EpochStore {
     /// - Throws: the first damage that was found, now or by an earlier call.
     func verify() throws(LarderError) {
         if let damage = knownDamage { throw damage }
-        try access("verify") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try database.cursor(options)
-            defer { cursor.close() }
-            try cursor.seekToFirst()
-            while cursor.isValid { try cursor.next() }
-        }
+        try access("verify") { (database) throws(LevelDBError) in try database.scan { _ in true } }
     }
 
     /// Returns a key's record as stored in LevelDB, after verifying checksums; nil if there is none.
@@ -21,9 +14,7 @@ extension EpochStore {
         -> [UInt8]?
     {
         guard isMade else { return nil }
-        var options = ReadOptions()
-        options.fillCache = fillCache
-        options.snapshot = snapshot
+        let options = ReadOptions(fillCache: fillCache, snapshot: snapshot)
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.get(key.stored, options: options)
         }
@@ -36,14 +27,25 @@ extension EpochStore {
         of key: Key, _ purges: TagPurges?, snapshot: LarderLevelDB.Snapshot? = nil
     ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
         guard isMade else { return nil }
-        var options = ReadOptions()
-        options.fillCache = false
-        options.snapshot = snapshot
+        let options = ReadOptions(fillCache: false, snapshot: snapshot)
         return try access("get", key: key) { (database) throws(LevelDBError) in
             try database.withValue(key.stored, options: options) { bytes in
                 bytes.map { (RecordHeader.read($0, purges), $0.count) }
             }
         }
+    }
+}
+
+extension LarderLevelDB.Database {
+    /// Moves a cursor over the keys with this prefix, beginning at `start`, until `body` returns false. The blocks that
+    /// are read are not added to the cache.
+    func scan(
+        _ prefix: [UInt8] = [], from start: [UInt8] = [], _ body: (LarderLevelDB.Cursor) throws(LevelDBError) -> Bool
+    ) throws(LevelDBError) {
+        let cursor = try cursor(ReadOptions(fillCache: false), prefix: prefix)
+        defer { cursor.close() }
+        try cursor.seek(to: start)
+        while cursor.isValid, try body(cursor) { try cursor.next() }
     }
 }
 

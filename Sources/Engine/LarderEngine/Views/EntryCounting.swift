@@ -65,9 +65,7 @@ extension EpochStore {
             return known
         }
         let counter = try adopt("count") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            options.snapshot = held?.snapshot
+            let options = ReadOptions(fillCache: false, snapshot: held?.snapshot)
             let cursor = try database.cursor(options, prefix: [KeyKind.record])
             try cursor.seekToFirst()
             return StoreCursor(cursor)

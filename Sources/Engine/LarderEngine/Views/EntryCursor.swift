@@ -71,9 +71,7 @@ package final class EntryCursor: @unchecked Sendable {
         _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LarderLevelDB.Snapshot? = nil
     ) throws(LarderError) -> StoreCursor {
         guard store.isMade else { return StoreCursor(nil) }
-        var read = ReadOptions()
-        read.fillCache = options.fillCache
-        read.snapshot = snapshot
+        let read = ReadOptions(fillCache: options.fillCache, snapshot: snapshot)
         let prefix = [KeyKind.record] + options.prefix
         return try store.adopt("enumerate") { (database) throws(LevelDBError) in
             StoreCursor(try database.cursor(read, prefix: prefix))

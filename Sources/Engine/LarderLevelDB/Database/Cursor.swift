@@ -111,7 +111,7 @@ package final class Cursor {
 
     /// Moves to the next greater key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func next() throws(LevelDBError) {
-        try checkValid("next")
+        _ = try entrySlot("next")
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
@@ -124,7 +124,7 @@ package final class Cursor {
 
     /// Moves to the next smaller key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func previous() throws(LevelDBError) {
-        try checkValid("previous")
+        _ = try entrySlot("previous")
         try move("previous") { handle, left in
             guard let left else { return leveldb_iter_prev(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
@@ -178,15 +178,12 @@ package final class Cursor {
         throw error(.closed, "the cursor was closed", operation)
     }
 
-    private func checkValid(_ operation: StaticString) throws(LevelDBError) {
-        _ = try openSlot(operation)
-        if !isValid { throw error(.invalidArgument, "the cursor is not at an entry", operation) }
-    }
-
+    /// Returns the iterator's holder. Throws `.invalidArgument` if the cursor is not at an entry.
     @usableFromInline
     func entrySlot(_ operation: StaticString) throws(LevelDBError) -> IteratorSlot {
-        try checkValid(operation)
-        return try openSlot(operation)
+        let slot = try openSlot(operation)
+        if !isValid { throw error(.invalidArgument, "the cursor is not at an entry", operation) }
+        return slot
     }
 
     private func error(_ code: LevelDBError.Code, _ message: String, _ operation: StaticString) -> LevelDBError {

@@ -11,17 +11,8 @@ extension Database {
     /// Damaged files make the call throw `.corruption`, with one exception: if a table file is deleted while the
     /// database is open, LevelDB behaves as if that table did not have the key. Opening the database again detects the
     /// loss.
-    package func get(
-        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
-    ) throws(LevelDBError) -> [UInt8]? {
-        let value = try takeValue(key, options, "get")
-        defer { Self.release(value) }
-        return value.map { [UInt8]($0) }
-    }
-
-    /// Reads one value.
     package func get(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> [UInt8]? {
-        try key.withRawBytes { (key) throws(LevelDBError) in try get(key, options: options) }
+        try withValue(key, options: options) { $0.map { [UInt8]($0) } }
     }
 
     /// Reads one value, like ``get(_:options:)``, but without copying it to an array.
@@ -29,35 +20,11 @@ extension Database {
     ///   no lock held: it may use this database, and even close it.
     @inlinable
     package func withValue<Result>(
-        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
-        _ body: (UnsafeRawBufferPointer?) -> Result
-    ) throws(LevelDBError) -> Result {
-        let value = try takeValue(key, options, "get")
-        defer { Self.release(value) }
-        return body(value)
-    }
-
-    /// Like ``withValue(_:options:_:)-(UnsafeRawBufferPointer,_,_)``.
-    @inlinable
-    package func withValue<Result>(
         _ key: [UInt8], options: ReadOptions = ReadOptions(), _ body: (UnsafeRawBufferPointer?) -> Result
     ) throws(LevelDBError) -> Result {
-        try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
-    }
-
-    /// Whether the key exists. Costs as much as reading the value. ``lacksUnlocked(_:)`` checks without reading the
-    /// disk, but cannot always answer.
-    package func has(
-        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
-    ) throws(LevelDBError) -> Bool {
-        let value = try takeValue(key, options, "has")
+        let value = try key.withRawBytes { (key) throws(LevelDBError) in try takeValue(key, options) }
         defer { Self.release(value) }
-        return value != nil
-    }
-
-    /// Whether the key exists.
-    package func has(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> Bool {
-        try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
+        return body(value)
     }
 
     /// Whether LevelDB's memory and the Bloom filters of its open tables prove that LevelDB does not have a key. Reads
@@ -66,8 +33,8 @@ extension Database {
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
-        guard let handle = try? openHandle("has") else { return false }
-        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
+        guard let handle = try? openHandle("get") else { return false }
+        let options = ReadOptionsHandle.shared(fillCache: false)
         // Returns false if the gate is locked for writing, so that this call does not wait.
         return gate.reads.withReadLockUnlessBusy {
             larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
@@ -82,8 +49,8 @@ extension Database {
     package func takeUnlocked(
         _ key: UnsafeRawBufferPointer, fillCache: Bool
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
-        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: fillCache)
-        return try takeValue(try openHandle("get"), options, key, "get")
+        let options = ReadOptionsHandle.shared(fillCache: fillCache)
+        return try takeValue(try openHandle("get"), options, key)
     }
 
     /// Frees the result of ``takeUnlocked(_:fillCache:)``.
@@ -93,32 +60,28 @@ extension Database {
 
     @usableFromInline
     func takeValue(
-        _ key: UnsafeRawBufferPointer, _ options: ReadOptions, _ operation: StaticString
+        _ key: UnsafeRawBufferPointer, _ options: ReadOptions
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
-        try withHandles(options, operation) { (handle, readOptions) throws(LevelDBError) in
-            try takeValue(handle, readOptions, key, operation)
+        try withHandles(options, "get") { (handle, readOptions) throws(LevelDBError) in
+            try takeValue(handle, readOptions, key)
         }
     }
 
     @inline(__always)
     private func takeValue(
-        _ handle: OpaquePointer, _ options: OpaquePointer, _ key: UnsafeRawBufferPointer, _ operation: StaticString
+        _ handle: OpaquePointer, _ options: OpaquePointer, _ key: UnsafeRawBufferPointer
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
         var length = 0
-        let value = try checked(operation, path: path, key: key) { status in
+        let value = try checked("get", path: path, key: key) { status in
             gate.reads.withReadLock { leveldb_get(handle, options, key.characters, key.count, &length, status) }
         }
         return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
     }
 }
 
-/// Options of a read.
+/// Options of a read. Reads verify the checksum of every block that is read from a file: without verification, a flipped
+/// bit would be returned as data.
 package struct ReadOptions: Sendable {
-    /// Whether to verify the checksum of every block that is read from a file. The default is true: without
-    /// verification, a flipped bit would be returned as data. Blocks in the cache are not verified again; they were
-    /// verified only if the read that loaded them requested verification.
-    package var verifyChecksums = true
-
     /// Whether to add the blocks that are read to the cache. The default is true. Use false for a full scan, which
     /// would evict frequently used blocks.
     package var fillCache = true
@@ -127,8 +90,7 @@ package struct ReadOptions: Sendable {
     /// another database, and `.closed` for a closed snapshot.
     package var snapshot: Snapshot?
 
-    package init(verifyChecksums: Bool = true, fillCache: Bool = true, snapshot: Snapshot? = nil) {
-        self.verifyChecksums = verifyChecksums
+    package init(fillCache: Bool = true, snapshot: Snapshot? = nil) {
         self.fillCache = fillCache
         self.snapshot = snapshot
     }

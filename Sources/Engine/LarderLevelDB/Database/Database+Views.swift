@@ -25,8 +25,7 @@ extension Database {
     /// cursor keeps the database from being closed.
     func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
         guard let snapshot = options.snapshot else {
-            let readOptions = ReadOptionsHandle.shared(
-                verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
+            let readOptions = ReadOptionsHandle.shared(fillCache: options.fillCache)
             let handle = try openHandle("cursor")
             return gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }
@@ -45,9 +44,7 @@ extension Database {
     ) throws(LevelDBError) -> Result {
         guard let snapshot = options.snapshot else {
             return try withHandle(operation) { (handle) throws(LevelDBError) -> Result in
-                try body(
-                    handle,
-                    ReadOptionsHandle.shared(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache))
+                try body(handle, ReadOptionsHandle.shared(fillCache: options.fillCache))
             }
         }
         guard snapshot.database === self else {

@@ -18,58 +18,14 @@ extension Database {
     @inline(__always)
     private static func writeOptions(sync: Bool) -> OpaquePointer? { sync ? syncing : passing }
 
-    /// Stores a value. Throws `.invalidArgument` if key and value together are longer than
-    /// ``WriteBatch/recordBytesMax``. After any other error, the database must be closed and opened again before the
-    /// next write, because later writes might be lost.
+    /// Applies either all of `batch` or nothing. No reader sees a part of it. An empty batch is allowed.
+    ///
+    /// Throws `.invalidArgument` if a put or delete was larger than ``WriteBatch/recordBytesMax``. After any other error,
+    /// the database must be closed and opened again before the next write, because later writes might be lost.
     /// - Parameter sync: whether to return only after LevelDB's log was synced to the disk (with fdatasync; on macOS
     ///   with the call that LevelDB was built with). Without it, the write is in the operating system's cache: it
     ///   survives the termination of the process, but not a machine failure. A write with sync also makes earlier
     ///   writes to the *current* log durable, but not those to a previous log, which LevelDB has closed without a sync.
-    package func put(
-        _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, sync: Bool = false
-    ) throws(LevelDBError) {
-        if let complaint = WriteBatch.complaint(keyBytes: key.count, valueBytes: value.count) {
-            throw LevelDBError(code: .invalidArgument, message: complaint, operation: "put", path: path)
-        }
-        try withHandle("put") { (handle) throws(LevelDBError) in
-            try checked("put", path: path, key: key) { status in
-                leveldb_put(
-                    handle, Self.writeOptions(sync: sync), key.characters, key.count, value.characters,
-                    value.count, status)
-            }
-        }
-    }
-
-    /// Stores a value.
-    package func put(
-        _ key: [UInt8], _ value: [UInt8], sync: Bool = false
-    ) throws(LevelDBError) {
-        try key.withRawBytes { (key) throws(LevelDBError) in
-            try value.withRawBytes { (value) throws(LevelDBError) in try put(key, value, sync: sync) }
-        }
-    }
-
-    /// Deletes a key, if it exists. For errors see ``put(_:_:sync:)``.
-    package func delete(
-        _ key: UnsafeRawBufferPointer, sync: Bool = false
-    ) throws(LevelDBError) {
-        if let complaint = WriteBatch.complaint(keyBytes: key.count, valueBytes: 0) {
-            throw LevelDBError(code: .invalidArgument, message: complaint, operation: "delete", path: path)
-        }
-        try withHandle("delete") { (handle) throws(LevelDBError) in
-            try checked("delete", path: path, key: key) { status in
-                leveldb_delete(handle, Self.writeOptions(sync: sync), key.characters, key.count, status)
-            }
-        }
-    }
-
-    /// Deletes a key.
-    package func delete(_ key: [UInt8], sync: Bool = false) throws(LevelDBError) {
-        try key.withRawBytes { (key) throws(LevelDBError) in try delete(key, sync: sync) }
-    }
-
-    /// Applies either all of `batch` or nothing. No reader sees a part of it. An empty batch is allowed. Throws
-    /// `.invalidArgument` if a put or delete was too large; for other errors see ``put(_:_:sync:)``.
     package func write(_ batch: WriteBatch, sync: Bool = false) throws(LevelDBError) {
         if let complaint = batch.complaint {
             throw LevelDBError(code: .invalidArgument, message: complaint, operation: "write", path: path)
@@ -79,5 +35,28 @@ extension Database {
                 leveldb_write(handle, Self.writeOptions(sync: sync), batch.handle, status)
             }
         }
+    }
+
+    /// Merges the tables of a key range. This frees the space of deleted and overwritten entries, unless a snapshot or
+    /// cursor needs them.
+    ///
+    /// Takes as long as reading and rewriting the range. Blocks only the caller, and ``close()``, which waits until the
+    /// call has finished. If the merge fails, LevelDB reports that only at a later write.
+    /// - Parameters:
+    ///   - from: the first key of the range. The default is nil: all keys from the beginning.
+    ///   - to: the last key of the range. The default is nil: all keys to the end.
+    package func compact(from: [UInt8]? = nil, to: [UInt8]? = nil) throws(LevelDBError) {
+        try withHandle("compact") { handle in
+            Self.withOptionalBytes(from) { from, fromCount in
+                Self.withOptionalBytes(to) { to, toCount in
+                    leveldb_compact_range(handle, from, fromCount, to, toCount)
+                }
+            }
+        }
+    }
+
+    private static func withOptionalBytes(_ bytes: [UInt8]?, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
+        guard let bytes else { return body(nil, 0) }
+        bytes.withUnsafeBytes { body($0.characters, $0.count) }
     }
 }

@@ -151,3 +151,33 @@ package final class Database: @unchecked Sendable {
         return handle
     }
 }
+
+// Functions on the files of a database that need not be open.
+
+extension Database {
+    /// Determines whether the directory contains a database, from the names of its files and the content of `CURRENT`.
+    /// Changes nothing.
+    ///
+    /// If the directory exists but cannot be read, returns `.database`, so that callers do not overwrite it. Opening
+    /// the database then throws the system's error. ``fileState(path:)`` itself throws in this case.
+    package static func containsDatabaseFiles(path: String) -> FileState {
+        (try? fileState(path: path)) ?? .database
+    }
+
+    /// Like ``containsDatabaseFiles(path:)``, but throws `.ioError` if the directory exists but cannot be read.
+    package static func fileState(path: String) throws(LevelDBError) -> FileState {
+        try FileState(inspecting: path, operation: "fileState")
+    }
+
+    /// Throws `.invalidArgument` for options out of range, and for paths that LevelDB would misunderstand.
+    static func check(path: String, options: Options, operation: String) throws(LevelDBError) {
+        var complaint = options.complaint()
+        // If the path is empty, LevelDB would use the root directory. If it contains a NUL byte, LevelDB would use only
+        // the part before it.
+        if path.isEmpty { complaint = "the path is empty" }
+        if path.utf8.contains(0) { complaint = "the path contains a NUL" }
+        if let complaint {
+            throw LevelDBError(code: .invalidArgument, message: complaint, operation: operation, path: path)
+        }
+    }
+}

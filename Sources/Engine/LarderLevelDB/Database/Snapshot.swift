@@ -54,8 +54,7 @@ package final class Snapshot: @unchecked Sendable {
                     code: .closed, message: "the snapshot was closed", operation: operation.description,
                     path: database.path)
             }
-            let readOptions = ReadOptionsHandle(
-                verifyChecksums: options.verifyChecksums, fillCache: options.fillCache, snapshot: handle)
+            let readOptions = ReadOptionsHandle(fillCache: options.fillCache, snapshot: handle)
             return try withExtendedLifetime(readOptions) { () throws(LevelDBError) -> Result in
                 try body(databaseHandle, readOptions.handle)
             }

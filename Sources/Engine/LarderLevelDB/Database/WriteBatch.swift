@@ -1,6 +1,6 @@
 import CLarderLevelDB
 
-/// A list of puts and deletes. ``Database/write(_:options:)`` applies either all of them, in the order in which they
+/// A list of puts and deletes. ``Database/write(_:sync:)`` applies either all of them, in the order in which they
 /// were added, or none. A batch does not belong to a database: it may be written to several databases, and writing does
 /// not change it.
 ///
@@ -44,7 +44,7 @@ package final class WriteBatch {
     /// Adds a put. Copies the key and the value. If together they are longer than ``recordBytesMax``, they are not
     /// added, and writing this batch throws `.invalidArgument`.
     package func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-        guard admit(key.count, value.count, records: 1) else { return }
+        guard admit(key.count, value.count) else { return }
         leveldb_writebatch_put(handle, key.characters, key.count, value.characters, value.count)
         count += 1
         byteCount += 1 + Self.varintBytes(key.count) + key.count + Self.varintBytes(value.count) + value.count
@@ -58,7 +58,7 @@ package final class WriteBatch {
 
     /// Adds a delete; the key need not exist. A key that is too long is handled as by ``put(_:_:)``.
     package func delete(_ key: UnsafeRawBufferPointer) {
-        guard admit(key.count, 0, records: 1) else { return }
+        guard admit(key.count, 0) else { return }
         leveldb_writebatch_delete(handle, key.characters, key.count)
         count += 1
         byteCount += 1 + Self.varintBytes(key.count) + key.count
@@ -67,24 +67,6 @@ package final class WriteBatch {
     /// Adds a delete.
     package func delete(_ key: [UInt8]) {
         key.withUnsafeBytes { delete($0) }
-    }
-
-    /// Appends all puts and deletes of `other`. Does not change `other`, which may be this batch itself.
-    package func append(_ other: WriteBatch) {
-        if other === self {
-            // Append a copy, because LevelDB would otherwise append a string to itself while it changes the string's
-            // header.
-            let copy = WriteBatch()
-            copy.append(other)
-            append(copy)
-            return
-        }
-        if let theirs = other.complaint, complaint == nil { complaint = theirs }
-        guard admit(0, 0, records: other.count) else { return }
-        leveldb_writebatch_append(handle, other.handle)
-        count += other.count
-        byteCount += other.byteCount - Self.headerBytes
-        longKeys += other.longKeys
     }
 
     /// Removes all puts and deletes. LevelDB keeps some of the memory for reuse.
@@ -96,26 +78,21 @@ package final class WriteBatch {
         complaint = nil
     }
 
-    private func admit(_ keyBytes: Int, _ valueBytes: Int, records: Int) -> Bool {
-        if let problem = Self.complaint(keyBytes: keyBytes, valueBytes: valueBytes) {
-            complaint = complaint ?? problem
+    /// Checks whether LevelDB can store a key and a value of these lengths. If not, records the reason.
+    private func admit(_ keyBytes: Int, _ valueBytes: Int) -> Bool {
+        // Compared separately first, so that the sum cannot overflow.
+        let most = Self.recordBytesMax
+        guard keyBytes <= most, valueBytes <= most, keyBytes + valueBytes <= most else {
+            complaint =
+                complaint
+                ?? "a key of \(keyBytes) bytes with a value of \(valueBytes) bytes is larger than \(most) bytes"
             return false
         }
-        // Both numbers are at most countMax, so the sum cannot overflow.
-        if count + records > Self.countMax {
+        guard count < Self.countMax else {
             complaint = complaint ?? "the batch has more than \(Self.countMax) records"
             return false
         }
         return true
-    }
-
-    /// Returns the reason why LevelDB cannot store a key and a value of these lengths; nil if it can.
-    static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
-        // Compared separately first, so that the sum cannot overflow.
-        if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {
-            return nil
-        }
-        return "a key of \(keyBytes) bytes with a value of \(valueBytes) bytes is larger than \(recordBytesMax) bytes"
     }
 
     private static func varintBytes(_ length: Int) -> Int {

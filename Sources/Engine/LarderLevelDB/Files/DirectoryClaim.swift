@@ -9,11 +9,10 @@ import Synchronization
 ///   process opens or destroys the database a second time, LevelDB rejects that, but opens and closes LOCK in doing so.
 ///   Other processes can then take the lock.
 /// - LevelDB identifies its locks by file names: through a symbolic link the same database can be opened twice.
-/// - `leveldb_repair_db` takes no lock at all.
 ///
 /// The directory stays open, so that the file system cannot reuse its inode number for another directory.
 ///
-/// `isHeld` is guarded by the lock of `claimed`; `lockFile` is set while only one thread knows the claim.
+/// `isHeld` is guarded by the lock of `claimed`.
 final class DirectoryClaim {
     /// The claimed directories of this process.
     private static let claimed = Mutex<Set<FileSystem.FileIdentity>>([])
@@ -21,7 +20,6 @@ final class DirectoryClaim {
     private let path: String
     private let identity: FileSystem.FileIdentity
     private let directory: Int32
-    private var lockFile: Int32 = -1
     private var isHeld = true
 
     /// Claims a directory. Throws `.notFound` if it does not exist, and `.ioError` if this process has already claimed
@@ -57,23 +55,8 @@ final class DirectoryClaim {
         Self.claimed.withLock { claimed in
             guard isHeld else { return }
             isHeld = false
-            if lockFile >= 0 { close(lockFile) }
             close(directory)
             claimed.remove(identity)
-        }
-    }
-
-    /// Takes LevelDB's lock on the file LOCK, for a LevelDB function that does not take it. Throws `.ioError` if
-    /// another process has the lock. Opening LOCK is safe here, because the claim guarantees that this process does not
-    /// have the database open.
-    func lockAgainstOtherProcesses(operation: String) throws(LevelDBError) {
-        lockFile = openat(directory, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-        guard lockFile >= 0 else { throw LevelDBError(systemCall: "open LOCK", operation: operation, path: path) }
-        var request = flock()
-        request.l_type = Int16(F_WRLCK)
-        request.l_whence = Int16(SEEK_SET)
-        guard fcntl(lockFile, F_SETLK, &request) == 0 else {
-            throw LevelDBError(systemCall: "lock LOCK", operation: operation, path: path)
         }
     }
 }

@@ -60,26 +60,6 @@ package struct Options: Sendable {
 
     package init() {}
 
-    /// Sets all options; see the property of each parameter.
-    package init(
-        createIfMissing: Bool = false, errorIfExists: Bool = false, paranoidChecks: Bool = false,
-        compression: Compression = .snappy, bloomBitsPerKey: Int = 0, blockCache: BlockCache? = nil,
-        writeBufferBytes: Int = 4 << 20, blockBytes: Int = 4096, blockRestartInterval: Int = 16,
-        maxOpenFiles: Int = 1000, maxFileBytes: Int = 2 << 20
-    ) {
-        self.createIfMissing = createIfMissing
-        self.errorIfExists = errorIfExists
-        self.paranoidChecks = paranoidChecks
-        self.compression = compression
-        self.bloomBitsPerKey = bloomBitsPerKey
-        self.blockCache = blockCache
-        self.writeBufferBytes = writeBufferBytes
-        self.blockBytes = blockBytes
-        self.blockRestartInterval = blockRestartInterval
-        self.maxOpenFiles = maxOpenFiles
-        self.maxFileBytes = maxFileBytes
-    }
-
     // The allowed ranges. LevelDB would silently clip most values to them.
     package static let bloomBitsPerKeyMax = 64
     package static let writeBufferRange = 64 << 10...1 << 30

@@ -16,7 +16,7 @@ final class ModuleStore: EmbeddedStore {
         database = try LarderLevelDB.Database(path: directory + "/db", options: options)
     }
 
-    func put(_ index: Int) throws { try database.put(entries.keys[index], entries.values[index]) }
+    func put(_ index: Int) throws { try putBatch([index]) }
 
     func putBatch(_ indices: ArraySlice<Int>) throws {
         batch.clear()
