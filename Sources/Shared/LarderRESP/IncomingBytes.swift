@@ -17,7 +17,7 @@ struct IncomingBytes: ~Copyable {
         case complete(Int)
     }
 
-    private(set) var buffer = GrowableBuffer()
+    var buffer = GrowableBuffer()
     /// The first byte that is not parsed yet.
     private(set) var cursor = 0
     /// The number of bytes at the cursor that were searched without finding the line's end.
@@ -37,14 +37,6 @@ struct IncomingBytes: ~Copyable {
         return buffer.free
     }
 
-    mutating func didWrite(_ count: Int) {
-        buffer.commit(count)
-    }
-
-    mutating func append(_ bytes: UnsafeRawBufferPointer, expected: Int) {
-        buffer.append(bytes, expected: expected)
-    }
-
     /// See ``GrowableBuffer/beginBorrowing(_:)``. Copies the bytes instead if the buffer is not empty.
     mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer, expected: Int) {
         if buffer.count == 0 {
@@ -52,11 +44,6 @@ struct IncomingBytes: ~Copyable {
         } else {
             buffer.append(UnsafeRawBufferPointer(bytes), expected: expected)
         }
-    }
-
-    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions, which count from the first live byte, stay valid.
-    mutating func endBorrowing(expected: Int) {
-        buffer.endBorrowing(expected: expected)
     }
 
     /// Adds the number of bytes that a parser has read itself to ``bytesExamined``.
@@ -72,10 +59,6 @@ struct IncomingBytes: ~Copyable {
     mutating func dropParsed() {
         buffer.consume(cursor)
         cursor = 0
-    }
-
-    mutating func shrink() {
-        buffer.shrink()
     }
 
     /// Parses the line at the cursor if it has the usual form: one type byte, up to 18 digits without leading zeros, CR

@@ -71,12 +71,12 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
     package mutating func didWrite(_ count: Int) {
-        input.didWrite(count)
+        input.buffer.commit(count)
     }
 
     /// Adds a copy of received bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        input.append(bytes, expected: stringEnd)
+        input.buffer.append(bytes, expected: stringEnd)
     }
 
     /// Adds a copy of received bytes.
@@ -113,7 +113,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     /// Frees unused memory, and copies the buffered bytes for that. Does nothing while a string is being received,
     /// because its bytes would be copied repeatedly.
     package mutating func reclaim() {
-        if string == nil { input.shrink() }
+        if string == nil { input.buffer.shrink() }
     }
 
     /// The number of bytes read to find lines, and the number of bytes moved in the buffer. Tests check that both are

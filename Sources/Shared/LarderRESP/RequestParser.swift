@@ -56,12 +56,12 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
     package mutating func didWrite(_ count: Int) {
-        input.didWrite(count)
+        input.buffer.commit(count)
     }
 
     /// Adds a copy of received bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
-        input.append(bytes, expected: requestEnd)
+        input.buffer.append(bytes, expected: requestEnd)
     }
 
     /// Adds a copy of received bytes.
@@ -78,7 +78,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command. Pointers to the
     /// command's arguments become invalid. Does nothing if no bytes are borrowed.
     package mutating func endBorrowing() {
-        input.endBorrowing(expected: requestEnd)
+        input.buffer.endBorrowing(expected: requestEnd)
     }
 
     /// The position of the end of the current bulk string; 0 if none is being read.
@@ -194,7 +194,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Frees unused memory. Copies the buffered bytes, so call it only for idle connections.
     package mutating func reclaim() {
-        input.shrink()
+        input.buffer.shrink()
         arguments.shrink()
     }
 
