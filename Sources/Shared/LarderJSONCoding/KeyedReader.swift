@@ -95,54 +95,14 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let node = try find(key)
         return try state.float(node, place, PathStep(key))
     }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
+    // Inlined, because Swift does not specialize a generic function of a generic type for the integer type alone.
+    @inline(__always)
+    func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try integer(type, key)
     }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
-    }
+    // The protocol has default implementations of the following functions, which Swift prefers to generic functions.
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try integer(type, key) }
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try integer(type, key) }
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
         guard let node = findPresent(key) else { return nil }
         return try state.bool(node, place, PathStep(key))
@@ -159,51 +119,27 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         guard let node = findPresent(key) else { return nil }
         return try state.float(node, place, PathStep(key))
     }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-        guard let node = findPresent(key) else { return nil }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try presentInteger(type, key) }
+    func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? { try presentInteger(type, key) }
+
+    @inline(__always)
+    private func integer<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ key: Key) throws -> Value {
+        let node = try find(key)
         return try state.integer(node, type, place, PathStep(key))
     }
-    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
-    }
-    func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
+
+    @inline(__always)
+    private func presentInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
         guard let node = findPresent(key) else { return nil }
         return try state.integer(node, type, place, PathStep(key))
     }

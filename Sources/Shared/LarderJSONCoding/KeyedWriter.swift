@@ -23,22 +23,14 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode(_ value: String, forKey key: Key) throws { try write(key) { $0.text.append(quoting: value) } }
     func encode(_ value: Double, forKey key: Key) throws { try encodeValue(value, key) }
     func encode(_ value: Float, forKey key: Key) throws { try encodeValue(value, key) }
-    func encode(_ value: Int, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int8, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int16, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int32, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int64, forKey key: Key) throws { try write(key) { $0.text.append(Int64(value)) } }
-    func encode(_ value: UInt, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt8, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt16, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt32, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt64, forKey key: Key) throws { try write(key) { $0.text.append(UInt64(value)) } }
-    func encode(_ value: Int128, forKey key: Key) throws {
-        try write(key) { $0.text.append(number: value.description) }
+    // Inlined, because Swift does not specialize a generic function of a generic type for the integer type alone.
+    @inline(__always)
+    func encode<Value: FixedWidthInteger & Encodable>(_ value: Value, forKey key: Key) throws {
+        try write(key) { $0.text.append(integer: value) }
     }
-    func encode(_ value: UInt128, forKey key: Key) throws {
-        try write(key) { $0.text.append(number: value.description) }
-    }
+    // The protocol has default implementations of these functions, which Swift prefers to a generic function.
+    func encode(_ value: Int128, forKey key: Key) throws { try write(key) { $0.text.append(integer: value) } }
+    func encode(_ value: UInt128, forKey key: Key) throws { try write(key) { $0.text.append(integer: value) } }
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try encodeValue(value, key) }
 
     private func encodeValue<Value: Encodable>(_ value: Value, _ key: Key) throws {

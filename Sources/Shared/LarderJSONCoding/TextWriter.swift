@@ -136,6 +136,16 @@ struct TextWriter {
 
     // MARK: Numbers
 
+    @inline(__always) mutating func append<Value: FixedWidthInteger>(integer value: Value) {
+        if Value.bitWidth > 64 {
+            append(number: String(value))
+        } else if Value.isSigned {
+            append(Int64(truncatingIfNeeded: value))
+        } else {
+            append(UInt64(truncatingIfNeeded: value))
+        }
+    }
+
     mutating func append(_ value: Int64) {
         if value < 0 { append(UInt8(ascii: "-")) }
         append(value.magnitude)

@@ -107,51 +107,15 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
         let (state, place, step) = (state, place, step)
         return try take(type) { node in try state.float(node, place, step) }
     }
-    mutating func decode(_ type: Int.Type) throws -> Int {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
+    mutating func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
+        try integer(type)
     }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: Int128.Type) throws -> Int128 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt.Type) throws -> UInt {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
-    }
-    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
+    // The protocol has default implementations of these functions, which Swift prefers to a generic function.
+    mutating func decode(_ type: Int128.Type) throws -> Int128 { try integer(type) }
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
+
+    @inline(__always)
+    private mutating func integer<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
         let (state, place, step) = (state, place, step)
         return try take(type) { node in try state.integer(node, type, place, step) }
     }

@@ -24,18 +24,12 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
     func encode(_ value: String) throws { try write { $0.text.append(quoting: value) } }
     func encode(_ value: Double) throws { try encodeValue(value) }
     func encode(_ value: Float) throws { try encodeValue(value) }
-    func encode(_ value: Int) throws { try write { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int8) throws { try write { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int16) throws { try write { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int32) throws { try write { $0.text.append(Int64(value)) } }
-    func encode(_ value: Int64) throws { try write { $0.text.append(Int64(value)) } }
-    func encode(_ value: UInt) throws { try write { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt8) throws { try write { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt16) throws { try write { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt32) throws { try write { $0.text.append(UInt64(value)) } }
-    func encode(_ value: UInt64) throws { try write { $0.text.append(UInt64(value)) } }
-    func encode(_ value: Int128) throws { try write { $0.text.append(number: value.description) } }
-    func encode(_ value: UInt128) throws { try write { $0.text.append(number: value.description) } }
+    func encode<Value: FixedWidthInteger & Encodable>(_ value: Value) throws {
+        try write { $0.text.append(integer: value) }
+    }
+    // The protocol has default implementations of these functions, which Swift prefers to a generic function.
+    func encode(_ value: Int128) throws { try write { $0.text.append(integer: value) } }
+    func encode(_ value: UInt128) throws { try write { $0.text.append(integer: value) } }
     func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
 
     private func encodeValue<Value: Encodable>(_ value: Value) throws {

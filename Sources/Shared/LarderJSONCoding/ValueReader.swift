@@ -30,17 +30,11 @@ extension ValueReader: SingleValueDecodingContainer {
     func decode(_ type: String.Type) throws -> String { try state.string(Int(node), place, nil) }
     func decode(_ type: Double.Type) throws -> Double { try state.double(Int(node), type, place, nil) }
     func decode(_ type: Float.Type) throws -> Float { try state.float(Int(node), place, nil) }
-    func decode(_ type: Int.Type) throws -> Int { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try state.integer(Int(node), type, place, nil) }
+    func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
+        try state.integer(Int(node), type, place, nil)
+    }
+    // The protocol has default implementations of these functions, which Swift prefers to a generic function.
     func decode(_ type: Int128.Type) throws -> Int128 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: UInt.Type) throws -> UInt { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try state.integer(Int(node), type, place, nil) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try state.integer(Int(node), type, place, nil) }
     func decode(_ type: UInt128.Type) throws -> UInt128 { try state.integer(Int(node), type, place, nil) }
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try state.value(Int(node), type, place, nil) }
 }
