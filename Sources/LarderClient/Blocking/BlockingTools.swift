@@ -54,36 +54,12 @@ extension BlockingLarderClient {
         }
     }
 
-    /// A change of one entry or of all entries.
-    package struct Change {
-        /// Nil for a change that affects all entries.
-        package let key: [UInt8]?
-        /// The kind of the change, in the daemon's words: `stored`, `removed`, `expired`, `evicted`, `purged`,
-        /// `fellbehind`, or a newer one.
-        package let kind: [UInt8]
-        /// The tag whose entries were purged.
-        package let tag: [UInt8]?
-    }
-
     /// Passes changes of this client's database to `visit` as they arrive, on a separate connection, until the
     /// connection ends.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
-    package func changes(_ entries: WatchedKeys, _ visit: (Change) throws -> Void) throws -> Never {
+    package func changes(_ entries: WatchedKeys, _ visit: (ReportedChange) throws -> Void) throws -> Never {
         let channels = ChangeChannels(name)
-        let topics = entries.topics(channels)
-        let requests = Topic.Kind.allCases.compactMap { kind -> [[UInt8]]? in
-            let names = topics.filter { $0.kind == kind }.map(\.name)
-            return names.isEmpty ? nil : wordList(kind.rawValue + "SUBSCRIBE") + names
-        }
-        let purgedTag = Array("purged ".utf8)
-        try messages(requests) { message in
-            let isTag = message.payload.starts(with: purgedTag)
-            try visit(
-                Change(
-                    key: channels.key(in: message.channel),
-                    kind: isTag ? Array(purgedTag.dropLast()) : message.payload,
-                    tag: isTag ? Array(message.payload.dropFirst(purgedTag.count)) : nil))
-        }
+        try messages(Topic.requests("SUBSCRIBE", entries.topics(channels))) { try visit(ReportedChange($0, channels)) }
     }
 
     /// Sends a command on a connection of its own, and passes its reply and everything that follows to `visit`.
@@ -107,14 +83,7 @@ extension BlockingLarderClient {
         let operation = requests.first?.first.map { printableKey($0) } ?? "SUBSCRIBE"
         try session.stream(requests, operation: operation) { reply in
             if let text = reply.errorMessage { throw LarderClientError.server(text, operation: operation) }
-            // A push message, or its array form in RESP2. The kinds that are not handled here confirm a subscription.
-            guard let parts = reply.elements, let kind = parts.first?.string else { return }
-            let bytes = parts.dropFirst().map { $0.bytes ?? [] }
-            switch (kind, bytes.count) {
-            case ("message", 2): try visit(TopicMessage(channel: bytes[0], pattern: nil, payload: bytes[1]))
-            case ("pmessage", 3): try visit(TopicMessage(channel: bytes[1], pattern: bytes[0], payload: bytes[2]))
-            default: break
-            }
+            if let message = reply.elements.flatMap({ TopicMessage($0) }) { try visit(message) }
         }
     }
 }

@@ -23,27 +23,14 @@ final class ChangeListener: TopicListener {
     }
 
     func take(_ message: TopicMessage) {
-        guard let key = channels.key(in: message.channel) else { return takeForAll(message.payload) }
-        near?.invalidate([key])
+        let change = ReportedChange(message, channels)
+        near?.invalidate(change.key.map { [$0] })
         buffer.change { pending in
-            switch CacheChange.Kind(rawValue: String(decoding: message.payload, as: UTF8.self)) {
-            case .some(let kind) where kind != .purged && kind != .fellBehind: pending.add(kind, key: key)
+            switch (change.key, CacheChange.Kind(rawValue: String(decoding: change.kind, as: UTF8.self))) {
+            case (nil, .purged?): if let tag = change.tag { pending.purge(tags: [tag]) } else { pending.purge() }
+            case (let key?, let kind?) where kind != .purged && kind != .fellBehind: pending.add(kind, key: key)
             // A newer daemon may report other kinds of changes. Treat them as lost changes.
             default: pending.fallBehind()
-            }
-        }
-    }
-
-    private func takeForAll(_ payload: [UInt8]) {
-        near?.invalidate(nil)
-        let purgedTag = Array("purged ".utf8)
-        buffer.change { pending in
-            if payload == Array("purged".utf8) {
-                pending.purge()
-            } else if payload.starts(with: purgedTag) {
-                pending.purge(tags: [Array(payload.dropFirst(purgedTag.count))])
-            } else {
-                pending.fallBehind()
             }
         }
     }
@@ -64,4 +51,25 @@ final class ChangeListener: TopicListener {
     }
 
     func finish(_ error: LarderClientError?) { buffer.finish(error) }
+}
+
+/// A change of one entry or of all entries, as the daemon reports it in a message.
+package struct ReportedChange {
+    /// Nil for a change that affects all entries.
+    package let key: [UInt8]?
+    /// The kind of the change, in the daemon's words: `stored`, `removed`, `expired`, `evicted`, `purged`,
+    /// `fellbehind`, or a newer one.
+    package let kind: [UInt8]
+    /// The tag whose entries were purged.
+    package let tag: [UInt8]?
+
+    private static let tagPurge = Array("purged ".utf8)
+
+    /// - Parameter channels: the channels of the database.
+    init(_ message: TopicMessage, _ channels: ChangeChannels) {
+        let isTag = message.payload.starts(with: Self.tagPurge)
+        key = channels.key(in: message.channel)
+        kind = isTag ? Array(Self.tagPurge.dropLast()) : message.payload
+        tag = isTag ? Array(message.payload.dropFirst(Self.tagPurge.count)) : nil
+    }
 }

@@ -6,10 +6,27 @@ import LarderWire
 
 /// A message as received from the daemon. A value type.
 package struct TopicMessage {
+    /// The subscription to which the daemon sent the message.
+    let topic: Topic
     package let channel: [UInt8]
-    /// The matching pattern; nil for a subscription to the channel itself.
-    package let pattern: [UInt8]?
     package let payload: [UInt8]
+
+    /// The matching pattern; nil for a subscription to the channel itself.
+    package var pattern: [UInt8]? { topic.kind == .pattern ? topic.name : nil }
+
+    /// Parses a pushed message, or its array form in RESP2. Returns nil for other ones, such as the confirmation of a
+    /// subscription.
+    init?(_ parts: [RESPValue]) {
+        guard let kind = parts.first?.string, let name = parts.dropFirst().first?.bytes else { return nil }
+        switch (kind, parts.count) {
+        case ("message", 3): topic = .channel(name)
+        case ("smessage", 3): topic = .shardChannel(name)
+        case ("pmessage", 4): topic = .pattern(name)
+        default: return nil
+        }
+        guard let channel = parts[parts.count - 2].bytes, let payload = parts[parts.count - 1].bytes else { return nil }
+        (self.channel, self.payload) = (channel, payload)
+    }
 }
 
 /// Receives the messages of some topics. Called on the loop's thread, and must not block.
@@ -47,6 +64,15 @@ enum Topic: Hashable, Sendable {
         case .channel: .channel
         case .pattern: .pattern
         case .shardChannel: .shardChannel
+        }
+    }
+
+    /// Returns the commands for some topics, one for each kind of topic.
+    /// - Parameter command: SUBSCRIBE or UNSUBSCRIBE.
+    static func requests(_ command: String, _ topics: [Topic]) -> [[[UInt8]]] {
+        Kind.allCases.compactMap { kind in
+            let names = topics.lazy.filter { $0.kind == kind }.map(\.name)
+            return names.isEmpty ? nil : wordList(kind.rawValue + command) + names
         }
     }
 }
@@ -196,14 +222,9 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     /// Creates the exchange for a command on topics, with an ECHO at its end.
     /// - Parameter command: SUBSCRIBE or UNSUBSCRIBE.
     private func request(_ command: String, _ topics: [Topic]) -> Exchange {
-        var bytes: [UInt8] = []
-        for kind in Topic.Kind.allCases {
-            let names = topics.lazy.filter { $0.kind == kind }.map(\.name)
-            if !names.isEmpty { RequestEncoder.encode(wordList(kind.rawValue + command) + names, into: &bytes) }
-        }
         fences += 1
         let fence = Array("larder-fence-\(fences)".utf8)
-        RequestEncoder.encode(wordList("ECHO") + [fence], into: &bytes)
+        let bytes = RequestEncoder.encoded(Topic.requests(command, topics) + [wordList("ECHO") + [fence]])
         return Exchange(bytes: bytes, replyCount: nil, fence: fence, name: Array(command.utf8), isRead: true)
     }
 
@@ -245,19 +266,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     }
 
     func link(_ link: Link, pushed message: [RESPValue]) {
-        guard let kind = message.first?.string else { return }
-        switch (kind, message.count) {
-        case ("message", 3): hand(.channel(message[1].bytes ?? []), message[1], nil, message[2])
-        case ("smessage", 3): hand(.shardChannel(message[1].bytes ?? []), message[1], nil, message[2])
-        case ("pmessage", 4): hand(.pattern(message[1].bytes ?? []), message[2], message[1].bytes, message[3])
-        default: break
-        }
-    }
-
-    private func hand(_ topic: Topic, _ channel: RESPValue, _ pattern: [UInt8]?, _ payload: RESPValue) {
-        let buffers = lock.withLock { listeners[topic] ?? [] }
-        guard !buffers.isEmpty, let channel = channel.bytes, let payload = payload.bytes else { return }
-        let message = TopicMessage(channel: channel, pattern: pattern, payload: payload)
-        for buffer in buffers { buffer.take(message) }
+        guard let message = TopicMessage(message) else { return }
+        for listener in lock.withLock({ listeners[message.topic] ?? [] }) { listener.take(message) }
     }
 }

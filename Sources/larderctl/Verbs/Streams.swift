@@ -65,7 +65,7 @@ extension Verb {
         }
     }
 
-    private static func write(_ change: BlockingLarderClient.Change, _ database: String, _ context: Context) {
+    private static func write(_ change: ReportedChange, _ database: String, _ context: Context) {
         let now = Exporter.now()
         let kind = String(decoding: change.kind, as: UTF8.self)
         let all = kind == "fellbehind" ? "everything may have changed" : "all entries"
