@@ -36,14 +36,6 @@ package final class BlockingConnection {
         socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
     }
 
-    /// Takes over a connected blocking socket, possibly to another machine.
-    /// - Parameter timeoutMilliseconds: the longest wait without progress in either direction; 0 for no limit.
-    package init(adopting descriptor: CInt, timeoutMilliseconds: Int) {
-        self.timeoutMilliseconds = timeoutMilliseconds
-        socket = StreamSocket(adopting: descriptor)
-        UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds)
-    }
-
     /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped, or kept: see ``keepsPushes``.
     package func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {

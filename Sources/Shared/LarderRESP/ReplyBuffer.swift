@@ -102,10 +102,6 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { bulk($0) }
     }
 
-    package mutating func bulk(_ bytes: ArraySlice<UInt8>) {
-        bytes.withUnsafeBytes { bulk($0) }
-    }
-
     package mutating func bulk(_ text: String) {
         var text = text
         text.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }

@@ -169,10 +169,10 @@ import Testing
         let segment = path + "/" + JournalFormat.fileName(1)
         if isLost { try Files.flip(segment, at: JournalFormat.segmentHeaderBytes + 40) }
         if isLost {
-            #expect(throws: FileError.self) { try journal.copyUnsynced() }
+            #expect(throws: FileError.self) { try journal.withoutRemovals { try journal.copyUnsynced() } }
             #expect(throws: FileError.self) { try journal.sync() }
         } else {
-            try journal.copyUnsynced()
+            try journal.withoutRemovals { () throws(FileError) in try journal.copyUnsynced() }
             try journal.sync()
             try journal.append(group(4))
         }

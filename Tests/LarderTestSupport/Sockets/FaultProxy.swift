@@ -201,7 +201,7 @@ package final class FaultProxy: @unchecked Sendable {
         let isExempt = UInt32(bigEndian: address.sin_addr.s_addr) == 0x7F00_0002
         let other =
             faults[server].refuses && !isExempt
-            ? nil : try? TCPSocket.connected(host: "127.0.0.1", port: UInt16(servers[server]), milliseconds: 100)
+            ? nil : try? TCPSocket.connected(port: servers[server], milliseconds: 100)
         guard let other else {
             ProxyLink.reset(client)
             return

@@ -30,8 +30,7 @@ package final class SocketClient {
     /// Connects to a port of 127.0.0.1.
     package init(port: Int) throws {
         do {
-            descriptor = try TCPSocket.connected(
-                host: "127.0.0.1", port: UInt16(port), milliseconds: Self.patienceSeconds * 1000)
+            descriptor = try TCPSocket.connected(port: port, milliseconds: Self.patienceSeconds * 1000)
         } catch {
             throw Failure(description: "connect to 127.0.0.1:\(port): \(error)")
         }
@@ -139,6 +138,26 @@ package final class SocketClient {
     /// Like ``call(_:)-([String])``, for a line whose words contain no spaces. Returns the reply as text.
     package func call(_ line: String) throws -> String {
         String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
+    }
+}
+
+extension TCPSocket {
+    /// Returns a blocking socket that is connected to a port of 127.0.0.1, which the caller must close.
+    /// - Parameter milliseconds: the time limit for connecting, and for each later call that sends or receives.
+    static func connected(port: Int, milliseconds: Int) throws -> Int32 {
+        var number = EINVAL
+        guard let address = numericAddresses(host: "127.0.0.1", port: UInt16(port))?.first,
+            let descriptor = start(address, &number)
+        else { throw SocketClient.Failure(description: SystemErrorText.of(number)) }
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        number = poll(&entry, 1, Int32(milliseconds)) > 0 ? failure(of: descriptor) : ETIMEDOUT
+        guard number == 0 else {
+            close(descriptor)
+            throw SocketClient.Failure(description: SystemErrorText.of(number))
+        }
+        _ = fcntl(descriptor, F_SETFL, 0)
+        UnixSocket.limit(descriptor, milliseconds: milliseconds)
+        return descriptor
     }
 }
 

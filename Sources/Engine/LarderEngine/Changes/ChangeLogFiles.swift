@@ -45,9 +45,6 @@ final class ChangeLogFiles: Sendable {
     /// The bytes of all segments.
     var byteCount: Int { state.withLock { $0.byteCount } }
 
-    /// Whether records can be appended.
-    var isOpen: Bool { state.withLock { $0.file >= 0 } }
-
     /// Whether a new segment must be started before records are appended.
     var needsSegment: Bool {
         state.withLock { state in

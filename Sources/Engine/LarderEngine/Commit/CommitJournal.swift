@@ -227,7 +227,7 @@ final class CommitJournal: Sendable {
             syncing.store(true, ordering: .relaxed)
             defer { syncing.store(false, ordering: .relaxed) }
             try segments.withoutRemovals { () throws(FileError) in
-                try lock.withLock { () throws(FileError) in try segments.copyUnsyncedHeld() }
+                try lock.withLock { () throws(FileError) in try segments.copyUnsynced() }
             }
         }
         try sync()

@@ -49,14 +49,6 @@ struct DatabaseShards: ~Copyable {
     /// Runs `body` with one shard's lock held, which is enough to read the state.
     func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
 
-    /// Returns the set of the shards that contain `keys`, one bit for each shard. A number, unlike a `Set`, needs no
-    /// allocation.
-    static func set(of keys: [Key]) -> UInt32 {
-        // At least one lock is needed to read the database's state.
-        if keys.isEmpty { return 1 }
-        return keys.reduce(0) { $0 | bit($1.hash) }
-    }
-
     /// All shards.
     static var everything: UInt32 { UInt32.max >> UInt32(UInt32.bitWidth - Shard.count) }
 

@@ -2,18 +2,14 @@ import LarderPlatform
 
 extension Journal {
     /// Replaces each segment whose fsync failed by a synced copy. The copy is read from the page cache. Call this
-    /// before anything relies on the durability of frames in these segments or later ones.
+    /// before anything relies on the durability of frames in these segments or later ones, and within
+    /// ``withoutRemovals(_:)``.
     ///
     /// After a failed fsync, the system treats the pages as written, although they are perhaps not on the disk. So
     /// another fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May
     /// take long.
     /// - Throws: if a copy cannot be made, or the page cache has lost bytes. Then the segment is unchanged.
     func copyUnsynced() throws(FileError) {
-        try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
-    }
-
-    /// Does the same as ``copyUnsynced()``. Called within ``withoutRemovals(_:)``.
-    func copyUnsyncedHeld() throws(FileError) {
         let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
         for segment in concerned { try copy(segment) }
     }

@@ -193,9 +193,6 @@ struct ManifestContents {
     /// The maximum size of a manifest in bytes: 1 GiB. No valid manifest reaches this limit.
     private static let byteCountMax = 1 << 30
 
-    /// The content that the caller has recorded earlier, as if it had been read from a manifest.
-    init(noted scan: ManifestScan) { self.scan = scan }
-
     /// Reads a manifest.
     init(_ pieces: LogPieces) throws(SalvageError) {
         let (units, _) = try LogAssembler.units(of: pieces, byteCountMax: Self.byteCountMax)

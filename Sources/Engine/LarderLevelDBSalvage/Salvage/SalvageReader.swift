@@ -52,9 +52,6 @@ package final class SalvageReader {
     /// ranges. The bytes are valid as long as those of ``key``.
     package var value: UnsafeRawBufferPointer? { best?.value }
 
-    /// LevelDB's sequence number of this version of the key.
-    package var sequence: UInt64 { best?.sequence ?? 0 }
-
     /// The report so far. It is complete after ``next()`` has returned false. The cost is proportional to the number of
     /// lost ranges.
     package var report: SalvageReport {

@@ -513,9 +513,6 @@ final class MonitorFeed {
     /// Whether lines were added since the last call of ``takeNews()``.
     private var hasNews = false
 
-    /// The size of the stored lines in bytes.
-    var byteCount: Int { chunks.first.map { end - $0.start } ?? 0 }
-
     /// Adds a line for a group of connections. Connections that are new in the group begin with this line.
     /// - Parameter connection: returns the connection with an ID; nil if it was closed.
     func append(_ line: [UInt8], _ group: MonitorGroup, _ connection: (Int64) -> Connection?) {

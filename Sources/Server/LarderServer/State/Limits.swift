@@ -147,7 +147,6 @@ final class Settings: Sendable {
     let subscriberSoftSeconds: Atomic<Int>
     /// The maximum size of the unread output of all clients together, in bytes; 0 for no limit.
     let outputBytesMax: Atomic<Int>
-    private let texts = Mutex<[String: String]>([:])
     private let passwordFile: Mutex<(password: [UInt8]?, path: String)>
 
     init(limits: Limits, password: [UInt8]? = nil, passwordPath: String = "") {
@@ -173,8 +172,4 @@ final class Settings: Sendable {
         subscriberBytesSoft.store(limits.subscriberBytesSoft, ordering: .relaxed)
         subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
     }
-
-    /// The text of a setting without effect, which is stored only for CONFIG GET; nil if it was never set.
-    func text(_ name: String) -> String? { texts.withLock { $0[name] } }
-    func keep(_ name: String, _ text: String) { texts.withLock { $0[name] = text } }
 }

@@ -41,30 +41,6 @@ package enum TCPSocket {
         return descriptor
     }
 
-    /// Returns a connected blocking socket, which the caller must close. Tries all addresses of the host in turn.
-    /// - Parameters:
-    ///   - host: a name, or an IP address without brackets.
-    ///   - milliseconds: the timeout for each address; 0 for the system's default.
-    package static func connected(host: String, port: UInt16, milliseconds: Int) throws(Failure) -> Int32 {
-        var number = ENOENT
-        for address in try resolve(host: host, port: port).get() {
-            let descriptor = make(address.family)
-            guard descriptor >= 0 else {
-                number = errno
-                continue
-            }
-            UnixSocket.limit(descriptor, milliseconds: milliseconds)
-            if address.withPointer({ systemConnect(descriptor, $0, $1) }) == 0 {
-                prepare(descriptor)
-                return descriptor
-            }
-            // When the send timeout expires, connect(2) fails with EINPROGRESS.
-            number = errno == EINPROGRESS ? ETIMEDOUT : errno
-            close(descriptor)
-        }
-        throw Failure(description: SystemErrorText.of(number))
-    }
-
     /// Starts to connect to an IP address. Does not wait until the connection is complete: wait until the socket is
     /// writable, and then check with ``failure(of:)`` whether connecting has succeeded.
     /// - Parameter number: is set to the system's error, if there is one.
