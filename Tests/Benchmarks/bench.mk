@@ -10,11 +10,11 @@ bench-deps: deps
 	@$(MAKE) --no-print-directory $(VENV)/bin/python
 	@$(VENV)/bin/python -c 'import diskcache' 2>/dev/null || $(VENV)/bin/python -m pip install -q diskcache || \
 	  echo "diskcache cannot be installed: its rows will be missing"
+	@Tests/valkey.sh $(VENV) >/dev/null || echo "Valkey cannot be installed: its rows will be missing"
 	$(SWIFT) build -c release --product larderd
 	$(SWIFT) build -c release --product larderbench
 
-BENCH = valkey=$$(Tests/valkey.sh .build/valkey) || echo "valkey-server cannot be fetched: its rows will be missing"; \
-  .build/release/larderbench --json .build/bench.json $${valkey:+--valkey-server "$$valkey"} $(if $(SUITES),--only $(SUITES))
+BENCH = .build/release/larderbench --json .build/bench.json $(if $(SUITES),--only $(SUITES))
 
 bench: bench-deps
 	$(BENCH)

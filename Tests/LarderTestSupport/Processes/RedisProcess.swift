@@ -20,9 +20,11 @@ package final class RedisProcess: @unchecked Sendable {
     /// - Parameters:
     ///   - settings: additional options.
     ///   - port: the additional TCP port; 0 for none.
-    ///   - program: the server's program; nil for the first of ``programs``.
+    ///   - program: the server's program; nil for the first of ``programs``, or for redis-server if the settings need
+    ///     TLS, which the Valkey that `make valkey` installs does not have.
     package init(_ settings: [String] = [], port: Int = 0, program: String? = nil) throws {
-        let program = program ?? Self.programs.first ?? "redis-server"
+        let known = settings.contains("--tls-port") ? nil : Self.programs.first
+        let program = program ?? known ?? "redis-server"
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         self.port = port

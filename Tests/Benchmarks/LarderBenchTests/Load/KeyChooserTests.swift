@@ -12,6 +12,19 @@ import Testing
         #expect(seen.allSatisfy { (0..<count).contains($0) })
     }
 
+    @Test("the scattered order looks random: it is neither sorted nor evenly spread")
+    func theScatteredOrderLooksRandom() {
+        let count = 100_000
+        var chooser = KeyChooser(.scattered, count: count, seed: 1)
+        let keys = (0..<count).map { _ in chooser.next() }
+        let rising = zip(keys, keys.dropFirst()).count { $0 < $1 }
+        #expect((45_000...55_000).contains(rising))
+        // Of 1000 random keys, about 368 of 1000 equal ranges have none.
+        let hit = Set(keys.prefix(1000).map { $0 / 100 })
+        #expect((560...700).contains(hit.count), "\(hit.count)")
+        #expect((0..<3).map { _ in chooser.next() } == Array(keys.prefix(3)))
+    }
+
     @Test func sequentialKeysRestartAfterTheLastOne() {
         var chooser = KeyChooser(.sequential, count: 3, seed: 1)
         let keys = (0..<7).map { _ in chooser.next() }

@@ -5,36 +5,41 @@ import Testing
 @Suite struct BenchOptionsTests {
     @Test func optionsHaveTheDocumentedDefaults() throws {
         let options = try BenchOptions([])
-        #expect(options.roundCount == 5)
-        #expect(options.roundCount(of: .socket) == 5)
-        #expect(options.roundCount(of: .large) == 3)
+        #expect(options.roundCount == 11)
+        #expect(options.roundCount(of: .socket) == 11)
+        #expect(options.roundCount(of: .scale) == 3)
         #expect(options.suites == Set(BenchOptions.SuiteName.allCases))
-        #expect(options.largeCount == 10_000_000)
+        #expect(options.countsOfScale == [100_000, 1_000_000, 10_000_000])
+        #expect(options.busyPercentMax == 10)
         let quick = try BenchOptions(["--quick"])
         #expect(quick.roundCount == 3)
         #expect(quick.roundCount(of: .socket) == 3)
         #expect(quick.roundCount(of: .start) == 1)
-        #expect(!quick.suites.contains(.large))
+        #expect(!quick.suites.contains(.scale))
+        #expect(quick.countsOfScale == [100_000, 1_000_000])
     }
 
     @Test func optionsAreParsedFromTheCommandLine() throws {
         let options = try BenchOptions([
-            "--only", "hits,socket", "--rounds", "2", "--seconds", "0.5", "--json", "a.json", "--page", "b.md",
-            "--memcached", "/m", "--large", "5000",
+            "--only", "hits,disk-bytes", "--rounds", "2", "--seconds", "0.5", "--json", "a.json", "--page", "b.md",
+            "--memcached", "/m", "--scale", "5000,2000", "--simulate", "2", "--max-busy", "35", "--valkey-server", "/v",
         ])
-        #expect(options.suites == [.hits, .socket])
+        #expect(options.suites == [.hits, .diskBytes])
         #expect(options.roundCount == 2)
-        #expect(options.roundCount(of: .large) == 2)
+        #expect(options.roundCount(of: .scale) == 2)
         #expect(options.secondsPerRun == 0.5)
         #expect(options.jsonPath == "a.json")
         #expect(options.pagePath == "b.md")
         #expect(options.memcached == "/m")
-        #expect(options.largeCount == 5000)
+        #expect(options.countsOfScale == [2000, 5000])
+        #expect(options.secondsPerSimulation == 2)
+        #expect(options.busyPercentMax == 35)
     }
 
     @Test(arguments: [
         ["--rounds"], ["--rounds", "0"], ["--rounds", "many"], ["--seconds", "-1"], ["--seconds", "nan"],
-        ["--only", "sockets"], ["--only", ""], ["--only", "socket,"], ["--large", "1"], ["--unknown"], ["word"],
+        ["--only", "sockets"], ["--only", ""], ["--only", "socket,"], ["--scale", "1"], ["--scale", "5000,"],
+        ["--scale", "5000,5000"], ["--max-busy", "101"], ["--unknown"], ["word"],
         ["--json", ""],
     ])
     func invalidBenchmarkOptionsAreRefused(words: [String]) {
@@ -46,13 +51,11 @@ import Testing
         for line in BenchOption.help.split(separator: "\n") { #expect(line.count <= 120) }
     }
 
-    @Test("Valkey is measured if its program is named, like redis-server") func valkeyIsMeasuredIfNamed() throws {
-        #expect(try BenchOptions([]).valkeyServer == nil)
+    @Test("Valkey is measured with the settings of redis-server") func valkeyHasTheSettingsOfRedis() throws {
         let options = try BenchOptions(["--valkey-server", "/opt/valkey-server"])
-        let valkey = Contender.valkey(like: .redisEverySecond)
-        let words = valkey.words(options, directory: "d", socket: "s")
+        let words = Contender.valkeyEverySecond.words(options, directory: "d", socket: "s")
         let like = Contender.redisEverySecond.words(options, directory: "d", socket: "s")
         #expect(words.first == "/opt/valkey-server" && words.dropFirst() == like.dropFirst())
-        #expect(valkey.name == "valkey AOF everysec")
+        #expect(Contender.valkeyEverySecond.name == "valkey AOF everysec")
     }
 }

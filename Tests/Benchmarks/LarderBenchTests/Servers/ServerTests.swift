@@ -81,7 +81,7 @@ import class LarderTestSupport.TemporaryDirectory
         let server = try start(.larderOS)
         defer { server.stop() }
         var load = Load.fill(100, valueBytes: 10, firstKey: 1000)
-        load.setWords = ["PX", "600000"]
+        load.kinds = [Load.Kind(valueBytes: 10, lifetimeMilliseconds: 600_000)]
         try LoadGenerator.run(load, server).check()
         guard case .integer(let milliseconds) = try SocketClient(path: server.socket).ask(["PTTL", Keys.text(1099)])
         else {
@@ -105,8 +105,8 @@ import class LarderTestSupport.TemporaryDirectory
         // A benchmark that hangs may be killed. The server that it has started must terminate as well.
         let process = try ChildProcess(
             [
-                options.program, "--only", "mixed", "--rounds", "1", "--dir", directory.path, "--larderd",
-                options.larderd,
+                options.program, "--only", "mixed", "--rounds", "1", "--max-busy", "100", "--dir", directory.path,
+                "--larderd", options.larderd,
             ],
             outputPath: directory.path + "/out")
         var socket: String?

@@ -1,9 +1,7 @@
 /// Chooses the next key in a ``Load/KeyOrder``. The keys are the same in every run with the same seed.
 struct KeyChooser {
     private enum Way {
-        case uniform
-        /// Each key differs from the previous one by this number, modulo the number of keys.
-        case stepping(by: Int)
+        case uniform, sequential, scattered
         case zipf(ZipfSampler)
     }
 
@@ -19,8 +17,8 @@ struct KeyChooser {
         way =
             switch order {
             case .uniform: .uniform
-            case .sequential: .stepping(by: 1)
-            case .scattered: .stepping(by: Self.scatteringStep(self.count))
+            case .sequential: .sequential
+            case .scattered: .scattered
             case .zipf(let exponent): .zipf(ZipfSampler(count: self.count, exponent: exponent))
             }
     }
@@ -30,25 +28,33 @@ struct KeyChooser {
         case .uniform:
             // The upper half of a product avoids a division.
             return Int(generator.next().multipliedFullWidth(by: UInt64(count)).high)
-        case .stepping(let step):
-            defer { position = (position + step) % count }
-            return position
+        case .sequential:
+            return nextPosition()
+        case .scattered:
+            return scattered(nextPosition())
         case .zipf(let sampler):
             return sampler.sample(&generator)
         }
     }
 
-    /// A step that is coprime with `count`, so that every key is chosen once before any is repeated. It is about
-    /// `count` times the golden ratio, so that consecutive keys are far apart.
-    static func scatteringStep(_ count: Int) -> Int {
-        var step = max(1, Int(Double(count) * 0.618_033_988_75))
-        while gcd(step, count) != 1 { step += 1 }
-        return step
+    private mutating func nextPosition() -> Int {
+        defer { position = position + 1 == count ? 0 : position + 1 }
+        return position
     }
 
-    private static func gcd(_ first: Int, _ second: Int) -> Int {
-        var (first, second) = (first, second)
-        while second != 0 { (first, second) = (second, first % second) }
-        return first
+    /// Maps the positions 0..<count one-to-one to keys, in an order like a random one. Each step of a round maps the
+    /// numbers of a power of two, which is less than twice `count`, one-to-one. Numbers that are too large are mapped
+    /// again.
+    private func scattered(_ position: Int) -> Int {
+        let bits = Int.bitWidth - (count - 1).leadingZeroBitCount
+        let mask = (1 << bits) - 1
+        var key = position
+        repeat {
+            for _ in 0..<3 {
+                key = (key &* 0x1E37_79B9_7F4A_7C15 &+ 0x632B_E59B) & mask
+                key ^= key >> ((bits + 1) / 2)
+            }
+        } while key >= count
+        return key
     }
 }

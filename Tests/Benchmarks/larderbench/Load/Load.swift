@@ -19,6 +19,15 @@ struct Load: Hashable {
         case none
     }
 
+    /// A kind of SET, with the size of its values and their lifetime.
+    struct Kind: Hashable {
+        let valueBytes: Int
+        var lifetimeMilliseconds: Int?
+
+        /// The same lifetime in whole seconds, rounded up.
+        var lifetimeSeconds: Int? { lifetimeMilliseconds.map { ($0 + 999) / 1000 } }
+    }
+
     static let keyCount = 100_000
 
     /// The percentage of SETs; the other requests are GETs.
@@ -28,6 +37,8 @@ struct Load: Hashable {
     /// The script that is called instead of GET. For RESP only.
     var script: BenchScript?
     var valueBytes = 64
+    /// The kinds of SETs, which are equally frequent; empty if all have ``valueBytes`` and no lifetime.
+    var kinds: [Kind] = []
     var clients = 50
     var pipeline = 1
     var keys = Load.keyCount

@@ -20,11 +20,12 @@ final class LoadGenerator {
     let loop: UnsafeMutablePointer<uv_loop_t>
     private let parts: [Part]
     private let get: RequestTemplate
-    private let set: RequestTemplate
-    private let values: Values
+    private let sets: [(kind: Load.Kind, template: RequestTemplate, values: Values)]
     /// Chooses the keys of each part.
     private var keys: [KeyChooser]
     private var mix: SplitMix
+    /// Records every SET; nil for none.
+    private let ledger: Ledger?
     private var connections: [LoadConnection] = []
     private var report = LoadReport()
     private var failure: BenchError?
@@ -54,22 +55,25 @@ final class LoadGenerator {
     }
 
     /// - Parameter stop: ends the run when set.
-    convenience init(_ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil) {
-        self.init(load, parts: [Part(socket: socket, keys: nil)], dialect: dialect, stop: stop)
+    convenience init(
+        _ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil, ledger: Ledger? = nil
+    ) {
+        self.init(load, parts: [Part(socket: socket, keys: nil)], dialect: dialect, stop: stop, ledger: ledger)
     }
 
     /// - Parameter parts: the servers, at least one; the clients are assigned to them in turn.
-    init(_ load: Load, parts: [Part], dialect: Dialect, stop: StopFlag? = nil) {
+    init(_ load: Load, parts: [Part], dialect: Dialect, stop: StopFlag? = nil, ledger: Ledger? = nil) {
         self.load = load
+        self.ledger = ledger
         self.parts = parts
         self.stop = stop
         scanner = ReplyScanner(dialect, valueBytes: load.valueBytes)
         get =
             load.script.map { .script($0, valueBytes: load.valueBytes) }
             ?? (load.readsWithFetch ? .fetch : .get(dialect))
-        set = .set(dialect, valueBytes: load.valueBytes, words: load.setWords)
-        requestBytesMax = max(get.bytes.count, set.bytes.count)
-        values = Values(bytes: load.valueBytes)
+        let kinds = load.kinds.isEmpty ? [Load.Kind(valueBytes: load.valueBytes)] : load.kinds
+        sets = kinds.map { ($0, .set(dialect, $0, words: load.setWords), Values(bytes: $0.valueBytes)) }
+        requestBytesMax = sets.reduce(get.bytes.count) { max($0, $1.template.bytes.count) }
         keys = parts.enumerated().map { index, part in
             KeyChooser(load.order, count: part.keys?.count ?? load.keys, seed: load.seed + UInt64(index))
         }
@@ -77,7 +81,7 @@ final class LoadGenerator {
         greeting =
             dialect == .null
             ? NullServer.greeting(
-                requestBytes: (load.setPercent > 0 ? set : get).bytes.count,
+                requestBytes: (load.setPercent > 0 ? sets[0].template : get).bytes.count,
                 valueBytes: load.setPercent > 0 ? nil : load.valueBytes) : nil
         if case .requests(let count) = load.limit { remaining = count } else { remaining = .max }
         loop = .allocate(capacity: 1)
@@ -91,12 +95,17 @@ final class LoadGenerator {
         loop.deallocate()
     }
 
-    static func run(_ load: Load, _ server: RunningServer, stop: StopFlag? = nil) throws(BenchError) -> LoadReport {
-        try LoadGenerator(load, socket: server.socket, dialect: server.contender.dialect, stop: stop).run()
+    static func run(
+        _ load: Load, _ server: RunningServer, stop: StopFlag? = nil, ledger: Ledger? = nil
+    ) throws(BenchError) -> LoadReport {
+        try LoadGenerator(load, socket: server.socket, dialect: server.contender.dialect, stop: stop, ledger: ledger)
+            .run()
     }
 
     func run() throws(BenchError) -> LoadReport {
-        guard load.valueBytes <= Values.bytesMax else { throw BenchError("values of the load are too long") }
+        guard sets.allSatisfy({ $0.values.byteCount <= Values.bytesMax }) else {
+            throw BenchError("values of the load are too long")
+        }
         guard uv_loop_init(loop) == 0 else { throw BenchError("uv_loop_init failed") }
         startTimer()
         do throws(BenchError) {
@@ -207,12 +216,14 @@ final class LoadGenerator {
         let number = keys[part].next()
         let key = load.firstKey + (parts[part].keys?[number] ?? number)
         let isSet = load.setPercent == 100 || (load.setPercent > 0 && mix.next() % 100 < UInt64(load.setPercent))
-        if isSet {
-            set.write(key: key, values: values, to: place)
-            return set.bytes.count
+        guard isSet else {
+            get.write(key: key, values: sets[0].values, to: place)
+            return get.bytes.count
         }
-        get.write(key: key, values: values, to: place)
-        return get.bytes.count
+        let set = sets[sets.count == 1 ? 0 : Int(truncatingIfNeeded: mix.next() % UInt64(sets.count))]
+        ledger?.note(key: key, set.kind, at: Clocks.monotonic())
+        set.template.write(key: key, values: set.values, to: place)
+        return set.template.bytes.count
     }
 
     func note(_ reply: ReplyScanner.Reply, _ bytes: UnsafeRawBufferPointer, nanoseconds: UInt64) {

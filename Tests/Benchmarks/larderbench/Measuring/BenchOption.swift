@@ -8,7 +8,7 @@ extension BenchOption {
     /// Add a row to add an option.
     private static var all: [BenchOption] {
         [
-            BenchOption("--quick", nil, "3 shorter rounds and fewer rows: some five minutes") { options, _ in
+            BenchOption("--quick", nil, "3 shorter rounds and fewer rows: some twenty minutes") { options, _ in
                 options.isQuick = true
             },
             BenchOption("--rounds", "N", roundsSummary) {
@@ -19,9 +19,19 @@ extension BenchOption {
                 "the approximate time of one measurement over a socket (default 1.5, with --quick 0.3)"
             ) { $0.seconds = try $1.real(0.05...60) },
             BenchOption("--only", "LIST", onlySummary) { $0.only = try BenchOptions.SuiteName.set($1) },
-            BenchOption("--large", "N", "the number of entries of the suite large (default 10000000)") {
-                $0.largeCount = try $1.number(1000...1_000_000_000)
-            },
+            BenchOption(
+                "--scale", "LIST",
+                "the numbers of entries of the suite scale (default 100000,1000000,10000000; with --quick the first two)"
+            ) { $0.scaleCounts = try $1.numbers(1000...1_000_000_000) },
+            BenchOption(
+                "--simulate", "S",
+                "the seconds for the simulated day of the suite churn and for the hour of disk-bytes (default 600, with "
+                    + "--quick 60)"
+            ) { $0.simulationSeconds = try $1.real(0.5...86_400) },
+            BenchOption(
+                "--max-busy", "PERCENT",
+                "refuse to measure while other programs use more of all CPUs, during one second (default 10)"
+            ) { $0.busyPercentMax = try $1.real(0...100) },
             BenchOption("--json", "FILE", "also write every sample as JSON") { $0.jsonPath = try $1.path() },
             BenchOption(
                 "--page", "FILE", "also write the report into this page, between its lines 'run: begin' and 'run: end'"
@@ -38,9 +48,10 @@ extension BenchOption {
             BenchOption("--redis-benchmark", "PATH", "(default: redis-benchmark)") {
                 $0.redisBenchmark = try $1.path()
             },
-            BenchOption("--valkey-server", "PATH", "measure Valkey too (default: not)") {
-                $0.valkeyServer = try $1.path()
-            },
+            BenchOption(
+                "--valkey-server", "PATH",
+                "(default: .build/venv/bin/valkey-server if it exists, else valkey-server)"
+            ) { $0.valkeyServer = try $1.path() },
             BenchOption("--memcached", "PATH", "(default: memcached)") { $0.memcached = try $1.path() },
             BenchOption(
                 "--python", "PATH",
@@ -71,7 +82,8 @@ extension BenchOption {
     private static var roundsSummary: String {
         let few = BenchOptions.SuiteName.list { $0.roundsMax(isQuick: false) == 3 }
         let always = BenchOptions.SuiteName.list { $0.isInQuickRuns && $0.roundsMax(isQuick: true) > 1 }
-        return "the number of measurements of each row (default 5, with --quick 3); the suites \(few) at most 3 times, "
+        return
+            "the number of measurements of each row (default 11, with --quick 3); the suites \(few) at most 3 times, "
             + "with --quick all but \(always) once"
     }
 

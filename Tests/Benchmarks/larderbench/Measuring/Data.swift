@@ -1,5 +1,7 @@
 /// Keys in the format of redis-benchmark with `-r`: 16 bytes.
 enum Keys {
+    static let byteCount = 16
+
     static func text(_ index: Int) -> String {
         let digits = String(index)
         return "key:" + String(repeating: "0", count: max(0, 12 - digits.count)) + digits

@@ -21,6 +21,15 @@ extension OptionValue {
             Double(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
+
+    /// Parses a comma-separated list of different numbers, and returns them in ascending order.
+    func numbers(_ range: ClosedRange<Int>) throws(UsageError) -> [Int] {
+        try parsed("different numbers from \(range.lowerBound) to \(range.upperBound), separated by commas") { text in
+            let words = text.split(separator: ",", omittingEmptySubsequences: false)
+            let numbers = Set(words.compactMap { Int($0) }.filter(range.contains))
+            return numbers.count == words.count ? numbers.sorted() : nil
+        }
+    }
 }
 
 extension OptionTable {

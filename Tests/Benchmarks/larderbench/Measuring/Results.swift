@@ -28,7 +28,7 @@ final class Results {
 
         /// The metrics for which at least one row has samples: the columns of the table.
         var metrics: [Metric] {
-            Metric.allCases.filter { metric in rows.contains { $0.samples[metric] != nil } }
+            Set(rows.flatMap(\.samples.keys)).sorted(by: Metric.isBefore)
         }
     }
 

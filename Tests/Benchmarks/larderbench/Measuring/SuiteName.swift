@@ -3,14 +3,14 @@ import LarderServices
 extension BenchOptions {
     /// The suites, in the order in which they run.
     enum SuiteName: String, CaseIterable {
-        case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, fetching,
-            hits,
-            settings, origin
+        case socket, steady, crosscheck, mixed, bystander, start, memory, churn
+        case diskBytes = "disk-bytes"
+        case expiry, scale, embedded, models, fetching, hits, settings, origin
 
         /// Whether `--quick` runs the suite if `--only` is not given.
         var isInQuickRuns: Bool {
             switch self {
-            case .crosscheck, .expiry, .large, .settings, .origin: false
+            case .crosscheck, .diskBytes, .expiry, .scale, .settings, .origin: false
             default: true
             }
         }
@@ -19,8 +19,8 @@ extension BenchOptions {
         func roundsMax(isQuick: Bool) -> Int {
             switch self {
             case .socket, .crosscheck: .max
-            case .mixed, .embedded, .models, .fetching: isQuick ? 1 : .max
-            case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings, .origin: isQuick ? 1 : 3
+            case .steady, .mixed, .bystander, .start, .memory, .embedded, .models, .fetching: isQuick ? 1 : .max
+            case .churn, .diskBytes, .expiry, .scale, .hits, .settings, .origin: isQuick ? 1 : 3
             }
         }
 

@@ -35,6 +35,7 @@ enum Bench {
 
     private static func run(_ options: BenchOptions) throws(BenchError) -> Int32 {
         try checkOutputs(options)
+        let busy = try ProcessorLoad.check(options)
         let tree = try TemporaryTree(in: options.directory)
         defer { withExtendedLifetime(tree) {} }
         let begin = Clocks.monotonic()
@@ -43,7 +44,10 @@ enum Bench {
         let isWhole = measure(suites(options, tree), options, into: results)
         let minutes = Decimal.text((Clocks.monotonic() - begin) / 60, digits: 1)
         let report = Report(
-            facts: facts + [("load after", Machine.loadAverage), ("took", "\(minutes) minutes")], results: results,
+            facts: facts + [
+                ("CPUs busy before", "\(busy) by other programs"), ("load after", Machine.loadAverage),
+                ("took", "\(minutes) minutes"),
+            ], results: results,
             targets: Target.all(options))
         print(report.text, terminator: "")
         if let path = options.jsonPath {
@@ -96,8 +100,10 @@ enum Bench {
                 case .bystander: BystanderSuite(options, tree)
                 case .start: StartSuite(options, tree)
                 case .memory: MemorySuite(options, tree)
+                case .churn: ChurnSuite(options, tree)
+                case .diskBytes: DiskBytesSuite(options, tree)
                 case .expiry: ExpirySuite(options, tree)
-                case .large: LargeSuite(options, tree)
+                case .scale: ScaleSuite(options, tree)
                 case .embedded: EmbeddedSuite(options, tree)
                 case .models: ModelSuite(options, tree)
                 case .fetching: FetchingSuite(options, tree)

@@ -47,7 +47,7 @@ struct JSONReport: Encodable {
                         // JSON cannot represent NaN and infinity, which mean an unknown value.
                         let values = samples.values.filter(\.isFinite)
                         return (
-                            metric.rawValue,
+                            metric.name,
                             Figure(
                                 median: samples.median?.finite, minimum: values.min(), maximum: values.max(),
                                 samples: values)

@@ -16,14 +16,27 @@ enum Machine {
             ("LevelDB", "\(leveldb_major_version()).\(leveldb_minor_version())"),
             ("larderd", firstLine([options.larderd, "--version"], tree)),
             ("redis-server", firstLine([options.redisServer, "--version"], tree)),
-            ("valkey-server", options.valkeyServer.map { firstLine([$0, "--version"], tree) } ?? "not measured"),
+            ("valkey-server", firstLine([options.valkeyServer, "--version"], tree)),
             ("memcached", firstLine([options.memcached, "--version"], tree)),
             ("SQLite", sqliteVersion),
             ("diskcache", Diskcache.version(options, tree)),
             ("redis-benchmark", firstLine([options.redisBenchmark, "--version"], tree)),
             ("rounds", "\(options.roundCount), about \(Decimal.text(options.secondsPerRun, digits: 2)) s per run"),
+            (
+                "simulations",
+                "a day of churn and an hour of disk-bytes, each in "
+                    + "\(Decimal.text(options.secondsPerSimulation, digits: 0)) s"
+            ),
+            (
+                "counters",
+                EventCounters.absence.map { "no instructions and cycles: \($0)" }
+                    ?? "instructions and cycles, user and system"
+            ),
             ("embedded stores", StoreOptions.summary),
-            ("redis settings", "no TCP, no snapshots, append-only file never rewritten, one thread, as noted per row"),
+            (
+                "redis and valkey",
+                "no TCP, no snapshots, append-only file not rewritten, one thread, as noted per row; jemalloc"
+            ),
             ("memcached settings", "one thread, 4 GiB, no persistence (it has none)"),
             (
                 "larderd settings",

@@ -3,8 +3,7 @@ extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
         gets + fetches + tags + sets + scripts + steady + threads + mixed + bystanders + embedded(options) + models
             + fetching
-            + start + memory
-            + large(options) + hits
+            + start + memory + entries + churn + scale(options) + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
@@ -174,17 +173,38 @@ extension Target {
         ]
     }
 
-    private static func large(_ options: BenchOptions) -> [Target] {
-        let redis = Contender.redisEverySecond.name
-        let table = LargeSuite.setTable(options)
-        return [
+    private static var entries: [Target] {
+        [false, true].flatMap { deadlines in
+            MemorySuite.valueSizes.map { bytes in
+                Target(
+                    "resident bytes per entry of \(bytes) B\(deadlines ? " with a deadline" : "")",
+                    MemorySuite.entryTable, MemorySuite.row(MemorySuite.all, deadlines: deadlines),
+                    MemorySuite.column(bytes), .most(deadlines ? 48 : 40))
+            }
+        }
+    }
+
+    private static var churn: [Target] {
+        [
             Target(
-                "SET over \(options.largeCount) keys, CPU per op / \(redis)", table, LargeSuite.larderName, redis,
-                .processor, .none),
+                "churn, resident / live bytes after a day", ChurnSuite.table, ChurnSuite.larder.name,
+                ChurnSuite.column(hour: 24), .most(1.15)),
             Target(
-                "SET over \(options.largeCount) keys, throughput / \(redis)", table, LargeSuite.larderName, redis,
-                .rate, .none),
+                "disk bytes written per byte accepted", DiskBytesSuite.table, ours, .diskWrites, .most(3)),
         ]
+    }
+
+    private static func scale(_ options: BenchOptions) -> [Target] {
+        typealias Figure = ScaleSuite.Figure
+        let larder = ScaleSuite.larder.name
+        return options.countsOfScale.suffix(1).flatMap { count in
+            let column = Metric.entries(count)
+            return [
+                Target("SET over \(count) keys, CPU µs", Figure.set.table, larder, column, .most(4)),
+                Target("longest SET over \(count) keys, ms", Figure.longest.table, larder, column, .most(100)),
+                Target("memory per cold entry, \(count) keys, B", Figure.perEntry.table, larder, column, .most(4)),
+            ]
+        }
     }
 
     private static var hits: [Target] {

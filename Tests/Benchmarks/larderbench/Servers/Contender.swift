@@ -43,23 +43,40 @@ struct Contender {
         larderd("everysecond", "\(memory)iB memory tier", ["--memory", memory])
     }
 
+    /// The same server with more settings.
+    /// - Parameter note: added to the name.
+    func with(_ note: String?, _ settings: [String]) -> Contender {
+        Contender(
+            name: name + (note.map { ", \($0)" } ?? ""), program: program, settings: self.settings + settings,
+            fillWords: fillWords)
+    }
+
     private static func redis(_ name: String, _ settings: [String]) -> Contender {
         Contender(name: "redis \(name)", program: .redis, settings: settings)
     }
 
     static let redisOff = redis("no persistence", ["--appendonly", "no"])
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
+    static let redisAlways = redis("AOF always", ["--appendonly", "yes", "--appendfsync", "always"])
+
     /// Valkey with the settings of a redis-server.
-    static func valkey(like redis: Contender) -> Contender {
+    private static func valkey(like redis: Contender) -> Contender {
         Contender(name: redis.name.replacing("redis", with: "valkey"), program: .valkey, settings: redis.settings)
     }
+
+    static let valkeyOff = valkey(like: redisOff)
+    static let valkeyEverySecond = valkey(like: redisEverySecond)
+    static let valkeyAlways = valkey(like: redisAlways)
+
+    /// The servers that lose at most the last second after a crash.
+    static let journaling: [Contender] = [larderEverySecond, redisEverySecond, valkeyEverySecond]
+
     /// A node of a cluster, which also listens on a port of 127.0.0.1.
     static func clusterNode(port: Int) -> Contender {
         redis(
             "cluster node",
             ["--port", "\(port)", "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--appendonly", "no"])
     }
-    static let redisAlways = redis("AOF always", ["--appendonly", "yes", "--appendfsync", "always"])
 
     static let memcached = Contender(name: "memcached", program: .memcached, settings: ["-t", "1", "-m", "4096"])
     static let null = Contender(name: "null server", program: .null, settings: [])
@@ -73,7 +90,7 @@ struct Contender {
             // No TCP port and no snapshots. The append-only file is never rewritten: the time of a rewrite would be
             // random, and would change the CPU time.
             return [
-                program == .valkey ? options.valkeyServer ?? "valkey-server" : options.redisServer, "--port", "0",
+                program == .valkey ? options.valkeyServer : options.redisServer, "--port", "0",
                 "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings

@@ -34,13 +34,17 @@ struct RequestTemplate {
     }
 
     /// - Parameter words: added after the value; for RESP only.
-    static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
+    static func set(_ dialect: Dialect, _ kind: Load.Kind, words: [String] = []) -> RequestTemplate {
+        let valueBytes = kind.valueBytes
         switch dialect {
         case .resp, .null:
-            RequestTemplate(
+            let words = words + (kind.lifetimeMilliseconds.map { ["PX", "\($0)"] } ?? [])
+            return RequestTemplate(
                 "*\(3 + words.count)\r\n$3\r\nSET\r\n$16\r\n", "\r\n$\(valueBytes)\r\n", valueBytes: valueBytes,
                 "\r\n" + words.map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined())
-        case .memcached: RequestTemplate("set ", " 0 0 \(valueBytes)\r\n", valueBytes: valueBytes, "\r\n")
+        case .memcached:
+            let lifetime = kind.lifetimeSeconds ?? 0
+            return RequestTemplate("set ", " 0 \(lifetime) \(valueBytes)\r\n", valueBytes: valueBytes, "\r\n")
         }
     }
 

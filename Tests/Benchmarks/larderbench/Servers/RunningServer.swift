@@ -72,14 +72,42 @@ final class RunningServer {
     /// - Parameter quiet: the number of seconds for which it must be idle.
     func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
+    /// Waits until the server is idle and has returned the memory that it freed: until its resident memory has not
+    /// shrunk for three seconds, but at most half a minute.
+    func settleMemory() throws(BenchError) {
+        settle()
+        let end = Clocks.monotonic() + 30
+        var least = residentMiB ?? 0
+        var since = Clocks.monotonic()
+        while Clocks.monotonic() < min(end, since + 3) {
+            try Interruption.check()
+            Clocks.sleep(0.1)
+            guard let resident = residentMiB, resident < least - 0.5 else { continue }
+            (least, since) = (resident, Clocks.monotonic())
+        }
+    }
+
     var residentMiB: Double? { process.residentMiB }
+
+    /// The resident memory without mapped files.
+    var ownMiB: Double? { residentMiB.flatMap { resident in process.mappedMiB.map { resident - $0 } } }
+
+    var diskBytesWritten: Double? { process.diskBytesWritten }
+
+    /// The memory and the disk space of the server.
+    var space: [Metric: Double] { [.resident: residentMiB ?? .nan, .disk: diskMiB] }
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    /// Returns the CPU seconds that the server uses from the start of `body` until the server is idle again. So they
-    /// include work that the load causes later.
-    func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        try [self].processorSeconds(of: body)
+    /// Returns what the server uses from the start of `body` until the server is idle again. So this includes work that
+    /// the load causes later.
+    func usage<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, ProcessUsage) {
+        try [self].usage(of: body)
+    }
+
+    fileprivate func meter() throws(BenchError) -> UsageMeter {
+        guard let meter = UsageMeter(process.pid) else { throw isGone }
+        return meter
     }
 
     fileprivate var isGone: BenchError { BenchError("the server is gone: \(process.lastLines)") }
@@ -108,23 +136,22 @@ final class RunningServer {
 }
 
 extension [RunningServer] {
-    /// Returns the CPU seconds that all servers use from the start of `body` until they are idle again. So they include
-    /// work that the load causes later.
-    func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
+    /// Returns what all servers use from the start of `body` until they are idle again. So this includes work that the
+    /// load causes later.
+    func usage<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, ProcessUsage) {
         // The servers became idle after their previous work, so a short check is enough.
-        Clocks.settle(quiet: 0.1) { try? processorSeconds() }
-        let before = try processorSeconds()
+        Clocks.settle(quiet: 0.1) { processorSeconds }
+        var meters: [UsageMeter] = []
+        for server in self { meters.append(try server.meter()) }
         let result = try body()
-        Clocks.settle { try? processorSeconds() }
-        return (result, try processorSeconds() - before)
+        Clocks.settle { processorSeconds }
+        var sum: ProcessUsage?
+        for (server, meter) in zip(self, meters) {
+            guard let usage = meter.usage else { throw server.isGone }
+            sum = sum.map { $0 + usage } ?? usage
+        }
+        return (result, sum ?? ProcessUsage())
     }
 
-    private func processorSeconds() throws(BenchError) -> Double {
-        var sum = 0.0
-        for server in self {
-            guard let seconds = server.processorSeconds else { throw server.isGone }
-            sum += seconds
-        }
-        return sum
-    }
+    private var processorSeconds: Double { reduce(0) { $0 + ($1.processorSeconds ?? 0) } }
 }

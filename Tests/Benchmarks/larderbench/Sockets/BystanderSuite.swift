@@ -45,7 +45,6 @@ final class BystanderSuite: Suite {
         }
     }
 
-    static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     static func table(_ command: Command) -> String {
         "4 clients, 2000 a second, GET and SET, while another client sends a \(command.title)"
     }
@@ -64,7 +63,7 @@ final class BystanderSuite: Suite {
     private var seconds: Double { options.isQuick ? 3 : 10 }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        for contender in Self.contenders.rotated(by: round) {
+        for contender in Contender.journaling.rotated(by: round) {
             Progress.note("  very long commands, \(contender.name)")
             try results.attempt("\(contender.name), bystanders") { () throws(BenchError) in
                 let server = try RunningServer(contender, options, directory: try tree.makeDirectory("bystander"))

@@ -8,7 +8,7 @@ final class CrossCheckSuite: Suite {
         self.tree = tree
     }
 
-    private static let contenders: [Contender] = [.larderEverySecond, .redisOff, .redisEverySecond]
+    private static let contenders = Contender.journaling + [.redisOff, .valkeyOff]
 
     static func table(_ load: Load) -> String { "Cross-check with redis-benchmark: " + load.title }
 
@@ -31,16 +31,14 @@ final class CrossCheckSuite: Suite {
         results.add(Self.table(load), "\(server.contender.name), larderbench", ours)
         // As many requests as this program has just sent, so that both runs take about as long.
         let requests = Int(max((ours[.rate] ?? 0) * options.secondsPerRun, 5000))
-        let (report, processor) = try server.processorSeconds { () throws(BenchError) in
+        let (report, usage) = try server.usage { () throws(BenchError) in
             let report = try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)
             if load.setPercent > 0 { try server.writeOut() }
             return report
         }
         results.add(
             Self.table(load), "\(server.contender.name), redis-benchmark",
-            [
-                .processor: processor * 1e6 / Double(requests), .rate: report.rate, .p50: report.p50, .p99: report.p99,
-                .longest: report.longest,
-            ])
+            usage.figures(operations: requests)
+                + [.rate: report.rate, .p50: report.p50, .p99: report.p99, .longest: report.longest])
     }
 }

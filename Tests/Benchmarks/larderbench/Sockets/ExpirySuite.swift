@@ -2,7 +2,6 @@
 /// the time until the expired entries are removed.
 final class ExpirySuite: Suite {
     static let table = "1,000,000 entries of 100 B expire at once; GET of others, 20 clients, 5000 a second"
-    private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     private static let count = 1_000_000
     /// Seconds from the first SET to the expiry.
     private static let lead = 25.0
@@ -20,7 +19,7 @@ final class ExpirySuite: Suite {
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  \(Self.table)")
-        for contender in Self.contenders.rotated(by: round) {
+        for contender in Contender.journaling.rotated(by: round) {
             try results.attempt("\(contender.name), expiry") { () throws(BenchError) in
                 let server = try RunningServer(contender, options, directory: try tree.makeDirectory("expiry"))
                 defer { server.stopAndRemove() }
@@ -50,9 +49,7 @@ final class ExpirySuite: Suite {
         figures[.rate] = nil
         figures[.loadProcessor] = nil
         server.settle()
-        figures[.disk] = server.diskMiB
-        figures[.resident] = server.residentMiB ?? .nan
-        return figures
+        return figures + server.space
     }
 
     /// Polls the number of removed expired entries, which costs the server next to nothing.

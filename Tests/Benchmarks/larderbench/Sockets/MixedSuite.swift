@@ -1,7 +1,7 @@
 /// The latency of readers while another client writes at full speed, which causes compactions of LevelDB.
 final class MixedSuite: Suite {
     static let table = "GET, 20 clients, 5000 a second, while another client writes 1 KiB values (pipeline 16)"
-    private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond, .redisOff]
+    private static let contenders = Contender.journaling + [.redisOff, .valkeyOff]
 
     private let options: BenchOptions
     private let tree: TemporaryTree

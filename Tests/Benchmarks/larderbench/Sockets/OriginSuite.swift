@@ -1,17 +1,17 @@
-/// A larderd in front of a redis-server or a cluster, compared with direct requests: the CPU time of all servers, and
-/// the latency of clients.
+/// A larderd in front of a redis-server, a valkey-server or a cluster, compared with direct requests: the CPU time of
+/// all servers, and the latency of clients.
 final class OriginSuite: Suite {
     static let firstReads = "every key once"
     static let known = "entries that it knows"
-    static let direct = "redis, asked directly"
+    static let direct = "asked directly"
 
-    static func table(pipeline: Int) -> String {
-        "In front of an origin: GET of 100,000 entries of 64 B, 50 clients"
+    static func table(_ origin: RunningServer, pipeline: Int) -> String {
+        "In front of \(origin.contender.name): GET of 100,000 entries of 64 B, 50 clients"
             + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
     }
 
-    static func writeTable(pipeline: Int) -> String {
-        "Through to an origin: SET of 100,000 entries of 64 B, 50 clients"
+    static func writeTable(_ origin: RunningServer, pipeline: Int) -> String {
+        "Through to \(origin.contender.name): SET of 100,000 entries of 64 B, 50 clients"
             + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
     }
 
@@ -19,9 +19,10 @@ final class OriginSuite: Suite {
         "In front of a cluster of \(RunningCluster.nodeCount): GET of 100,000 entries of 64 B, 50 clients"
             + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
     }
-    static let cluster = "redis cluster, asked directly"
 
-    static let changes = "Changes at an origin: SET of 100,000 keys at redis, 4 clients, pipeline 64"
+    static func changes(_ origin: RunningServer) -> String {
+        "Changes at \(origin.contender.name): SET of 100,000 keys, 4 clients, pipeline 64"
+    }
     static let tracked = "all of them known to a larderd"
     static let untracked = "nobody tracks"
 
@@ -34,14 +35,16 @@ final class OriginSuite: Suite {
     }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
-        Progress.note("  a larderd in front of redis-server")
-        try results.attempt("in front of an origin") { () throws(BenchError) in
-            let origin = try RunningServer(.redisOff, options, directory: try tree.makeDirectory("origin"))
-            defer { origin.stopAndRemove() }
-            try origin.fill(count: Load.keyCount, valueBytes: 64)
-            for pipeline in [1, 16] {
-                try measure(origin, pipeline, into: results)
-                try measureWrites(origin, pipeline, into: results)
+        for contender in [Contender.redisOff, .valkeyOff].rotated(by: round) {
+            Progress.note("  a larderd in front of \(contender.name)")
+            try results.attempt("in front of \(contender.name)") { () throws(BenchError) in
+                let origin = try RunningServer(contender, options, directory: try tree.makeDirectory("origin"))
+                defer { origin.stopAndRemove() }
+                try origin.fill(count: Load.keyCount, valueBytes: 64)
+                for pipeline in [1, 16] {
+                    try measure(origin, pipeline, into: results)
+                    try measureWrites(origin, pipeline, into: results)
+                }
             }
         }
         try results.attempt("in front of a cluster") { () throws(BenchError) in
@@ -57,7 +60,7 @@ final class OriginSuite: Suite {
         let table = Self.clusterTable(pipeline: pipeline)
         var reads = Load.get(pipeline: pipeline).lasting(options.secondsPerRun)
         results.add(
-            table, Self.cluster,
+            table, Self.direct,
             try measure([], cluster.nodes) { () throws(BenchError) in
                 try LoadGenerator(reads, parts: cluster.parts, dialect: .resp).run()
             })
@@ -76,7 +79,7 @@ final class OriginSuite: Suite {
 
     /// Writes in the outbox are delivered before the servers are idle, so the figure includes the cost of the delivery.
     private func measureWrites(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
-        let table = Self.writeTable(pipeline: pipeline)
+        let table = Self.writeTable(origin, pipeline: pipeline)
         let writes = Load.set(pipeline: pipeline).lasting(options.secondsPerRun)
         results.add(table, Self.direct, try origin.measure(writes))
         for way in ["THROUGH", "BEHIND", "AROUND"] {
@@ -93,7 +96,7 @@ final class OriginSuite: Suite {
     }
 
     private func measure(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
-        let table = Self.table(pipeline: pipeline)
+        let table = Self.table(origin, pipeline: pipeline)
         let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
         defer { larder.stopAndRemove() }
         try Self.set("unix://\(origin.socket)", "THROUGH", for: larder)
@@ -107,9 +110,9 @@ final class OriginSuite: Suite {
             try measure(Load.get(pipeline: pipeline).lasting(options.secondsPerRun), larder, origin))
         guard pipeline > 1 else { return }
         let writes = Load.fill(Load.keyCount, valueBytes: 64)
-        results.add(Self.changes, Self.tracked, try measure(writes, origin, larder))
+        results.add(Self.changes(origin), Self.tracked, try measure(writes, origin, larder))
         _ = try SocketClient(path: larder.socket).ask(["ORIGIN", "NONE"])
-        results.add(Self.changes, Self.untracked, try measure(writes, origin, larder))
+        results.add(Self.changes(origin), Self.untracked, try measure(writes, origin, larder))
     }
 
     private func measure(
@@ -124,14 +127,12 @@ final class OriginSuite: Suite {
     private func measure(
         _ servers: [RunningServer], _ others: [RunningServer], _ load: () throws(BenchError) -> LoadReport
     ) throws(BenchError) -> [Metric: Double] {
-        let (report, processor) = try others.processorSeconds { () throws(BenchError) in
-            try servers.processorSeconds(of: load)
-        }
-        try report.0.check()
-        var figures = report.0.figures
-        let count = Double(report.0.requests)
-        if !servers.isEmpty { figures[.processor] = report.1 * 1e6 / count }
-        figures[.otherProcessor] = processor * 1e6 / count
+        let (outcome, otherUsage) = try others.usage { () throws(BenchError) in try servers.usage(of: load) }
+        let (report, usage) = outcome
+        try report.check()
+        var figures = report.figures
+        if !servers.isEmpty { figures = figures + usage.figures(operations: report.requests) }
+        figures[.otherProcessor] = otherUsage.figures(operations: report.requests)[.processor]
         return figures
     }
 }

@@ -19,22 +19,20 @@ final class SocketSuite: Suite {
     /// GET does not wait for the disk, so it is not measured for variants that differ only in how they write to the
     /// disk.
     private var readers: [Contender] {
-        let all: [Contender] = [.larderEverySecond, .larderTags, .larderThreads, .redisOff, .memcached, .null]
-        return withValkey(options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond])
+        let all: [Contender] = [
+            .larderEverySecond, .larderTags, .larderThreads, .redisOff, .valkeyOff, .memcached, .null,
+        ]
+        return options.isQuick
+            ? all : all + [.larderDefault, .larderCold, .redisEverySecond, .valkeyEverySecond]
     }
 
     private var writers: [Contender] {
         let all: [Contender] = [
-            .larderEverySecond, .larderAlways, .larderThreads, .redisEverySecond, .redisAlways,
+            .larderEverySecond, .larderAlways, .larderThreads, .redisEverySecond, .redisAlways, .valkeyEverySecond,
+            .valkeyAlways,
         ]
-        return withValkey(
-            options.isQuick ? all : all + [.larderOS, .larderDefault, .larderCold, .redisOff, .memcached, .null])
-    }
-
-    /// If Valkey is installed, adds a Valkey server for each redis-server.
-    private func withValkey(_ contenders: [Contender]) -> [Contender] {
-        guard options.valkeyServer != nil else { return contenders }
-        return contenders + contenders.filter { $0.program == .redis }.map { .valkey(like: $0) }
+        return options.isQuick
+            ? all : all + [.larderOS, .larderDefault, .larderCold, .redisOff, .valkeyOff, .memcached, .null]
     }
 
     /// Each server once.
@@ -60,10 +58,9 @@ final class SocketSuite: Suite {
             }
         }
         // Run these loads last, because some of them delete entries that GET reads.
-        let locking: [Contender] = [.larderEverySecond, .redisEverySecond]
         for pipeline in [1, 16] where valueBytes == 64 {
             for script in [BenchScript.countAndExpire, .compareAndExpire, .compareAndDelete] {
-                result.append((.script(script, pipeline: pipeline), locking))
+                result.append((.script(script, pipeline: pipeline), Contender.journaling))
             }
         }
         return result
@@ -97,9 +94,7 @@ final class SocketSuite: Suite {
                 }
                 running[contender.name] = server
                 guard valueBytes == 64, contender.program != .null else { return }
-                results.add(
-                    Self.spaceTable, contender.name,
-                    [.resident: server.residentMiB ?? .nan, .disk: server.diskMiB])
+                results.add(Self.spaceTable, contender.name, server.space)
             }
         }
         for (load, contenders) in loads(valueBytes: valueBytes) {

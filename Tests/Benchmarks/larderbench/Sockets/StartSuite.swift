@@ -7,7 +7,6 @@ final class StartSuite: Suite {
     }
 
     static let table = "Start with 1,000,000 entries of 100 B, until the first PONG and the first value"
-    private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     private static let count = 1_000_000
 
     private let options: BenchOptions
@@ -22,7 +21,7 @@ final class StartSuite: Suite {
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  \(Self.table)")
-        for contender in Self.contenders.rotated(by: round) {
+        for contender in Contender.journaling.rotated(by: round) {
             try results.attempt("\(contender.name), start") { () throws(BenchError) in
                 let directory = try tree.makeDirectory("start")
                 defer { TemporaryTree.remove(directory) }

@@ -1,6 +1,5 @@
 /// SET for so long that all deferred work is done repeatedly: the full cost of continuous writing.
 final class SteadySuite: Suite {
-    static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     static let pipelines = [1, 16, 64]
 
     private let options: BenchOptions
@@ -19,7 +18,7 @@ final class SteadySuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for pipeline in Self.pipelines {
             Progress.note("  \(Self.table(pipeline))")
-            for contender in Self.contenders.rotated(by: round) {
+            for contender in Contender.journaling.rotated(by: round) {
                 try results.attempt("\(contender.name), \(Self.table(pipeline))") { () throws(BenchError) in
                     let server = try RunningServer(contender, options, directory: try tree.makeDirectory("steady"))
                     defer { server.stopAndRemove() }
@@ -28,7 +27,7 @@ final class SteadySuite: Suite {
                     load.seed = UInt64(round + 1)
                     results.add(
                         Self.table(pipeline), contender.name,
-                        try server.measure(load) + [.resident: server.residentMiB ?? .nan, .disk: server.diskMiB])
+                        try server.measure(load) + server.space)
                 }
             }
         }

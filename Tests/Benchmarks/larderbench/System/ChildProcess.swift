@@ -80,11 +80,24 @@ final class ChildProcess {
     func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }
 
     /// The resident memory of the process, in MiB.
-    var residentMiB: Double? {
-        guard let status = TextFile.read("/proc/\(pid)/status") else { return nil }
-        for line in status.split(separator: "\n") where line.hasPrefix("VmRSS:") {
+    var residentMiB: Double? { number("VmRSS:", in: "status").map { $0 / 1024 } }
+
+    /// The part of the resident memory that shows mapped files, which the kernel can drop, in MiB.
+    var mappedMiB: Double? { number("RssFile:", in: "status").map { $0 / 1024 } }
+
+    /// The bytes that the process and its ended children caused to be written to disks, without those of files that
+    /// were removed before; nil if the kernel does not count them.
+    var diskBytesWritten: Double? {
+        guard let written = number("write_bytes:", in: "io") else { return nil }
+        return written - (number("cancelled_write_bytes:", in: "io") ?? 0)
+    }
+
+    /// Returns a number from a file of the kernel about the process.
+    private func number(_ field: String, in file: String) -> Double? {
+        guard let text = TextFile.read("/proc/\(pid)/\(file)") else { return nil }
+        for line in text.split(separator: "\n") where line.hasPrefix(field) {
             let number = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first
-            return number.flatMap { Double($0) }.map { $0 / 1024 }
+            return number.flatMap { Double($0) }
         }
         return nil
     }
