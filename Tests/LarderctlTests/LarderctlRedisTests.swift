@@ -127,8 +127,9 @@ import Testing
     }
 
     @Test func transfersWorkWithServersWithoutRESP3() throws {
-        // Without HELLO, a server replies like Redis 5.
-        let old = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
+        // Without HELLO, Redis 7 replies like Redis 5. Valkey 9 replies to unknown commands with NOAUTH.
+        let old = try RedisProcess(
+            ["--rename-command", "HELLO", "", "--requirepass", "secret"], program: "redis-server")
         let larderctl = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=secret"])
         let url = "unix:\(old.socketPath)"
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
