@@ -81,8 +81,8 @@ DEFECTS = [
     ),
     Defect(
         "a stored value of 4 MiB does not end its key's lease", ENGINE + "Operations/Update+Applying.swift",
-        "shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: lease)",
-        "shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: PLANTED ? .none : lease)", ENTRIES,
+        "shard.put(large.take(operation.pointee.stored.header), hash, sequence: sequence, lease: lease)",
+        "shard.put(large.take(operation.pointee.stored.header), hash, sequence: sequence, lease: PLANTED ? .none : lease)", ENTRIES,
     ),
     Defect(
         "waiters are not woken if a new lease ends earlier", ENGINE + "Leases/LeaseTable.swift",
@@ -93,20 +93,20 @@ DEFECTS = [
     # Memory and LevelDB
     Defect(
         "an entry that expires before its checkpoint leaves the previous version in LevelDB", ENGINE + "Checkpoint/CheckpointPass.swift",
-        "if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }\n            return run.add(removal: entry)",
-        "if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }\n            if PLANTED { return }\n            return run.add(removal: entry)",
+        "if !entry.isFoundExpired { database.context.statistics.expired.add() }\n            run.add(removal: entry, indexed: indexed)",
+        "if !entry.isFoundExpired { database.context.statistics.expired.add() }\n            if !PLANTED { run.add(removal: entry, indexed: indexed) }",
         RECORDED,
     ),
     Defect(
         "after a failed checkpoint, LevelDB counts as having the index keys", ENGINE + "Memory/EntryTable+Dirty.swift",
-        "entry.head.pointee.indexed = 0\n            entry.head.pointee.isAbsentInLevelDB = false",
-        "if !PLANTED { entry.head.pointee.indexed = 0 }\n            entry.head.pointee.isAbsentInLevelDB = false",
+        "item.indexed = 0\n            entry.isAbsentInLevelDB = false",
+        "if !PLANTED { item.indexed = 0 }\n            entry.isAbsentInLevelDB = false",
         r"LarderEngineTests\.EntryTableTests",
     ),
     Defect(
         "a view lacks the entries that a running checkpoint has taken", ENGINE + "Memory/EntryTable+Dirty.swift",
-        "func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: [active, written], body) }",
-        "func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: PLANTED ? [active] : [active, written], body) }",
+        "        written.forEachItem { body(memory.entry($0.pointee.reference)) }",
+        "        if !PLANTED { written.forEachItem { body(memory.entry($0.pointee.reference)) } }",
         r"LarderEngineTests\.CheckpointConcurrencyTests",
     ),
     Defect(
@@ -195,8 +195,8 @@ DEFECTS = [
     ),
     Defect(
         "a reply about several keys does not wait for their commits", ENGINE + "Operations/Update+Loading.swift",
-        "sequence = max(sequence, withDatabase { $0.undecided(entry) })",
-        "if !PLANTED { sequence = max(sequence, withDatabase { $0.undecided(entry) }) }",
+        "sequence = max(sequence, withDatabase { $0.undecided(entry, shard) })",
+        "if !PLANTED { sequence = max(sequence, withDatabase { $0.undecided(entry, shard) }) }",
         r"LarderServerTests\.HeldReplyTests",
     ),
     Defect(

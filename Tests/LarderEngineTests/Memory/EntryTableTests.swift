@@ -14,9 +14,8 @@ import Testing
         let table = TestTable()
         #expect(table.payloadCount("a") == nil)
         table.keep("a", Self.record(10))
-        let bytes = table.table.byteCount
-        #expect(
-            bytes >= 1 + 16 + 10 + EntryPointer.overheadBytes && bytes < 16 + 1 + 16 + 10 + EntryPointer.overheadBytes)
+        #expect(table.entry("a")?.byteCount == 40)
+        #expect(table.table.memory.byteCount >= 40)
         #expect(table.payloadCount("a") == 10)
         // A record that was read from LevelDB never replaces an entry that is already in the table.
         table.keep("a", Self.record(20))
@@ -40,19 +39,26 @@ import Testing
         table.put("a", Self.record(11), sequence: 3)
         table.put("e", Self.record(11), sequence: 4)
         var taken: [String] = []
-        var left: [String] = []
-        #expect(
-            table.table.takeFrozen(upTo: 2, most: 1, { taken.append($0.text) }, left: { left.append($0.text) }))
+        var left: [UInt64] = []
+        func takeOne() -> Bool {
+            table.table.takeFrozen(
+                upTo: 2, most: 1,
+                { entry, _ in
+                    taken.append(entry.text)
+                    return Self.taken(entry)
+                }, left: { left.append($0) })
+        }
+        #expect(takeOne())
         table.put("b", Self.record(500), sequence: 5)
-        while table.table.takeFrozen(upTo: 2, most: 1, { taken.append($0.text) }, left: { left.append($0.text) }) {}
+        while takeOne() {}
         #expect(taken.sorted() == ["c", "d"])
-        #expect(left.sorted() == ["a", "b"])
+        #expect(left.sorted() == [3, 5])
         table.put("c", Self.record(12), sequence: 6)
         while table.table.finishWritten(upTo: 2, most: 1, keeps: { _ in true }) {}
         // "d" is clean and known to be absent. The other entries wait for the next checkpoint.
         #expect(table.table.dirtyCount == 4)
         #expect(table.table.count == 5)
-        #expect(table.entry("d")?.head.pointee.isAbsentInLevelDB == true)
+        #expect(table.entry("d")?.isAbsentInLevelDB == true)
         #expect(table.table.evict())
         #expect(!table.table.evict())
         table.checkpoint(upTo: 6)
@@ -64,7 +70,7 @@ import Testing
         let table = TestTable()
         for key in ["a", "b"] { table.put(key, Self.record(10), sequence: 1) }
         table.table.freeze()
-        _ = table.table.takeFrozen(upTo: 1, most: 1, { $0.head.pointee.indexed = 1027 }, left: { _ in })
+        _ = table.table.takeFrozen(upTo: 1, most: 1, { _, _ in .record(1027) }, left: { _ in })
         table.table.thaw()
         var taken: [String] = []
         table.table.freeze()
@@ -72,7 +78,8 @@ import Testing
             upTo: 1, most: 10,
             {
                 taken.append($0.text)
-                #expect($0.head.pointee.indexed == 0)
+                #expect($1 == 0)
+                return .record(0)
             }, left: { _ in })
         {}
         #expect(taken.sorted() == ["a", "b"])
@@ -114,6 +121,9 @@ import Testing
         table.table.removeAll()
         #expect(model == nil)
     }
+
+    /// What a checkpoint without index keys writes for an entry.
+    static func taken(_ entry: EntryPointer) -> EntryTable.Taken { entry.record == nil ? .removal : .record(0) }
 
     /// Returns the hit ratio of a table with `capacity` entries when `keys` are read. Each missing key is added, as in
     /// a cache.
@@ -279,14 +289,15 @@ import Testing
             }
             #expect(table.table.count == model.count)
             #expect(table.table.dirtyCount == model.values.count { $0.isDirty })
-            #expect(table.table.byteCount == table.table.cleanByteCount + table.table.dirtyByteCount)
+            table.verify()
         }
         for key in 0..<300 { #expect(table.payloadCount("\(key)") == model[key]?.size ?? nil) }
     }
 
     /// Keys with equal or similar hashes are distinguished, and found after others were removed.
     @Test func keysWithCollidingHashesAreDistinguished() {
-        let table = EntryTable()
+        let numbers = { (key: UnsafeRawBufferPointer) in Int(String(decoding: key.dropFirst(), as: UTF8.self)) ?? 0 }
+        let table = EntryTable(hash: { numbers($0) % 3 << 4 })
         func bytes(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
         for number in 0..<100 {
             bytes(number).withUnsafeBytes { key in
@@ -309,28 +320,31 @@ import Testing
 struct TestTable {
     let released: ReleaseQueue
     let table: EntryTable
+    private let hash: (UnsafeRawBufferPointer) -> Int
 
-    init() {
+    init(pinnedBytesMin: Int = .max, hash: @escaping (UnsafeRawBufferPointer) -> Int = { Key.hash($0) }) {
         released = ReleaseQueue()
-        table = EntryTable(released: released)
+        table = EntryTable(released: released, pinnedBytesMin: pinnedBytesMin, hash: hash)
+        self.hash = hash
     }
 
     func entry(_ key: String) -> EntryPointer? {
         let key = Key(key)
-        return key.withBytes { table.find($0, hash: key.hash) }
+        return key.withBytes { table.find($0, hash: hash($0)) }
     }
 
     func payloadCount(_ key: String) -> Int? { entry(key)?.record.map { $0.count - 16 } }
 
-    func keep(_ key: String, _ record: [UInt8]) {
+    func keep(_ key: String, _ record: [UInt8]?) {
         let key = Key(key)
-        key.withBytes { bytes in record.withUnsafeBytes { table.keep(bytes, hash: key.hash, $0) } }
+        guard let record else { return key.withBytes { table.keep($0, hash: hash($0), nil) } }
+        key.withBytes { bytes in record.withUnsafeBytes { table.keep(bytes, hash: hash(bytes), $0) } }
     }
 
     func put(_ key: String, _ record: [UInt8], sequence: UInt64) {
         let key = Key(key)
         key.withBytes { bytes in
-            _ = table.put(bytes, hash: key.hash, count: record.count, version: sequence) { place in
+            _ = table.put(bytes, hash: hash(bytes), count: record.count, sequence: sequence) { place in
                 record.withUnsafeBytes { source in
                     if let start = source.baseAddress { place.copyMemory(from: start, byteCount: source.count) }
                 }
@@ -340,16 +354,16 @@ struct TestTable {
 
     func remove(_ key: String, sequence: UInt64) {
         let key = Key(key)
-        key.withBytes { table.remove($0, hash: key.hash, version: sequence) }
+        key.withBytes { table.remove($0, hash: hash($0), sequence: sequence) }
     }
 
     func checkpoint(upTo sequence: UInt64) {
         table.freeze()
-        while table.takeFrozen(upTo: sequence, most: 7, { _ in }, left: { _ in }) {}
+        while table.takeFrozen(upTo: sequence, most: 7, { entry, _ in EntryTableTests.taken(entry) }, left: { _ in }) {}
         while table.finishWritten(upTo: sequence, most: 7, keeps: { _ in true }) {}
     }
 }
 
 extension EntryPointer {
-    fileprivate var text: String { String(decoding: key, as: UTF8.self) }
+    var text: String { String(decoding: key, as: UTF8.self) }
 }

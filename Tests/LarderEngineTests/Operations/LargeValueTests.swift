@@ -258,7 +258,7 @@ extension Database {
 
     /// A pinned entry's value stays readable, whatever happens to the key.
     @Test func aPinnedEntryStaysReadableAfterItsKeyChanges() throws {
-        let table = TestTable()
+        let table = TestTable(pinnedBytesMin: 1)
         func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
         func stored(_ text: String) -> [UInt8] { Record(RecordHeader(storedAt: 1), payload: Array(text.utf8)).stored }
         let ways: [(String) -> Void] = [
@@ -282,12 +282,12 @@ extension Database {
             #expect(text(record) == "pinned text")
             entry.unpin()
         }
-        #expect(table.entry("k4")?.head.pointee.pins == 0)
+        #expect(table.entry("k4")?.block.pointee.pins == 0)
         #expect(table.payloadCount("k4") == 11)
     }
 
     @Test func anEntryCanBePinnedAtMost255Times() throws {
-        let table = TestTable()
+        let table = TestTable(pinnedBytesMin: 1)
         table.put("k", Record(RecordHeader(storedAt: 1), payload: [1]).stored, sequence: 1)
         let entry = try #require(table.entry("k"))
         for _ in 0..<255 { #expect(entry.pin()) }

@@ -50,7 +50,7 @@ final class CheckpointPass: CheckpointWork {
         var count = 0
         for shard in database.shards.all {
             let table = shard.table
-            table.freeze()
+            table.freeze(indexing)
             bytes += table.dirtyByteCount
             count += table.dirtyCount
         }
@@ -80,24 +80,32 @@ final class CheckpointPass: CheckpointWork {
 
     /// Adds an entry to the run, or its removal if the entry has expired. Called with the lock of the entry's shard
     /// held.
-    private func take(_ entry: EntryPointer) {
+    /// - Parameter indexed: the index key that LevelDB has for the entry; 0 for none.
+    private func take(_ entry: EntryPointer, indexed: ExpiryIndex.Slot) -> EntryTable.Taken {
         guard let record = entry.record, let header = try? RecordHeader(parsing: record, removal.purges) else {
-            return run.add(removal: entry)
+            run.add(removal: entry, indexed: indexed)
+            return .removal
         }
         guard !removal.isGone(header, now: now) else {
             // Remove the expired entry from LevelDB, so that no older record of the key reappears.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
-            _ = entry.reserve(0)
             database.context.statistics.expiredSwept.add()
             database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
-            if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
-            return run.add(removal: entry)
+            if !entry.isFoundExpired { database.context.statistics.expired.add() }
+            run.add(removal: entry, indexed: indexed)
+            return .removal
         }
-        guard record.count <= room else { return evict(entry, header) }
+        guard record.count <= room else {
+            evict(entry, header)
+            run.add(removal: entry, indexed: indexed)
+            return .removal
+        }
         if room != .max { room -= record.count }
         if record.count >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
-        run.add(entry, record, index: indexing.slot(header))
+        let index = indexing.slot(header)
+        run.add(entry, record, from: indexed, to: index)
+        return .record(index)
     }
 
     /// Evicts an entry instead of writing it, because the disk limit has no room for it and nothing else could be
@@ -105,19 +113,18 @@ final class CheckpointPass: CheckpointWork {
     private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
         let statistics = database.context.statistics
         statistics.evicted.add()
-        let (hash, shard) = (entry.head.pointee.hash, database.shards[Shard.index(entry.head.pointee.hash)])
+        let hash = Key.hash(entry.key)
+        let shard = database.shards[Shard.index(hash)]
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
-        statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
+        statistics.evictedBytes.add(entry.key.count + entry.recordCount)
         // Publish the eviction now, before later writes of the key.
         if database.context.changes.isOn {
             database.context.changes.publish([EntryChange(database: database, key: Array(entry.key), kind: .evicted)])
         }
-        _ = entry.reserve(0)
-        run.add(removal: entry)
     }
 
-    private func leave(_ entry: EntryPointer) { newest = max(newest, entry.sequence) }
+    private func leave(_ sequence: UInt64) { newest = max(newest, sequence) }
 
     private func writeRun() throws(LarderError) {
         run.sort()
@@ -219,30 +226,25 @@ private struct SortedRun {
     private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
-    mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
-        add(entry, record, index)
-        entry.head.pointee.indexed = index
-        entry.head.pointee.isAbsentInLevelDB = false
+    mutating func add(removal entry: EntryPointer, indexed: ExpiryIndex.Slot) {
+        if !entry.isAbsentInLevelDB { removalCount += 1 }
+        add(entry, UnsafeRawBufferPointer(start: nil, count: 0), from: indexed, to: 0)
     }
 
-    mutating func add(removal entry: EntryPointer) {
-        if !entry.head.pointee.isAbsentInLevelDB { removalCount += 1 }
-        add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
-        entry.head.pointee.indexed = 0
-    }
-
-    private mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, _ index: UInt64) {
+    mutating func add(
+        _ entry: EntryPointer, _ record: UnsafeRawBufferPointer, from oldIndex: ExpiryIndex.Slot,
+        to newIndex: ExpiryIndex.Slot
+    ) {
         let key = entry.key
         let isLong = record.count >= pinnedBytesMin && entry.pin()
         if isLong {
-            pinned[bytes.count] = Pinned(entry: entry, record: record, shard: Shard.index(entry.head.pointee.hash))
+            pinned[bytes.count] = Pinned(entry: entry, record: record, shard: Shard.index(Key.hash(key)))
         }
         items.append(
             Item(
                 prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
-                recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: entry.head.pointee.indexed,
-                newIndex: index,
-                isAbsentInLevelDB: entry.head.pointee.isAbsentInLevelDB))
+                recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: oldIndex,
+                newIndex: newIndex, isAbsentInLevelDB: entry.isAbsentInLevelDB))
         bytes.append(KeyKind.record)
         bytes.append(contentsOf: key)
         if !isLong { bytes.append(contentsOf: record) }

@@ -68,7 +68,7 @@ extension Database {
     /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet. Locks one shard
     /// after the other.
     var journalBytesOfDirty: Int {
-        shards.sum { $0.dirtyByteCount - $0.dirtyCount * (EntryPointer.overheadBytes - 16) }
+        shards.sum(\.journalBytesOfDirty)
     }
 }
 

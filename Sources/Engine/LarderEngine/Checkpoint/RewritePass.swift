@@ -49,8 +49,8 @@ final class RewritePass: CheckpointWork {
         // After a purge, the table is empty, and new entries belong to another epoch.
         guard database.epochOfEntries == epoch, epoch != 0 else { return false }
         slice.removeAll(keepingCapacity: true)
-        let hasMore = shard.table.passFrozen(most: Database.sliceCount) { entry in
-            if entry.sequence <= sequence { slice.append(entry) } else { newest = max(newest, entry.sequence) }
+        let hasMore = shard.table.passFrozen(most: Database.sliceCount) { entry, written in
+            if written <= sequence { slice.append(entry) } else { newest = max(newest, written) }
         }
         guard !slice.isEmpty else { return hasMore }
         let unit = database.pipeline.enqueue(.os) { batch, unit in

@@ -15,22 +15,22 @@ package final class LargeValue: @unchecked Sendable {
         self.headerCount = headerCount
         self.staged = staged
         let count = headerCount + payload.count
-        let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
+        let entry = key.withBytes { EntryBlock.make($0, recordCount: count) }
         if let start = payload.baseAddress {
-            // `reserve` ensures space for header and payload.
-            (entry.reserve(count) + headerCount).copyMemory(from: start, byteCount: payload.count)
+            // The block has space for header and payload.
+            (entry.recordPlace + headerCount).copyMemory(from: start, byteCount: payload.count)
         }
         self.entry = entry
     }
 
-    deinit { entry?.free() }
+    deinit { if let entry { EntryBlock.free(entry) } }
 
-    /// Writes the header, and returns the entry, complete except for its version. Call it only once.
+    /// Writes the header, and returns the entry. Call it only once.
     func take(_ header: RecordHeader) -> EntryPointer {
         guard let entry, header.byteCount == headerCount else {
             preconditionFailure("a long value is stored once, with the header it was made for")
         }
-        header.write(to: entry.reserve(headerCount + staged.byteCount))
+        header.write(to: entry.recordPlace)
         self.entry = nil
         return entry
     }

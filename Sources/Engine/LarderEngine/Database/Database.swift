@@ -48,7 +48,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         self.roster = roster
         self.damage = damage
         files = DatabaseFiles(name: name, context: context.larder, damage: damage)
-        shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
+        shards = DatabaseShards(
+            budget: context.memory, disk: context.larder.disk, pinnedBytesMin: context.options.pinnedBytesMin)
         // The ledger has few entries, and takes no part in the memory budget of the other databases.
         if !isLedger { context.memory.register(shards.all) }
         let rules = FreshnessRules(policy: context.options.defaultPolicy)

@@ -4,8 +4,8 @@ struct DatabaseShards: ~Copyable {
     let all: [Shard]
     private let unmanaged: UnsafeMutablePointer<Unmanaged<Shard>>
 
-    init(budget: MemoryBudget, disk: DiskBudget) {
-        all = (0..<Shard.count).map { _ in Shard(budget: budget, disk: disk) }
+    init(budget: MemoryBudget, disk: DiskBudget, pinnedBytesMin: Int) {
+        all = (0..<Shard.count).map { _ in Shard(budget: budget, disk: disk, pinnedBytesMin: pinnedBytesMin) }
         unmanaged = .allocate(capacity: Shard.count)
         for index in 0..<Shard.count { (unmanaged + index).initialize(to: Unmanaged.passUnretained(all[index])) }
     }

@@ -29,7 +29,7 @@ package enum ExpiryIndex {
     typealias Slot = UInt64
 
     /// The policies by which a checkpoint indexes entries.
-    struct Rules {
+    struct Rules: Equatable {
         private let interval: Int64?
 
         /// - Parameters:

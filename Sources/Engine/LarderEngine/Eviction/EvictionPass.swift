@@ -150,9 +150,9 @@ extension Shard {
         guard let entry = table.find(key, hash: hash) else { return (false, false) }
         // The entry's index key may have been removed from LevelDB too. Make the next checkpoint of the entry write it
         // again.
-        entry.head.pointee.indexed = 0
+        table.forgetIndexed(entry)
         if entry.isDirty { return (true, false) }
-        let wasFound = entry.head.pointee.isFoundExpired
+        let wasFound = entry.isFoundExpired
         dropIfClean(entry)
         return (false, wasFound)
     }

@@ -360,7 +360,9 @@ struct Sweeper {
 extension Database {
     /// Records in memory that LevelDB may no longer have the entry's index key, because an index key is being deleted.
     func forgetIndexed(_ key: Key) {
-        shards.withLocked(key.hash) { $0.find(key)?.head.pointee.indexed = 0 }
+        shards.withLocked(key.hash) { shard in
+            if let entry = shard.find(key) { shard.table.forgetIndexed(entry) }
+        }
     }
 
     /// Drops a key from memory before it is deleted from LevelDB.
@@ -371,7 +373,7 @@ extension Database {
             shard.reads.swept(key.hash)
             guard let entry = shard.find(key) else { return false }
             guard !entry.isDirty else { return nil }
-            let wasFound = entry.head.pointee.isFoundExpired
+            let wasFound = entry.isFoundExpired
             shard.dropIfClean(entry)
             return wasFound
         }

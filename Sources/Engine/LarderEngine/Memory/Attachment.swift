@@ -69,12 +69,15 @@ struct AttachmentList {
     private var oldest: Unmanaged<Attachment>?
     private(set) var byteCount = 0
 
-    /// Attaches an object to an entry, which must have no attachment. The list retains the object.
+    /// Attaches an object to an entry, which must have room for it and no attachment. The list retains the object.
     mutating func add(_ attachment: Attachment, to entry: EntryPointer) {
         attachment.entry = entry
-        entry.head.pointee.attachment = push(Unmanaged.passRetained(attachment))
+        entry.attachment = push(Unmanaged.passRetained(attachment))
         byteCount += attachment.byteCount
     }
+
+    /// Records that an entry was moved to other memory, with its attachment.
+    func moved(_ entry: EntryPointer) { entry.attachment?._withUnsafeGuaranteedRef { $0.entry = entry } }
 
     private mutating func push(_ attachment: Unmanaged<Attachment>) -> Unmanaged<Attachment> {
         attachment._withUnsafeGuaranteedRef {
@@ -104,8 +107,8 @@ struct AttachmentList {
     /// Detaches an entry's attachment.
     /// - Returns: the reference that the list owned; nil if there was none.
     mutating func take(from entry: EntryPointer) -> Unmanaged<Attachment>? {
-        guard let attachment = entry.head.pointee.attachment else { return nil }
-        entry.head.pointee.attachment = nil
+        guard let attachment = entry.attachment else { return nil }
+        entry.attachment = nil
         unlink(attachment)
         attachment._withUnsafeGuaranteedRef {
             $0.entry = nil

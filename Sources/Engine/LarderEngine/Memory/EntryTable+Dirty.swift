@@ -1,3 +1,15 @@
+/// An item of the queues of dirty entries: what the table knows about an entry that LevelDB does not have yet.
+struct DirtyEntry {
+    var reference: EntryReference
+    /// The sequence (number) of the commit unit that wrote the entry.
+    var sequence: UInt64
+    /// The index key that LevelDB is known to have for the entry; 0 for none.
+    var indexed: ExpiryIndex.Slot = 0
+
+    /// The memory of a dirty entry in addition to that of a clean one, in bytes.
+    static let extraBytes = 20
+}
+
 /// The entries that LevelDB does not have yet, and the steps that write them to it.
 ///
 /// A checkpoint *freezes* the dirty entries (determines which ones it writes), *takes* them to write them to LevelDB,
@@ -5,33 +17,59 @@
 /// next checkpoint. Its newer state is in a later segment of the journal.
 extension EntryTable {
     /// The size of the entries that LevelDB does not have yet, in bytes.
-    var dirtyByteCount: Int { active.byteCount + written.byteCount }
+    var dirtyByteCount: Int {
+        active.entryBytes + written.entryBytes + dirtyCount * (EntryPointer.overheadBytes + DirtyEntry.extraBytes)
+    }
     /// The size of all entries and attachments, in bytes, without dirty entries of 1 MiB or more. These would otherwise
     /// displace all clean entries until the next checkpoint, a few seconds later.
-    var budgetedByteCount: Int {
-        byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
-    }
+    var budgetedByteCount: Int { byteCount + attachedByteCount - active.outsizeBytes - written.outsizeBytes }
     var dirtyCount: Int { active.count + written.count }
 
+    /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet.
+    var journalBytesOfDirty: Int { active.entryBytes + written.entryBytes + dirtyCount * 2 * EntryPointer.headBytes }
+
     /// Calls `body` with every dirty entry. `body` must not change the table.
-    func forEachDirty(_ body: (EntryPointer) -> Void) { forEach(in: [active, written], body) }
+    func forEachDirty(_ body: (EntryPointer) -> Void) {
+        active.forEachItem { body(memory.entry($0.pointee.reference)) }
+        written.forEachItem { body(memory.entry($0.pointee.reference)) }
+    }
 
     /// Calls `body` with every clean entry. `body` must not change the table.
-    func forEachClean(_ body: (EntryPointer) -> Void) { forEach(in: [small, main], body) }
+    func forEachClean(_ body: (EntryPointer) -> Void) {
+        small.forEachItem { body(memory.entry($0.pointee)) }
+        main.forEachItem { body(memory.entry($0.pointee)) }
+    }
 
-    private func forEach(in lists: [EntryList], _ body: (EntryPointer) -> Void) {
-        for list in lists {
-            var next = list.oldest
-            while let entry = next {
-                body(entry)
-                next = entry.head.pointee.newer
-            }
+    func pushActive(_ item: DirtyEntry, _ entry: EntryPointer) {
+        entry.position = active.append(item, of: entry)
+        entry.place = .active
+    }
+
+    // MARK: Index keys
+
+    /// The index key that LevelDB is known to have for a clean entry; 0 for none.
+    func indexedSlot(_ entry: EntryPointer) -> ExpiryIndex.Slot {
+        guard entry.isIndexed, let indexing, let record = entry.record,
+            let header = try? RecordHeader(parsing: record, nil)
+        else { return 0 }
+        return indexing.slot(header)
+    }
+
+    /// Forgets which index key LevelDB has for an entry, so that the next checkpoint of the entry writes it again.
+    func forgetIndexed(_ entry: EntryPointer) {
+        switch entry.place {
+        case .active: active[entry.position].pointee.indexed = 0
+        case .written: written[entry.position].pointee.indexed = 0
+        case .small, .main: entry.isIndexed = false
+        case .nowhere, .free: break
         }
     }
 
     /// Forgets which index keys LevelDB has for the dirty entries, so that the next checkpoint writes their index keys
     /// again.
-    func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
+    func forgetIndexed() { forEachDirty { forgetIndexed($0) } }
+
+    // MARK: Checkpoints
 
     /// Assigns all dirty entries to the checkpoint that begins. Takes constant time, unless the previous checkpoint
     /// failed.
@@ -40,28 +78,60 @@ extension EntryTable {
         frozenCount = active.count
     }
 
+    /// Like ``freeze()``, for a checkpoint that writes index keys by these rules. Looks at every clean entry if the
+    /// rules have changed, because the index keys of clean entries are not stored, but follow from the rules.
+    func freeze(_ rules: ExpiryIndex.Rules) {
+        freeze()
+        if indexing != rules {
+            forEachClean { $0.isIndexed = false }
+            indexing = rules
+        }
+    }
+
+    /// What a checkpoint writes to LevelDB for an entry.
+    enum Taken {
+        /// The record, and this index key (0 for none).
+        case record(ExpiryIndex.Slot)
+        /// A removal. The record, if any, is dropped.
+        case removal
+    }
+
     /// Passes up to `most` of the next frozen entries to `body`.
     /// - Parameters:
     ///   - sequence: the last commit unit of this checkpoint. Entries written by later units are left to the next
     ///     checkpoint.
-    ///   - body: collects the entry for LevelDB. It must not change the table, but may turn an expired entry into a
-    ///     removal.
-    ///   - left: called with each entry that is left to the next checkpoint.
+    ///   - body: collects the entry for LevelDB, with the index key that LevelDB has. It must not change the table.
+    ///   - left: called with the sequence of each entry that is left to the next checkpoint.
     /// - Returns: whether there are more frozen entries.
     func takeFrozen(
-        upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
+        upTo sequence: UInt64, most: Int, _ body: (EntryPointer, ExpiryIndex.Slot) -> Taken, left: (UInt64) -> Void
     ) -> Bool {
         for _ in 0..<most {
-            guard frozenCount > 0, let entry = active.oldest else { return false }
-            // Entries that became dirty after the freeze follow the frozen entries in the list.
+            guard frozenCount > 0 else { return false }
+            // Entries that became dirty after the freeze follow the frozen entries in the queue.
             frozenCount -= 1
-            active.unlink(entry)
-            if entry.sequence <= sequence {
-                body(entry)
-                written.push(entry, .written)
+            var item = active[active.first].pointee
+            var entry = memory.entry(item.reference)
+            if item.sequence <= sequence {
+                switch body(entry, item.indexed) {
+                case .record(let indexed):
+                    item.indexed = indexed
+                    entry.isAbsentInLevelDB = false
+                case .removal:
+                    item.indexed = 0
+                    if entry.recordCount > 0 {
+                        dropRecord(entry)
+                        item.reference = active[active.first].pointee.reference
+                        entry = memory.entry(item.reference)
+                    }
+                }
+                active.removeFirst(of: entry)
+                entry.position = written.append(item, of: entry)
+                entry.place = .written
             } else {
-                left(entry)
-                active.push(entry, .active)
+                left(item.sequence)
+                active.removeFirst(of: entry)
+                pushActive(item, entry)
             }
         }
         return frozenCount > 0
@@ -70,13 +140,15 @@ extension EntryTable {
     /// Passes up to `most` of the next frozen entries to `body`, but leaves them dirty for the next checkpoint. `body`
     /// must not change the table.
     /// - Returns: whether there are more frozen entries.
-    func passFrozen(most: Int, _ body: (EntryPointer) -> Void) -> Bool {
+    func passFrozen(most: Int, _ body: (EntryPointer, _ sequence: UInt64) -> Void) -> Bool {
         for _ in 0..<most {
-            guard frozenCount > 0, let entry = active.oldest else { return false }
+            guard frozenCount > 0 else { return false }
             frozenCount -= 1
-            active.unlink(entry)
-            body(entry)
-            active.push(entry, .active)
+            let item = active[active.first].pointee
+            let entry = memory.entry(item.reference)
+            body(entry, item.sequence)
+            active.removeFirst(of: entry)
+            pushActive(item, entry)
         }
         return frozenCount > 0
     }
@@ -87,17 +159,20 @@ extension EntryTable {
     ///   - keeps: returns whether the clean entry stays in memory.
     /// - Returns: whether there are more taken entries.
     func finishWritten(upTo sequence: UInt64, most: Int, keeps: (EntryPointer) -> Bool) -> Bool {
+        cleanStates += 1
         for _ in 0..<most {
-            guard let entry = written.oldest else { return false }
-            written.unlink(entry)
-            if entry.sequence > sequence {
-                active.push(entry, .active)
-            } else if keeps(entry) {
-                detachIfEmpty(entry)
-                entry.head.pointee.isAbsentInLevelDB = entry.head.pointee.recordCount == 0
-                admit(entry)
+            guard written.count > 0 else { return false }
+            let item = written[written.first].pointee
+            let entry = memory.entry(item.reference)
+            written.removeFirst(of: entry)
+            if item.sequence > sequence {
+                pushActive(item, entry)
+            } else if !memory.isNearlyFull, keeps(entry) {
+                entry.isAbsentInLevelDB = entry.recordCount == 0
+                admit(item.reference, entry, hash: nil, wasMain: entry.wasMain)
+                entry.isIndexed = true
             } else {
-                discard(entry)
+                discard(item.reference, entry)
             }
         }
         return written.count > 0
@@ -106,11 +181,13 @@ extension EntryTable {
     /// After a failed checkpoint, makes the taken entries wait for the next one, because it is unknown which of them
     /// LevelDB has.
     func thaw() {
-        while let entry = written.oldest {
-            written.unlink(entry)
-            entry.head.pointee.indexed = 0
-            entry.head.pointee.isAbsentInLevelDB = false
-            active.push(entry, .active)
+        while written.count > 0 {
+            var item = written[written.first].pointee
+            let entry = memory.entry(item.reference)
+            written.removeFirst(of: entry)
+            item.indexed = 0
+            entry.isAbsentInLevelDB = false
+            pushActive(item, entry)
         }
         frozenCount = 0
     }

@@ -13,182 +13,199 @@ import Synchronization
 ///   means that LevelDB has no record of the key. So repeated reads of a missing key do not go to the disk.
 /// - Entries may be expired; readers check that.
 ///
-/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in manually
-/// allocated memory: a lookup neither allocates nor counts references. The shard's lock guards the table and everything
-/// that it points to. Swift's run-time check for overlapping accesses to properties is turned off, because it would
-/// make storing an entry a tenth slower. So the code must not access a property during another access to the same
-/// property.
+/// A hash table (``SlotTable``) finds the entries (``EntryMemory``); a lookup neither allocates nor counts references.
+/// The shard's lock guards the table and everything that it points to. Swift's run-time check for overlapping accesses
+/// to properties is turned off, because it would make storing an entry a tenth slower. So the code must not access a
+/// property during another access to the same property.
 final class EntryTable {
-    private struct Slot {
-        var hash: Int
-        var entry: EntryPointer?
-    }
-
-    private var slots: UnsafeMutablePointer<Slot> {
-        didSet { address.store(UInt(bitPattern: slots), ordering: .relaxed) }
-    }
-    private var capacity: Int {
-        didSet { mask.store(capacity - 1, ordering: .relaxed) }
-    }
-    /// The address of the slots. Only for prefetching without the lock; must not be dereferenced.
-    private let address = Atomic<UInt>(0)
-    private let mask = Atomic<Int>(0)
-    @exclusivity(unchecked) private(set) var count = 0
-    /// The size of all entries, clean and dirty, in bytes.
-    @exclusivity(unchecked) var byteCount = 0
-    private var loads: UInt64 = 0
+    @exclusivity(unchecked) private var slots = SlotTable()
+    @exclusivity(unchecked) var memory: EntryMemory
+    /// The array of the slots, only for prefetching without the lock: it may be outdated, and must not be dereferenced.
+    private let homes = Atomic<UInt>(0)
+    private let homeCount = Atomic<Int>(0)
+    private let hash: (UnsafeRawBufferPointer) -> Int
     /// The attachments of all entries, clean and dirty.
     @exclusivity(unchecked) private var attachments = AttachmentList()
     /// Receives attachments that entries drop.
     private let released: ReleaseQueue
+    /// The number of times that clean entries may have got other contents; a part of their versions.
+    @exclusivity(unchecked) var cleanStates: UInt64 = 0
+    /// No entry was written by a later commit unit.
+    @exclusivity(unchecked) private(set) var newestSequence: UInt64 = 0
 
-    // The lists of clean entries; see EntryTable+Eviction.
-    @exclusivity(unchecked) var small = EntryList()
-    @exclusivity(unchecked) var main = EntryList()
+    // The queues of clean entries; see EntryTable+Eviction.
+    @exclusivity(unchecked) var small = EntryQueue<EntryReference>()
+    @exclusivity(unchecked) var main = EntryQueue<EntryReference>()
     @exclusivity(unchecked) var ghosts = GhostTable()
     /// The approximate number of recent reads of keys from LevelDB; empty if they are not recorded.
     @exclusivity(unchecked) var diskReads = ReadSketch()
-    // The lists of dirty entries; see EntryTable+Dirty.
-    @exclusivity(unchecked) var active = EntryList()
-    @exclusivity(unchecked) var written = EntryList()
+    // The queues of dirty entries; see EntryTable+Dirty.
+    @exclusivity(unchecked) var active = EntryQueue<DirtyEntry>()
+    @exclusivity(unchecked) var written = EntryQueue<DirtyEntry>()
     /// The number of entries that the running checkpoint has yet to take. They are the oldest in ``active``.
     var frozenCount = 0
+    /// The rules by which entries with ``EntryPointer/isIndexed`` were indexed.
+    var indexing: ExpiryIndex.Rules?
 
-    private static let capacityMin = 16
-    /// The number of low bits of a hash that select the shard. They are the same for all keys of the table, so slots
-    /// are selected by higher bits.
-    private static let shardBits = 4
+    /// The bit of a version that is set if LevelDB has the entry.
+    private static let cleanBit: UInt64 = 1 << 63
 
-    init(released: ReleaseQueue = ReleaseQueue()) {
+    /// - Parameters:
+    ///   - pinnedBytesMin: the length of the shortest record that may be pinned.
+    ///   - hash: returns the hash of a key.
+    init(
+        released: ReleaseQueue = ReleaseQueue(), pinnedBytesMin: Int = .max,
+        hash: @escaping (UnsafeRawBufferPointer) -> Int = { Key.hash($0) }
+    ) {
         self.released = released
-        capacity = Self.capacityMin
-        slots = Self.makeSlots(Self.capacityMin)
-        address.store(UInt(bitPattern: slots), ordering: .relaxed)
-        mask.store(capacity - 1, ordering: .relaxed)
+        self.hash = hash
+        memory = EntryMemory(blockBytesMin: pinnedBytesMin)
+        publishSlots()
     }
 
     deinit {
-        freeEntries()
-        slots.deallocate()
+        detachAll()
+        memory.deallocate()
+        slots.removeAll()
+        small.deallocate()
+        main.deallocate()
+        active.deallocate()
+        written.deallocate()
     }
 
-    private static func makeSlots(_ count: Int) -> UnsafeMutablePointer<Slot> {
-        let slots = UnsafeMutablePointer<Slot>.allocate(capacity: count)
-        slots.initialize(repeating: Slot(hash: 0, entry: nil), count: count)
-        return slots
-    }
+    /// The number of entries, clean and dirty.
+    var count: Int { slots.count }
 
-    private func freeEntries() {
-        for index in 0..<capacity {
-            guard let entry = slots[index].entry else { continue }
-            detach(entry)
-            entry.free()
-        }
+    /// The memory of all entries, clean and dirty, in bytes: pages, slots and queues. Without attachments.
+    var byteCount: Int {
+        memory.byteCount + slots.byteCount + small.byteCount + main.byteCount + active.byteCount + written.byteCount
+            + ghosts.byteCount
     }
 
     // MARK: Lookup
 
     /// Returns the entry of a key; nil if the table has none.
+    @inline(__always)
     func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
-        let mask = capacity - 1
-        var index = hash >> Self.shardBits & mask
-        while let entry = slots[index].entry {
-            if slots[index].hash == hash, entry.hasKey(key) { return entry }
-            index = (index + 1) & mask
-        }
-        return nil
+        findSlot(key, hash).map { memory.entry(SlotTable.reference($0.pointee)) }
+    }
+
+    @inline(__always)
+    private func findSlot(_ key: UnsafeRawBufferPointer, _ hash: Int) -> SlotTable.Slot? {
+        slots.find(SlotTable.tag(hash)) { memory.entry($0).hasKey(key) }
     }
 
     /// Prefetches the first slot for a hash into the CPU cache. Needs no lock.
     func prefetchSlot(_ hash: Int) {
-        let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
-        larder_prefetch(
-            UnsafeRawPointer(
-                bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
+        let tag = UInt64(SlotTable.tag(hash))
+        let index = (tag &* UInt64(truncatingIfNeeded: homeCount.load(ordering: .relaxed))) >> 32
+        larder_prefetch(UnsafeRawPointer(bitPattern: homes.load(ordering: .relaxed) &+ UInt(index) &* 8))
     }
 
-    /// Prefetches the entry in the first slot for a hash into the CPU cache. Called with the lock held.
+    /// Prefetches the entry with a hash into the CPU cache. Called with the lock held.
     func prefetchEntry(_ hash: Int) {
-        guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
-        larder_prefetch(entry.head)
-        larder_prefetch(entry.head + 1)
+        guard let slot = slots.find(SlotTable.tag(hash), { _ in true }) else { return }
+        let entry = memory.entry(SlotTable.reference(slot.pointee))
+        larder_prefetch(entry.address)
+        larder_prefetch(entry.address + 64)
+    }
+
+    private func publishSlots() {
+        let (start, count) = slots.homes
+        if homes.load(ordering: .relaxed) != UInt(bitPattern: start) {
+            homes.store(UInt(bitPattern: start), ordering: .relaxed)
+            homeCount.store(count, ordering: .relaxed)
+        }
+    }
+
+    /// Identifies the state of an entry: no two states of a key have the same version. For a dirty entry the sequence
+    /// (number) of its commit unit, for a clean one a number that changes whenever clean entries may have changed.
+    func version(of entry: EntryPointer) -> UInt64 {
+        entry.isDirty ? sequence(of: entry) : Self.cleanBit | cleanStates
+    }
+
+    /// The sequence of the commit unit that wrote a dirty entry; 0 if the entry is clean.
+    func sequence(of entry: EntryPointer) -> UInt64 {
+        switch entry.place {
+        case .active: active[entry.position].pointee.sequence
+        case .written: written[entry.position].pointee.sequence
+        case .small, .main, .nowhere, .free: 0
+        }
     }
 
     // MARK: Changes
 
     /// Stores a record of `count` bytes as a dirty entry.
     /// - Parameters:
-    ///   - version: the sequence (number) of the commit unit.
+    ///   - sequence: the sequence of the commit unit.
     ///   - fill: writes the record to the given memory.
     func put(
-        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
+        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, sequence: UInt64,
         _ fill: (UnsafeMutableRawPointer) -> Void
     ) -> EntryPointer {
-        let entry = dirtyEntry(key, hash, recordCount: count)
-        entry.head.pointee.version = version
-        fill(entry.reserve(count))
+        let entry = dirtyEntry(key, hash, recordCount: count, sequence)
+        fill(entry.recordPlace)
         return entry
     }
 
-    /// Stores an existing entry, with its version and record, as a dirty entry.
-    func put(_ entry: EntryPointer) {
-        let hash = entry.head.pointee.hash
-        guard let found = find(entry.key, hash: hash) else {
-            insert(entry)
-            return active.push(entry, .active)
+    /// Stores an entry with a block of its own, which belongs to no table, as a dirty entry.
+    func put(_ entry: EntryPointer, hash: Int, sequence: UInt64) {
+        let reference = memory.adopt(entry)
+        guard let slot = findSlot(entry.key, hash) else {
+            return insertDirty(reference, entry, hash, sequence)
         }
+        let found = memory.entry(SlotTable.reference(slot.pointee))
         detach(found)
-        replace(found, entry)
-        makeDirty(entry)
+        makeDirty(found, sequence)
+        replace(found, at: slot, by: reference, entry)
+        entry.isFoundExpired = false
     }
 
     /// Removes a key. Stores a dirty entry without a record, because LevelDB may still have the key.
-    func remove(_ key: UnsafeRawBufferPointer, hash: Int, version: UInt64) {
-        let entry = dirtyEntry(key, hash, recordCount: 0)
-        entry.head.pointee.version = version
-        _ = entry.reserve(0)
+    func remove(_ key: UnsafeRawBufferPointer, hash: Int, sequence: UInt64) {
+        _ = dirtyEntry(key, hash, recordCount: 0, sequence)
     }
 
     /// Adds a clean entry with the record that LevelDB has for a key, or without a record if LevelDB has none. Does
     /// nothing if the table already has the key.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
-        guard find(key, hash: hash) == nil else { return }
+        guard !memory.isNearlyFull, findSlot(key, hash) == nil else { return }
         let count = record?.count ?? 0
-        let entry = EntryPointer.make(key, hash: hash, recordCount: count)
-        loads += 1
-        entry.head.pointee.version = EntryHead.loadedBit | loads
-        entry.head.pointee.isAbsentInLevelDB = record == nil
-        let place = entry.reserve(count)
-        if let start = record?.baseAddress { place.copyMemory(from: start, byteCount: count) }
-        insert(entry)
-        admit(entry)
+        let (reference, entry) = memory.make(key, recordCount: count)
+        entry.isAbsentInLevelDB = record == nil
+        if let start = record?.baseAddress { entry.recordPlace.copyMemory(from: start, byteCount: count) }
+        insert(reference, hash)
+        admit(reference, entry, hash: hash, wasMain: false)
     }
 
     /// Removes a clean entry from memory. A dirty entry stays.
     func forget(_ entry: EntryPointer) {
         guard !entry.isDirty else { return }
-        unlink(entry)
-        discard(entry)
+        discard(takeOut(entry), entry)
     }
 
     /// Removes all clean entries from memory.
     func forgetClean() {
-        while let entry = small.oldest { forget(entry) }
-        while let entry = main.oldest { forget(entry) }
+        while !small.isEmpty { forget(memory.entry(small[small.first].pointee)) }
+        while !main.isEmpty { forget(memory.entry(main[main.first].pointee)) }
         ghosts = GhostTable()
+        cleanStates += 1
     }
 
     /// Removes all entries, clean and dirty.
     func removeAll() {
-        freeEntries()
-        slots.deallocate()
-        capacity = Self.capacityMin
-        slots = Self.makeSlots(capacity)
-        count = 0
-        byteCount = 0
-        (small, main, active, written) = (EntryList(), EntryList(), EntryList(), EntryList())
+        detachAll()
+        memory.removeAll()
+        slots.removeAll()
+        publishSlots()
+        small.removeAll()
+        main.removeAll()
+        active.removeAll()
+        written.removeAll()
         frozenCount = 0
         ghosts = GhostTable()
+        newestSequence = 0
+        cleanStates += 1
     }
 
     // MARK: Attachments
@@ -196,17 +213,28 @@ final class EntryTable {
     /// The size of all attachments, in bytes.
     var attachedByteCount: Int { attachments.byteCount }
 
-    /// Attaches an object to an entry. The next change of the entry drops the object.
+    /// Attaches an object to an entry. The next change of the entry drops the object. The entry may move.
     func attach(_ attachment: Attachment, to entry: EntryPointer) {
         detach(entry)
+        var entry = entry
+        if !entry.hasRoom {
+            let (reference, roomy) = memory.make(entry.key, recordCount: entry.recordCount, hasRoom: true)
+            if let record = entry.record?.baseAddress {
+                roomy.recordPlace.copyMemory(from: record, byteCount: entry.recordCount)
+            }
+            replace(entry, at: slot(of: entry), by: reference, roomy)
+            entry = roomy
+        }
         attachments.add(attachment, to: entry)
     }
 
     /// Detaches an entry's attachment. The ``ReleaseQueue`` releases it later, when no lock is held.
     func detach(_ entry: EntryPointer) {
-        if entry.head.pointee.attachment == nil { return }
+        if !entry.hasRoom { return }
         if let attachment = attachments.take(from: entry) { released.add(attachment) }
     }
+
+    private func detachAll() { while dropAttachment() {} }
 
     /// Drops one attachment. Its entry stays.
     /// - Returns: false if there are no attachments.
@@ -216,136 +244,132 @@ final class EntryTable {
         return true
     }
 
-    /// Detaches the attachment of an entry without a record: a checkpoint may have removed the record because it has
-    /// expired.
-    func detachIfEmpty(_ entry: EntryPointer) {
-        if entry.head.pointee.recordCount == 0 { detach(entry) }
-    }
-
     // MARK: Memory
 
     /// Returns the entry of a key after making it dirty, dropping its attachment, and reserving space for a record of
     /// `recordCount` bytes. Creates the entry if it is missing.
-    private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
-        guard let found = find(key, hash: hash) else {
-            let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
-            insert(entry)
-            active.push(entry, .active)
+    private func dirtyEntry(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int, _ sequence: UInt64
+    ) -> EntryPointer {
+        guard let slot = findSlot(key, hash) else {
+            let (reference, entry) = memory.make(key, recordCount: recordCount)
+            insertDirty(reference, entry, hash, sequence)
             return entry
         }
-        detach(found)
-        found.head.pointee.isFoundExpired = false
-        var entry = found
-        if !found.fits(recordCount) {
-            entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)
-            entry.head.pointee.version = found.head.pointee.version
-            replace(found, entry)
-        }
-        makeDirty(entry)
-        return entry
+        let entry = memory.entry(SlotTable.reference(slot.pointee))
+        detach(entry)
+        entry.isFoundExpired = false
+        makeDirty(entry, sequence)
+        return resize(entry, at: slot, recordCount: recordCount)
+    }
+
+    private func insertDirty(_ reference: EntryReference, _ entry: EntryPointer, _ hash: Int, _ sequence: UInt64) {
+        newestSequence = max(newestSequence, sequence)
+        insert(reference, hash)
+        pushActive(DirtyEntry(reference: reference, sequence: sequence), entry)
     }
 
     /// Makes an entry dirty, because it is about to change.
-    private func makeDirty(_ entry: EntryPointer) {
-        switch entry.head.pointee.place {
-        // Leave a dirty entry at its place. The checkpoint compares versions, and so detects that the entry has
+    private func makeDirty(_ entry: EntryPointer, _ sequence: UInt64) {
+        newestSequence = max(newestSequence, sequence)
+        switch entry.place {
+        // Leave a dirty entry at its place. The checkpoint compares sequences, and so detects that the entry has
         // changed.
-        case .active, .written: break
-        case .small, .main, .nowhere:
-            entry.head.pointee.wasMain = entry.head.pointee.place == .main
-            unlink(entry)
-            active.push(entry, .active)
+        case .active: active[entry.position].pointee.sequence = sequence
+        case .written: written[entry.position].pointee.sequence = sequence
+        case .small, .main, .nowhere, .free:
+            let wasMain = entry.place == .main
+            let indexed = indexedSlot(entry)
+            let reference = takeOut(entry)
+            pushActive(DirtyEntry(reference: reference, sequence: sequence, indexed: indexed), entry)
+            entry.wasMain = wasMain
         }
     }
 
-    /// Replaces `old` by `new`, which has different memory, at the same place of the same list. The caller sets the
-    /// version and the record.
-    private func replace(_ old: EntryPointer, _ new: EntryPointer) {
-        new.head.pointee.indexed = old.head.pointee.indexed
-        new.head.pointee.frequency = old.head.pointee.frequency
-        new.head.pointee.wasMain = old.head.pointee.wasMain
-        new.head.pointee.isAbsentInLevelDB = old.head.pointee.isAbsentInLevelDB
-        switch old.head.pointee.place {
-        case .small: small.replace(old, new)
-        case .main: main.replace(old, new)
-        case .active: active.replace(old, new)
-        case .written: written.replace(old, new)
-        case .nowhere: break
+    /// Gives an entry other memory if its present memory does not suit a record of `recordCount` bytes.
+    private func resize(_ entry: EntryPointer, at slot: SlotTable.Slot, recordCount: Int) -> EntryPointer {
+        if memory.fits(entry, recordCount) {
+            entry.setRecordCount(recordCount)
+            return entry
         }
-        slots[slot(of: old)].entry = new
-        byteCount += new.byteCount - old.byteCount
-        old.free()
+        let (reference, resized) = memory.make(entry.key, recordCount: recordCount)
+        replace(entry, at: slot, by: reference, resized)
+        return resized
     }
 
-    func unlink(_ entry: EntryPointer) {
-        switch entry.head.pointee.place {
-        case .small: small.unlink(entry)
-        case .main: main.unlink(entry)
-        case .active: active.unlink(entry)
-        case .written: written.unlink(entry)
-        case .nowhere: break
-        }
-    }
-
-    /// Removes an entry from the table and frees it. The entry must have been removed from its list.
-    func discard(_ entry: EntryPointer) {
-        byteCount -= entry.byteCount
+    /// Removes the record of a dirty entry, which then is a removal.
+    func dropRecord(_ entry: EntryPointer) {
         detach(entry)
-        takeOut(slot(of: entry))
-        entry.free()
+        _ = resize(entry, at: slot(of: entry), recordCount: 0)
     }
 
-    // MARK: Slots
-
-    private func slot(of entry: EntryPointer) -> Int {
-        let mask = capacity - 1
-        var index = entry.head.pointee.hash >> Self.shardBits & mask
-        while slots[index].entry != entry {
-            precondition(slots[index].entry != nil, "an entry is not in its table")
-            index = (index + 1) & mask
+    /// Replaces `old` by `new`, which has the same key and different memory, at the same place of the same queue, and
+    /// frees `old`.
+    private func replace(
+        _ old: EntryPointer, at slot: SlotTable.Slot, by reference: EntryReference, _ new: EntryPointer
+    ) {
+        let oldReference = SlotTable.reference(slot.pointee)
+        new.takeState(from: old)
+        switch old.place {
+        case .small: small.replace(old, by: new)
+        case .main: main.replace(old, by: new)
+        case .active: active.replace(old, by: new)
+        case .written: written.replace(old, by: new)
+        case .nowhere, .free: break
         }
-        return index
+        setReference(of: new, to: reference)
+        slot.pointee = SlotTable.word(SlotTable.tag(slot.pointee), reference)
+        memory.free(oldReference)
     }
 
-    private func insert(_ entry: EntryPointer) {
-        if 4 * (count + 1) > 3 * capacity { resize(to: 2 * capacity) }
-        place(Slot(hash: entry.head.pointee.hash, entry: entry))
-        count += 1
-        byteCount += entry.byteCount
+    /// Removes an entry from the table and frees it. The entry must have been removed from its queue.
+    func discard(_ reference: EntryReference, _ entry: EntryPointer) {
+        detach(entry)
+        slots.remove(slot(of: entry))
+        publishSlots()
+        memory.free(reference)
+        if slots.count == 0 { ghosts = GhostTable() }
     }
 
-    private func place(_ slot: Slot) {
-        let mask = capacity - 1
-        var index = slot.hash >> Self.shardBits & mask
-        while slots[index].entry != nil { index = (index + 1) & mask }
-        slots[index] = slot
+    private func insert(_ reference: EntryReference, _ hash: Int) {
+        slots.insert(SlotTable.tag(hash), reference)
+        publishSlots()
     }
 
-    private func resize(to newCapacity: Int) {
-        let old = slots
-        let oldCapacity = capacity
-        slots = Self.makeSlots(newCapacity)
-        capacity = newCapacity
-        for index in 0..<oldCapacity where old[index].entry != nil { place(old[index]) }
-        old.deallocate()
+    private func slot(of entry: EntryPointer) -> SlotTable.Slot {
+        let found = slots.find(SlotTable.tag(hash(entry.key))) { memory.entry($0) == entry }
+        guard let found else { preconditionFailure("an entry is not in its table") }
+        return found
     }
 
-    /// Empties a slot. Moves entries of the following slots into the hole if a lookup could not find them otherwise.
-    private func takeOut(_ slot: Int) {
-        let mask = capacity - 1
-        var hole = slot
-        var index = (slot + 1) & mask
-        while slots[index].entry != nil {
-            let home = slots[index].hash >> Self.shardBits & mask
-            // A lookup begins at the entry's home slot. So the entry may move to the hole, unless its home slot is
-            // between the hole and `index`.
-            if (index &- home) & mask >= (index &- hole) & mask {
-                slots[hole] = slots[index]
-                hole = index
-            }
-            index = (index + 1) & mask
+    /// The hash of an entry's key.
+    func hash(of entry: EntryPointer) -> Int { hash(entry.key) }
+
+    /// Calls `body` with the tag and the reference of every entry.
+    func forEachSlot(_ body: (UInt32, EntryReference) -> Void) { slots.forEach(body) }
+
+    /// If many cells are free, moves the entries out of a page that has few, and frees the page. Pointers to entries
+    /// become invalid.
+    func compact() {
+        guard memory.maybeSparse, let page = memory.takeSparsePage() else { return }
+        for reference in memory.entries(inPage: page) {
+            let slot = slot(of: memory.entry(reference))
+            let (copy, entry) = memory.move(reference)
+            setReference(of: entry, to: copy)
+            slot.pointee = SlotTable.word(SlotTable.tag(slot.pointee), copy)
+            attachments.moved(entry)
         }
-        slots[hole].entry = nil
-        count -= 1
+        memory.freePage(page)
+    }
+
+    /// Records that an entry has other memory in the item of its queue.
+    private func setReference(of entry: EntryPointer, to reference: EntryReference) {
+        switch entry.place {
+        case .small: small[entry.position].pointee = reference
+        case .main: main[entry.position].pointee = reference
+        case .active: active[entry.position].pointee.reference = reference
+        case .written: written[entry.position].pointee.reference = reference
+        case .nowhere, .free: break
+        }
     }
 }

@@ -1,29 +1,40 @@
 /// Remembers entries that were recently evicted from the small queue (see `EntryTable+Eviction`). Stores a part of each
 /// hash, in a table that grows with the main queue. A lookup reads one group of adjacent slots.
 ///
-/// Uses 8 bytes per entry. An entry is forgotten early if another entry uses its slot. An entry is mistaken for another
-/// with a probability of about one in a billion. Both slightly lower the hit ratio, but never cause a wrong result.
+/// Uses 4 bytes per entry. An entry is forgotten early if another entry uses its slot. An entry is mistaken for another
+/// with a probability of about one in ten thousand. Both slightly lower the hit ratio, but never cause a wrong result.
 struct GhostTable {
     private struct Mark {
         /// 0 if the slot is free.
-        var fingerprint: UInt32 = 0
-        var addedAt: UInt32 = 0
+        var fingerprint: UInt16 = 0
+        /// The ``GhostTable/now`` when the hash was added.
+        var addedAt: UInt16 = 0
     }
 
     /// The number of slots in a group. A hash may be stored in any slot of its group.
     private static let ways = 4
 
     private var marks: ContiguousArray<Mark> = []
-    private var clock: UInt32 = 0
+    /// The number of hashes that were added.
+    private var clock = 0
+    /// The power of two of the number of hashes that are added at the same ``now``. So `now` returns to the same number
+    /// only after four times as many hashes as the table has slots.
+    private var shift = 0
 
-    private static func fingerprint(_ hash: Int) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
+    private var now: UInt16 { UInt16(truncatingIfNeeded: clock >> shift) }
+
+    var isEmpty: Bool { marks.isEmpty }
+    var byteCount: Int { marks.count * MemoryLayout<Mark>.stride }
+
+    private static func fingerprint(_ hash: Int) -> UInt16 { UInt16(truncatingIfNeeded: hash >> 48) | 1 }
 
     private func first(_ hash: Int) -> Int { (hash >> 4 & (marks.count / Self.ways - 1)) * Self.ways }
 
     /// - Parameter most: the number of hashes that the table should remember.
     mutating func add(_ hash: Int, most: Int) {
         grow(to: most)
-        clock &+= 1
+        clock += 1
+        let now = now
         let first = first(hash)
         var oldest = first
         for place in first..<(first + Self.ways) {
@@ -31,9 +42,9 @@ struct GhostTable {
                 oldest = place
                 break
             }
-            if clock &- marks[place].addedAt > clock &- marks[oldest].addedAt { oldest = place }
+            if now &- marks[place].addedAt > now &- marks[oldest].addedAt { oldest = place }
         }
-        marks[oldest] = Mark(fingerprint: Self.fingerprint(hash), addedAt: clock)
+        marks[oldest] = Mark(fingerprint: Self.fingerprint(hash), addedAt: now)
     }
 
     /// - Returns: whether the hash was among the last `most` hashes that were added.
@@ -42,9 +53,9 @@ struct GhostTable {
         let wanted = Self.fingerprint(hash)
         let first = first(hash)
         for place in first..<(first + Self.ways) where marks[place].fingerprint == wanted {
-            let age = clock &- marks[place].addedAt
+            let age = Int(now &- marks[place].addedAt) << shift
             marks[place] = Mark()
-            return age < UInt32(clamping: most)
+            return age < most
         }
         return false
     }
@@ -55,6 +66,7 @@ struct GhostTable {
         var size = 64
         while size < most { size *= 2 }
         marks = ContiguousArray(repeating: Mark(), count: size)
+        shift = max(0, size.trailingZeroBitCount - 14)
     }
 }
 

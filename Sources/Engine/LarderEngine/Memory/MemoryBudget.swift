@@ -170,13 +170,13 @@ final class MemoryBudget: @unchecked Sendable {
     /// Evicts entries of another shard that exceeds its share and whose lock is free. Tries only a few shards.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
-            let before = candidate.table.byteCount
+            let before = candidate.table.cleanByteCount
             // Evict several entries, because finding the shard took some time.
-            while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
+            while candidate.table.cleanByteCount > part, before - candidate.table.cleanByteCount < 16_384,
                 candidate.table.evict()
             {}
             candidate.publish()
-            return candidate.table.byteCount < before
+            return candidate.table.cleanByteCount < before
         }
     }
 

@@ -80,10 +80,11 @@ package final class Shard: @unchecked Sendable {
         return taken
     }
 
-    init(budget: MemoryBudget, disk: DiskBudget? = nil) {
+    /// - Parameter pinnedBytesMin: see ``EngineOptions/pinnedBytesMin``.
+    init(budget: MemoryBudget, disk: DiskBudget? = nil, pinnedBytesMin: Int = EngineOptions().pinnedBytesMin) {
         self.budget = budget
         self.disk = disk
-        table = EntryTable(released: budget.released)
+        table = EntryTable(released: budget.released, pinnedBytesMin: pinnedBytesMin)
     }
 
     deinit {
@@ -112,7 +113,7 @@ package final class Shard: @unchecked Sendable {
         -> EntryPointer
     {
         let headerCount = header.byteCount
-        let entry = table.put(key, hash: hash, count: headerCount + payload.count, version: sequence) { place in
+        let entry = table.put(key, hash: hash, count: headerCount + payload.count, sequence: sequence) { place in
             header.write(to: place)
             if let start = payload.baseAddress {
                 (place + headerCount).copyMemory(from: start, byteCount: payload.count)
@@ -128,19 +129,18 @@ package final class Shard: @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
         lease: LeaseEffect = .outdated
     ) {
-        _ = table.put(key, hash: hash, count: stored.count, version: sequence) { place in
+        _ = table.put(key, hash: hash, count: stored.count, sequence: sequence) { place in
             if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
         }
         counters.writes += 1
         changed(key, hash, lease)
     }
 
-    /// Stores an existing entry with its record as a dirty entry. The table takes ownership of it.
-    func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
-        entry.head.pointee.version = sequence
-        table.put(entry)
+    /// Stores an entry with a block of its own as a dirty entry. The table takes ownership of it.
+    func put(_ entry: EntryPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated) {
+        table.put(entry, hash: hash, sequence: sequence)
         counters.writes += 1
-        changed(entry.key, entry.head.pointee.hash, lease)
+        changed(entry.key, hash, lease)
     }
 
     /// Removes a key, and stores the removal as a dirty entry.
@@ -156,7 +156,7 @@ package final class Shard: @unchecked Sendable {
     func removeInPlace(
         _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
     ) {
-        table.remove(key, hash: hash, version: sequence)
+        table.remove(key, hash: hash, sequence: sequence)
         counters.removals += 1
         notifyReaders(key, hash, lease, isRemoval: true)
     }
@@ -192,9 +192,11 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Removes a clean entry from memory, because it will be deleted from LevelDB. A dirty entry stays.
+    /// Removes a clean entry from memory, because it will be deleted from LevelDB. A dirty entry stays. May move other
+    /// entries.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
+        table.compact()
         publish()
     }
 
@@ -202,8 +204,8 @@ package final class Shard: @unchecked Sendable {
     /// memory until it is removed from LevelDB or evicted, but its queue evicts it next.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
-        guard !entry.head.pointee.isFoundExpired else { return }
-        entry.head.pointee.isFoundExpired = true
+        guard !entry.isFoundExpired else { return }
+        entry.isFoundExpired = true
         counters.expired += 1
         table.detach(entry)
         table.demote(entry)
@@ -214,7 +216,7 @@ package final class Shard: @unchecked Sendable {
 
     /// Attaches an object to an entry if the entry still has this version.
     func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
-        guard budget.isOn, entry.head.pointee.version == version, entry.head.pointee.recordCount > 0,
+        guard budget.isOn, table.version(of: entry) == version, entry.recordCount > 0,
             budget.admits(object.byteCount)
         else { return }
         table.attach(object, to: entry)
@@ -258,6 +260,7 @@ package final class Shard: @unchecked Sendable {
     /// Reports any change of the table's size to the budget, and evicts any excess. Called after entries have become
     /// clean, and after attachments were added, because attachments may be large.
     func makeRoomNow() {
+        table.compact()
         publish()
         budget.makeRoom(self)
     }

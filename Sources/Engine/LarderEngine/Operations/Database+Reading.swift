@@ -54,7 +54,7 @@ extension Database {
                     // The thread that reads the entry counts the hit.
                     if isInMemory, record.count >= bytesMax { return .ended(.cold) }
                     use(entry, shard, &ticket)
-                    let version = entry.head.pointee.version
+                    let version = shard.table.version(of: entry)
                     if record.count >= context.options.pinnedBytesMin, entry.pin() {
                         return .pinned(entry, header, record, version: version)
                     }
@@ -110,16 +110,16 @@ extension Database {
         let hash = Key.hash(key)
         return shards.withLocked(hash) { shard in
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
-                !usesAttachment || entry.head.pointee.attachment != nil, let record = entry.record,
+                !usesAttachment || entry.attachment != nil, let record = entry.record,
                 let header = try? RecordHeader(parsing: record, applied.rules.purges),
                 applied.rules.freshness(header, now: now) == .fresh,
                 body(
                     FreshEntry(
-                        header: header, record: record, attachment: entry.head.pointee.attachment, hash: hash, now: now,
+                        header: header, record: record, attachment: entry.attachment, hash: hash, now: now,
                         database: .passUnretained(self)))
             else { return false }
             use(entry, shard, &ticket)
-            if usesAttachment { entry.head.pointee.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
+            if usesAttachment { entry.attachment?._withUnsafeGuaranteedRef { $0.touch() } }
             return true
         }
     }
@@ -197,8 +197,11 @@ extension Database {
 
     /// The sequence number of the commit unit that wrote an entry, or 0 if the entry is committed. Also not 0 after a
     /// failed commit, until the rollback removes the entry. Called with the lock of the entry's shard held.
-    func undecided(_ entry: EntryPointer) -> UInt64 {
-        pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
+    func undecided(_ entry: EntryPointer, _ shard: Shard) -> UInt64 {
+        // Usually, all writes of the shard are committed.
+        if pipeline.isDecided(CommitTicket(sequence: shard.table.newestSequence)) { return 0 }
+        let sequence = shard.table.sequence(of: entry)
+        return pipeline.isDecided(CommitTicket(sequence: sequence)) ? 0 : sequence
     }
 
     /// Returns the store to read, after opening the files if necessary; nil if the database has no files.

@@ -61,14 +61,14 @@ extension Database {
         let header: RecordHeader
         do throws(RecordHeader.Defect) {
             guard let record = entry.record else {
-                depend(on: entry, &ticket)
+                depend(on: entry, shard, &ticket)
                 shard.noteMiss(nil, hash, now: now)
                 return .absent
             }
             header = try RecordHeader(parsing: record, applied.rules.purges)
             let freshness = applied.rules.freshness(header, now: now)
             if freshness == .fresh { return .fresh(header, record: record, entry) }
-            depend(on: entry, &ticket)
+            depend(on: entry, shard, &ticket)
             if freshness == .gone { shard.foundExpired(entry) }
             shard.counters.noteMiss(header)
             return .absent
@@ -81,14 +81,14 @@ extension Database {
     /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
     @inline(__always)
     func use(_ entry: EntryPointer, _ shard: Shard, _ ticket: inout CommitTicket) {
-        depend(on: entry, &ticket)
+        depend(on: entry, shard, &ticket)
         shard.table.touch(entry)
         shard.counters.hits += 1
     }
 
     @inline(__always)
-    private func depend(on entry: EntryPointer, _ ticket: inout CommitTicket) {
-        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+    private func depend(on entry: EntryPointer, _ shard: Shard, _ ticket: inout CommitTicket) {
+        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry, shard), applied.sequence)))
     }
 
     /// Whether LevelDB certainly has no record of a key. False if that cannot be determined without using the disk. For

@@ -79,7 +79,10 @@ extension Database {
     }
 
     /// Whether a change of a key waits for its commit. Called with the lock of its shard held.
-    func isUndecided(_ key: Key) -> Bool { shards[key].find(key).map { undecided($0) > 0 } ?? false }
+    func isUndecided(_ key: Key) -> Bool {
+        let shard = shards[key]
+        return shard.find(key).map { undecided($0, shard) > 0 } ?? false
+    }
 
     /// Whether the files are not open, but may be opened or created. Called with the lock of a shard held.
     var isWithoutFiles: Bool {

@@ -70,7 +70,7 @@ extension Update {
     private func lookedUp(_ slot: Slot) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = slot.withShard({ $0.table.find(slot.key, hash: slot.hash) }) else { return (.unknown, false) }
         if entry.record == nil { return (.absent, false) }
-        return entry.head.pointee.isFoundExpired ? (.absent, true) : (.unknown, false)
+        return entry.isFoundExpired ? (.absent, true) : (.unknown, false)
     }
 
     /// Applies the changes to the entries in memory. Called with the shard locks held.
@@ -91,7 +91,7 @@ extension Update {
                     }
                     shard.remove(key, hash, sequence: sequence, lease: lease)
                 } else if let large {
-                    shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: lease)
+                    shard.put(large.take(operation.pointee.stored.header), hash, sequence: sequence, lease: lease)
                 } else {
                     shard.put(key, hash, stored: operation.pointee.stored.bytes, sequence: sequence, lease: lease)
                 }
@@ -108,7 +108,7 @@ extension Update {
         case .absent: return false
         case .unknown:
             guard let entry = shard.table.find(key, hash: hash) else { return true }
-            return entry.record != nil && !entry.head.pointee.isFoundExpired
+            return entry.record != nil && !entry.isFoundExpired
         }
     }
 }

@@ -97,7 +97,7 @@ extension Update {
     private func look(_ slot: Int, _ shard: Shard, _ sequence: inout UInt64) -> Looked {
         let hash = slots[slot].pointee.hash
         guard let entry = shard.table.find(slots[slot].pointee.key, hash: hash) else { return .unknown }
-        sequence = max(sequence, withDatabase { $0.undecided(entry) })
+        sequence = max(sequence, withDatabase { $0.undecided(entry, shard) })
         guard let record = entry.record else { return .known }
         let header: RecordHeader
         do throws(RecordHeader.Defect) {

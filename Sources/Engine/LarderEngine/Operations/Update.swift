@@ -349,11 +349,14 @@ extension Update {
 
     /// The object attached to the entry of the key at `index`. Call ``Attachment/touch()`` when you use it.
     package func attachment(_ index: Int) -> Attachment? {
-        slots[slot(index)].pointee.entry?.head.pointee.attachment?.takeUnretainedValue()
+        slots[slot(index)].pointee.entry?.attachment?.takeUnretainedValue()
     }
 
     /// The version of the entry of the key at `index`, for attaching an object; 0 if the entry is not in memory.
-    package func version(_ index: Int) -> UInt64 { slots[slot(index)].pointee.entry?.head.pointee.version ?? 0 }
+    package func version(_ index: Int) -> UInt64 {
+        let slot = slots[slot(index)].pointee
+        return slot.entry.map { entry in slot.withShard { $0.table.version(of: entry) } } ?? 0
+    }
 
     /// Whether there is a fresh entry under the key at `index`, after the update's changes so far.
     package func isFresh(_ index: Int) -> Bool { slots[slot(index)].pointee.isFresh }

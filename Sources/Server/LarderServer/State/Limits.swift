@@ -120,7 +120,7 @@ package struct Limits: Sendable {
     /// The maximum number of words of a command on an event loop. Longer commands run on a thread that may block.
     static let loopArgumentsMax = 4096
     /// Bytes of memory that an entry uses in addition to its key and its record: see docs/Architecture.md.
-    static let entryOverheadBytes = 112
+    static let entryOverheadBytes = 24
     /// The length limit for the names of a connection, its library and the library's version, in bytes.
     static let clientNameBytesMax = 256
 

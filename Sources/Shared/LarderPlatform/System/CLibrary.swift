@@ -40,6 +40,33 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
     bind(descriptor, address, length)
 }
 
+// MARK: Memory
+
+/// Memory that the system maps directly, without an allocator: it becomes resident when it is first used, and is
+/// returned to the system at once.
+package enum PageMemory {
+    /// Maps `count` bytes of zeros.
+    package static func map(_ count: Int) -> UnsafeMutableRawPointer {
+        #if canImport(Darwin)
+            let flags = MAP_PRIVATE | MAP_ANON
+        #else
+            let flags = MAP_PRIVATE | MAP_ANONYMOUS
+        #endif
+        guard let start = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0), start != MAP_FAILED else {
+            fatalError("out of memory: \(count) bytes")
+        }
+        return start
+    }
+
+    /// Removes a mapping made by ``map(_:)``.
+    package static func unmap(_ start: UnsafeMutableRawPointer, _ count: Int) { munmap(start, count) }
+
+    /// Returns the memory of a part of a mapping to the system. The part stays mapped; its content is lost.
+    package static func discard(_ start: UnsafeMutableRawPointer, _ count: Int) {
+        _ = madvise(start, count, Int32(MADV_DONTNEED))
+    }
+}
+
 // MARK: Constants
 
 #if canImport(Darwin)
