@@ -106,7 +106,7 @@ import Testing
         _ = writer("GET a")
         #expect(heard(server, listener) == ["__keyevent@0__:expired a"])
         server.time.advance(milliseconds: 5000)
-        server.state.notifier.tick()
+        server.state.notifier.expire()
         #expect(heard(server, listener) == ["__keyevent@0__:expired later"])
     }
 
@@ -206,32 +206,115 @@ import Testing
         #expect(heard(server, listener) == [])
     }
 
-    @Test func theNumberOfWatchedDeadlinesIsLimited() throws {
+    /// The memory for deadlines is enough for about ten entries of each kind. Entries with equal and with different
+    /// deadlines, in memory and on the disk, expire; some are changed before.
+    @Test(arguments: [0, 64 << 20]) func moreDeadlinesThanFitInMemorySendAllEvents(memory: Int) throws {
         var limits = Limits()
-        limits.watchedDeadlinesMax = 3
-        let server = try SocketlessServer(policy: .never, limits: limits)
+        limits.deadlineBytesMax = 20 * 200
+        let server = try SocketlessServer(policy: .never, limits: limits) { $0.memoryBytes = memory }
+        let (listener, writer) = (server.connect(), server.connect())
+        _ = listener("PSUBSCRIBE __key*")
+        func set(_ range: Range<Int>) {
+            for index in range {
+                _ = writer("SET k\(index) v PX \(index % 3 == 0 ? 30_000 : 20_000 + 100 * index)")
+                if index % 10 == 9 { _ = writer("SET never\(index) v PX 400") }
+                if index % 10 == 9 { _ = writer("PERSIST never\(index)") }
+            }
+        }
+        set(0..<150)
+        try server.engine.save()
+        #expect(server.state.notifier.setEvents("Ex"))
+        set(150..<300)
+        _ = writer("DEL k3 k4 k152 k153")
+        _ = writer("SET k6 v PX 500000000")
+        _ = writer("PERSIST k154")
+        _ = writer("POLICY highest")
+        var found: [String] = []
+        for _ in 0..<700 {
+            server.time.advance(milliseconds: 100)
+            server.state.notifier.expire()
+            server.engine.maintain()
+            found += heard(server, listener)
+        }
+        let expected = (0..<300).filter { ![3, 4, 6, 152, 153, 154].contains($0) }
+        #expect(found.count == expected.count)
+        #expect(found.sorted() == expected.map { "__keyevent@0__:expired k\($0)" }.sorted())
+    }
+
+    /// Entries that live for a day or longer, or have a grace, are not in the expiry index by their deadline. A later
+    /// daemon finds them too.
+    @Test func existingEntriesWithLongLifetimesOrAGraceSendTheirEvents() throws {
+        let first = try SocketlessServer(policy: .never)
+        let clock = first.time
+        let writer = first.connect()
+        _ = writer("SET day v EX 100000")
+        _ = writer("SET graced v EX 99999 GRACE 3600")
+        _ = writer("SET short v EX 99998")
+        _ = writer("SET week v EX 604800")
+        clock.advance(milliseconds: 99_000_000)
+        _ = writer("EXPIRE week 1002")
+        try first.engine.save()
+        first.engine.shutdown()
+        let server = try SocketlessServer(reopening: first, clock: clock)
+        let listener = server.connect()
+        _ = listener("PSUBSCRIBE __key*")
+        #expect(server.state.notifier.setEvents("Ex"))
+        server.state.notifier.expire()
+        for (milliseconds, key) in [(998_000, "short"), (1000, "graced"), (1000, "day"), (2000, "week")] {
+            clock.advance(milliseconds: Int64(milliseconds) - 1)
+            server.state.notifier.expire()
+            #expect(heard(server, listener) == [], "\(key)")
+            clock.advance(milliseconds: 1)
+            server.state.notifier.expire()
+            server.engine.maintain()
+            server.state.notifier.expire()
+            #expect(heard(server, listener) == ["__keyevent@0__:expired \(key)"])
+        }
+    }
+
+    /// Random commands, with little memory for deadlines.
+    @Test(arguments: [0, 64 << 20]) func everyExpiryIsReportedOnce(memory: Int) throws {
+        var random = SeededGenerator(seed: testSeed())
+        var limits = Limits()
+        limits.deadlineBytesMax = 20 * 200
+        let server = try SocketlessServer(policy: .low, limits: limits) { $0.memoryBytes = memory }
         #expect(server.state.notifier.setEvents("Ex"))
         let (listener, writer) = (server.connect(), server.connect())
         _ = listener("PSUBSCRIBE __key*")
-        for index in 0..<10 { _ = writer("SET k\(index) v PX 100") }
-        server.time.advance(milliseconds: 100)
-        server.state.notifier.expire()
-        #expect(heard(server, listener).count == 3)
-    }
-
-    /// If more entries have deadlines than the server can watch, this is logged once.
-    @Test func tooManyDeadlinesToWatchAreLoggedOnce() throws {
-        var limits = Limits()
-        limits.watchedDeadlinesMax = 2
-        let server = try SocketlessServer(policy: .never, limits: limits)
-        let warnings = Recorder<Int>()
-        server.state.notifier.onTooManyDeadlines { warnings.add($0) }
-        #expect(server.state.notifier.setEvents("Ex"))
-        let writer = server.connect()
-        for key in ["a", "b", "a"] { _ = writer("SET \(key) v PX 100") }
-        #expect(warnings.all == [])
-        for key in ["c", "d"] { _ = writer("SET \(key) v PX 100") }
-        #expect(warnings.all == [2])
+        var deadlines: [String: Int64] = [:]
+        for step in 0..<3000 {
+            let key = "k\(random.below(150))"
+            let life = random.oneIn(10) ? 90_000_000 : Int64(random.below(random.oneIn(3) ? 200_000 : 3000) + 1)
+            let end = server.engine.now() + life
+            switch random.below(8) {
+            case 0:
+                _ = writer("DEL \(key)")
+                deadlines[key] = nil
+            case 1:
+                if writer("PERSIST \(key)") == Wire.int(1) { deadlines[key] = nil }
+            case 2:
+                if writer("PEXPIRE \(key) \(life)") == Wire.int(1) { deadlines[key] = end }
+            case 3:
+                _ = writer("SET \(key) v")
+                deadlines[key] = nil
+            default:
+                _ = writer("SET \(key) v PX \(life)" + (random.oneIn(5) ? " GRACE 20" : ""))
+                deadlines[key] = end
+            }
+            if random.oneIn(100) { try server.engine.save() }
+            if random.oneIn(300) { _ = writer("POLICY \(random.oneIn(2) ? "low" : "never")") }
+            if random.oneIn(400) {
+                _ = writer("FLUSHDB")
+                deadlines = [:]
+            }
+            server.time.advance(milliseconds: Int64(random.below(random.oneIn(50) ? 40_000 : 100)))
+            server.state.notifier.expire()
+            if random.oneIn(10) { server.engine.maintain() }
+            let due = deadlines.filter { $0.value <= server.engine.now() }.keys
+            for key in due { deadlines[key] = nil }
+            let found = heard(server, listener).map { String($0.dropFirst("__keyevent@0__:expired ".count)) }
+            #expect(found.sorted() == due.sorted(), "step \(step)")
+        }
     }
 
     /// SET with a past deadline stores nothing, but sends all events that Redis sends immediately or later.

@@ -46,6 +46,10 @@ import Testing
         ("maxmemory 64mb", "f:1: there is no option 'maxmemory': it is called memory"),
         ("unixsocket /x", "f:1: there is no option 'unixsocket': it is called socket"),
         ("--memory 1", "f:1: there is no option '--memory'; did you mean memory?"),
+        (
+            "max-watched-deadlines = 5",
+            "f:1: max-watched-deadlines was removed: there is no limit any more, so delete it"
+        ),
         ("purge", "f:1: purge is allowed only on the command line"),
         ("config = /x", "f:1: config is allowed only on the command line"),
         ("help", "f:1: help is allowed only on the command line"),

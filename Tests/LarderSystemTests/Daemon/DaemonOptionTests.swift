@@ -54,9 +54,6 @@ import Testing
                              g $ x e n (default: none)
           --max-tracked-keys N
                              maximum keys tracked for all clients with CLIENT TRACKING (default: 1000000)
-          --max-watched-deadlines N
-                             maximum entries with their own deadline whose `expired` events are sent on time
-                             (default: 1000000)
           --max-subscriber-output BYTES
                              disconnects a subscriber with more bytes of unread messages (default: 32M),
                              or with more than a quarter of that for one minute
@@ -189,6 +186,10 @@ import Testing
         arguments: [
             (["--bad"], "unknown option --bad"),
             (["--bad=1"], "unknown option --bad"),
+            (
+                ["--max-watched-deadlines", "5"],
+                "--max-watched-deadlines was removed: there is no limit any more, so delete it"
+            ),
             (["-x"], "unknown option -x"),
             (["--memroy=1"], "unknown option --memroy; did you mean --memory?"),
             (["serve"], "unexpected word 'serve': larderd takes only options"),

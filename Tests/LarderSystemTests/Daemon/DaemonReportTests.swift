@@ -19,17 +19,4 @@ import Testing
         }
         #expect(try client.call("MEMORY PURGE") == "+OK\r\n")
     }
-
-    /// The line is logged for the first deadline that is not watched.
-    @Test("exceeding --max-watched-deadlines is logged once") func exceedingMaxWatchedDeadlinesIsLoggedOnce() throws {
-        let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
-        let client = try daemon.connect()
-        for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
-        #expect(!daemon.process.errors.contains("deadlines"))
-        for key in ["c", "d"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
-        let line = try daemon.process.waitForErrorLine(containing: "have their own deadline")
-        #expect(line.contains(" warning more than 2 entries") && line.contains("(--max-watched-deadlines)"), "\(line)")
-        try daemon.stop()
-        #expect(daemon.process.errors.split(separator: "have their own deadline").count == 2)
-    }
 }

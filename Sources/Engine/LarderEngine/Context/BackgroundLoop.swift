@@ -3,7 +3,7 @@ import LarderPlatform
 /// A thread that runs the same work repeatedly, with a pause in between, until it is stopped.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
-final class BackgroundLoop: @unchecked Sendable {
+package final class BackgroundLoop: @unchecked Sendable {
     private let lock = Lock()
     private let wakeUp = Condition()
     private var isStopping = false
@@ -13,11 +13,13 @@ final class BackgroundLoop: @unchecked Sendable {
     /// Creates and starts the thread. Set only while the thread waits for the first ``wake()`` to start it.
     private var begin: (() -> WorkThread)?
 
+    package init() {}
+
     /// Starts the thread.
     /// - Parameters:
     ///   - onDemand: whether the thread starts only at the first ``wake()``.
     ///   - work: one round; returns the pause before the next one, in milliseconds.
-    func start(_ name: String, onDemand: Bool = false, _ work: @escaping @Sendable () -> Int64) {
+    package func start(_ name: String, onDemand: Bool = false, _ work: @escaping @Sendable () -> Int64) {
         lock.withLock {
             begin = { [self] in WorkThread(name: name) { [self] in run(work) } }
             if !onDemand || isWoken { startThread() }
@@ -35,7 +37,7 @@ final class BackgroundLoop: @unchecked Sendable {
     var isAsleep: Bool { lock.withLock { begin != nil } }
 
     /// Stops the thread after its current round, and blocks until then. Idempotent.
-    func stop() {
+    package func stop() {
         let thread = lock.withLock {
             isStopping = true
             begin = nil
@@ -48,7 +50,7 @@ final class BackgroundLoop: @unchecked Sendable {
 
     /// Ends the current pause, or skips the next one, unless ``rest()`` was called. Starts the thread if it is to be
     /// started on demand.
-    func wake() {
+    package func wake() {
         lock.withLock {
             isWoken = true
             startThread()

@@ -153,7 +153,9 @@ extension Database {
     }
 
     /// The rules by which entries are removed from LevelDB. Called with a shard lock held.
-    var removalRulesLocked: RemovalRules { RemovalRules(applied: applied.rules, durable: durable.rules) }
+    var removalRulesLocked: RemovalRules {
+        RemovalRules(applied: applied.rules, durable: durable.rules, context.expiryHold.state)
+    }
     var removalRules: RemovalRules { shards.withOneLocked { removalRulesLocked } }
 
     /// The number of entries that LevelDB does not have yet.

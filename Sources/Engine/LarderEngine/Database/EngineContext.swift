@@ -14,6 +14,7 @@ final class EngineContext: Sendable {
     let changeLog: ChangeLog
     let memory: MemoryBudget
     let leases: LeaseContext
+    let expiryHold: ExpiryHold
     /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
     let exchanging = Lock()
 
@@ -23,6 +24,7 @@ final class EngineContext: Sendable {
         self.directory = directory
         self.options = options
         self.time = time
+        expiryHold = ExpiryHold(time)
         statistics = larder.statistics
         changeLog = ChangeLog(stream: changes, larder: larder)
         memory = MemoryBudget(limitBytes: options.memoryBytes, largestPart: options.largestMemoryPart)

@@ -22,11 +22,20 @@ package struct DeadlineWatch<Key: Hashable> {
     /// The keys that have a deadline, in no order.
     package var keys: some Collection<Key> { deadlines.keys }
 
+    /// The earliest deadline, or one that was replaced and would have been earlier; nil if there is none.
+    package var nearest: Int64? { heap.first?.deadline }
+
     /// Sets or replaces the deadline of a key; nil removes it.
-    package mutating func set(_ key: Key, _ deadline: Int64?) {
-        guard deadlines[key] != deadline else { return }
-        deadlines[key] = deadline
-        guard let deadline else { return dropStale() }
+    /// - Returns: the previous deadline.
+    @discardableResult
+    package mutating func set(_ key: Key, _ deadline: Int64?) -> Int64? {
+        guard let deadline else {
+            let old = deadlines.isEmpty ? nil : deadlines.removeValue(forKey: key)
+            if old != nil { dropStale() }
+            return old
+        }
+        let old = deadlines.updateValue(deadline, forKey: key)
+        guard old != deadline else { return old }
         heap.append(Item(deadline: deadline, key: key))
         var child = heap.count - 1
         while child > 0, heap[(child - 1) / 2].deadline > heap[child].deadline {
@@ -34,11 +43,15 @@ package struct DeadlineWatch<Key: Hashable> {
             child = (child - 1) / 2
         }
         dropStale()
+        return old
     }
 
     /// Drops replaced deadlines when they are the majority.
     private mutating func dropStale() {
-        guard heap.count > 64, heap.count > 2 * deadlines.count else { return }
+        if heap.count > 64, heap.count > 2 * deadlines.count { rebuild() }
+    }
+
+    private mutating func rebuild() {
         // A sorted array is a heap.
         heap = deadlines.map { Item(deadline: $0.value, key: $0.key) }.sorted { $0.deadline < $1.deadline }
     }
@@ -46,6 +59,17 @@ package struct DeadlineWatch<Key: Hashable> {
     package mutating func removeAll(where condition: (Key) -> Bool) {
         deadlines = deadlines.filter { !condition($0.key) }
         dropStale()
+    }
+
+    /// Keeps at most the `count` nearest deadlines, and all up to `time`. If the next deadline equals some of the nearest,
+    /// drops these too.
+    /// - Returns: the time from which all deadlines were dropped; nil if there are at most `count`.
+    package mutating func keepNearest(_ count: Int, orUntil time: Int64) -> Int64? {
+        guard count < deadlines.count else { return nil }
+        let first = max(deadlines.values.sorted()[count], time + 1)
+        deadlines = deadlines.filter { $0.value < first }
+        rebuild()
+        return first
     }
 
     package mutating func removeAll() { self = DeadlineWatch() }

@@ -24,6 +24,29 @@ package enum ExpiryIndex {
         policy.intervalMilliseconds.map { $0 < unindexedMilliseconds } ?? false
     }
 
+    /// Whether an entry with a deadline of its own can be found by this deadline: it has an index key, whose bucket time
+    /// is at most one ``granularity(_:)`` after the deadline.
+    package static func locates(_ header: RecordHeader) -> Bool {
+        guard case .own(let deadline) = header.rule, header.grace ?? 0 == 0 else { return false }
+        return max(0, deadline) - max(0, header.storedAt) < unindexedMilliseconds
+    }
+
+    /// Returns the bucket times of all entries that have a deadline of their own in `range` and are located by it
+    /// (``locates(_:)``), in ascending order. Other entries may have these bucket times too.
+    static func buckets(ofDeadlines range: Range<Int64>) -> [ClosedRange<Int64>] {
+        guard !range.isEmpty else { return [] }
+        var size = granularity(0)
+        var result = [roundUp(range.lowerBound, to: size)...roundUp(range.upperBound - 1, to: size)]
+        // The bucket time of an entry with a longer lifetime is a multiple of a larger unit. So most bucket times after
+        // the range are those of later deadlines.
+        while size < granularity(unindexedMilliseconds - 1) {
+            size *= 2
+            let last = roundUp(range.upperBound - 1, to: size)
+            if last > result[result.count - 1].upperBound { result.append(last...last) }
+        }
+        return result
+    }
+
     /// The kind and the bucket time of an index key in one number; 0 for no index key. Times are multiples of 1,024, so
     /// the kind fits in the lower bits.
     typealias Slot = UInt64

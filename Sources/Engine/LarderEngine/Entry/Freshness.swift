@@ -155,8 +155,8 @@ extension Int64 {
     }
 }
 
-/// Decides which expired entries may be removed: those that are ``Freshness/gone`` and stay gone even after a rollback
-/// or a crash.
+/// Decides which expired entries may be removed: those that are ``Freshness/gone``, stay gone even after a rollback or a
+/// crash, and are not kept until their expiry is reported (``ExpiryHold``).
 ///
 /// A change of the policy is applied before it is on the disk, and rolled back if it cannot be written. Entries that
 /// expire because of the change are not served in the meantime, but must still exist after a rollback.
@@ -164,8 +164,10 @@ struct RemovalRules {
     private let applied: FreshnessRules
     /// The rules on the disk; nil if they equal the applied ones.
     private let durable: FreshnessRules?
+    private let hold: ExpiryHold.State
 
-    init(applied: FreshnessRules, durable: FreshnessRules) {
+    init(applied: FreshnessRules, durable: FreshnessRules, _ hold: ExpiryHold.State) {
+        self.hold = hold
         self.applied = applied
         self.durable = applied == durable ? nil : durable
         purges = durable.purges
@@ -174,9 +176,9 @@ struct RemovalRules {
     /// The purges of tags that are on the disk. Headers for ``isGone(_:now:)`` must be read with these purges.
     let purges: TagPurges?
 
-    /// Whether an entry is gone under both the applied policy and the durable one.
+    /// Whether an entry is gone under both the applied policy and the durable one, and may be removed.
     func isGone(_ header: RecordHeader, now: Int64) -> Bool {
-        guard applied.freshness(header, now: now) == .gone else { return false }
+        guard applied.freshness(header, now: now) == .gone, !hold.keeps(header) else { return false }
         return durable.map { $0.freshness(header, now: now) == .gone } ?? true
     }
 }

@@ -352,11 +352,15 @@ extension Engine {
     /// Suspends the removal of expired entries, and the notifications of `expired`, until `end`, an instant of the
     /// monotonic clock in milliseconds. Reads still do not return expired entries.
     package func holdExpiry(until end: Int64) {
-        maintenance.expiryHeldUntil.store(end, ordering: .relaxed)
+        context.expiryHold.pause(until: end)
         maintenance.wake()
     }
 
-    package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
+    package var isExpiryHeld: Bool { context.expiryHold.isPaused }
+
+    /// Keeps expired entries whose own deadline is at or after `time`, in milliseconds since 1970, until their expiry is
+    /// reported; `max` for none.
+    package func keepExpired(from time: Int64) { context.expiryHold.keep(from: time) }
 
     /// Returns the process that, according to the LOCK file, has the larder in `directory` open. The process may no
     /// longer exist.

@@ -30,9 +30,6 @@ final class Maintenance: Sendable {
     private let salvager: Salvager
     private let progress = Mutex(Progress())
     private let lastSync = Mutex<Int64?>(nil)
-    /// The instant of the monotonic clock, in milliseconds, until which expired entries are neither removed nor
-    /// reported.
-    let expiryHeldUntil = Atomic<Int64>(0)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
     /// during the pause.
@@ -103,8 +100,6 @@ final class Maintenance: Sendable {
         return more
     }
 
-    var isExpiryHeld: Bool { context.time.monotonic() < expiryHeldUntil.load(ordering: .relaxed) }
-
     private func work() -> Bool {
         progress.withLock { progress in
             passOnDamageReports()
@@ -113,7 +108,7 @@ final class Maintenance: Sendable {
             recover(databases)
             writeMissingPointers(databases)
             retryOpening(databases)
-            let isExpiryHeld = isExpiryHeld
+            let isExpiryHeld = context.expiryHold.isPaused
             let more = isExpiryHeld ? false : sweep(databases, &progress)
             progress.unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.leases.dropEnded() }

@@ -171,7 +171,9 @@ struct Sweeper {
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
         let hadLeft = !left.isEmpty
         defer { if !hadLeft, !left.isEmpty { leftSince = monotonic } }
-        var more = try sweep(KeyKind.ownDeadline, upTo: past, database, store)
+        // Bucket times are never before the deadline, so index keys of entries that must stay are not reached.
+        let unreportedFrom = database.context.expiryHold.state.unreportedFrom
+        var more = try sweep(KeyKind.ownDeadline, upTo: min(past, unreportedFrom - 1), database, store)
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }

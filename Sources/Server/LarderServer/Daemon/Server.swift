@@ -167,10 +167,7 @@ package enum Server {
         let signals = watchSignals(
             configuration, loops[0], onStop: { stopper.stop($0) },
             onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
-        state.notifier.runInBackground { [weak workers] work in
-            // The pool is nil if the server is stopping. Then no client is left to be notified.
-            workers?.submit(work)
-        }
+        state.notifier.start()
         let guardian = SocketGuard(surroundings.socket, listener, log)
         let report = service.map { ServiceReport($0, state, loops) }
         loops[0].onTick = {
@@ -178,7 +175,6 @@ package enum Server {
             state.limitOutput()
             guardian.tick()
             report?.tick()
-            state.notifier.tick()
             state.statistics.sample(at: engine.monotonic())
         }
         loops[0].onStopping = { [others = loops.dropFirst()] in
@@ -200,6 +196,7 @@ package enum Server {
         loops[0].run()
         for thread in threads { thread.join() }
         _ = state.scripts.kill()
+        state.notifier.stop()
         pools.stop()
         state.origins.close()
         state.counts.stop()
@@ -260,11 +257,6 @@ package enum Server {
             } ?? "the larder may take all of the disk (--max-disk none)")
         if !configuration.rules.isEmpty { log.info(configuration.rules.summary) }
         if let path = configuration.filePath { log.info("options are also read from \(path) (--config)") }
-        state.notifier.onTooManyDeadlines { most in
-            log.warning(
-                "more than \(most) entries have their own deadline; `expired` events of further entries may be late "
-                    + "(--max-watched-deadlines)")
-        }
         if !state.notifier.setEvents(configuration.keyspaceEvents) {
             log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is invalid")
         }

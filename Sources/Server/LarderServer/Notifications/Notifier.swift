@@ -16,39 +16,40 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
     private let engine: Engine
     private let pubsub: PubSub
     private let tracking: Tracking
-    private let deadlinesMax: Int
+    private let deadlineBytesMax: Int
     private let startedAt: Int64
-    private let hasBackgroundWork = Atomic<Bool>(false)
+    private let loop = BackgroundLoop()
+    /// Held during a round of the loop.
+    private let roundLock = Lock()
     private let lock = Lock()
     // Guarded by `lock`:
     private var events: KeyspaceEvents = []
-    /// The deadlines of entries that do not follow the policy. Kept only while expiries are published or BCAST is used.
-    private var deadlines = DeadlineWatch<EntryName>()
-    private var isWatching = false
-    /// The number of running scans that collect deadlines. `changedSince` contains the entries that have changed during
-    /// these scans: a scan may have read the old deadline, so its result for such an entry is ignored.
-    private var scans = 0
-    private var changedSince: Set<EntryName> = []
+    /// The entries that expire next, of those that do not follow the policy. Nil unless expiries are published or BCAST
+    /// is used.
+    private var watch: ExpiryWatch?
     /// For each database, the number of callers that are purging the database, and will report the purge themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
-    private var tooMany: (@Sendable (Int) -> Void)?
-    private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
 
     private static let slice = 256
+    /// The longest pause between two rounds, in milliseconds: while entries expire, while only tracking clients need
+    /// rounds, and while nobody does.
+    private static let (pauseMax, pauseOfTracking, pauseOfNobody): (Int64, Int64, Int64) = (50, 100, 3_600_000)
+    /// How long a round that scans entries takes, and how long the pause after it is, in milliseconds.
+    private static let scanMilliseconds: Int64 = 20
 
-    init(engine: Engine, pubsub: PubSub, tracking: Tracking, deadlinesMax: Int) {
+    init(engine: Engine, pubsub: PubSub, tracking: Tracking, deadlineBytesMax: Int) {
         self.engine = engine
         self.pubsub = pubsub
         self.tracking = tracking
-        self.deadlinesMax = deadlinesMax
+        self.deadlineBytesMax = deadlineBytesMax
         startedAt = engine.now()
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
-    /// Sets the function that runs long work on another thread. Until it is set, such work runs on the caller's thread.
-    func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
-        lock.withLock { self.background = background }
-    }
+    /// Starts the thread that reports expiries in time.
+    func start() { loop.start("larder-expire") { [self] in round(for: Self.scanMilliseconds) } }
+
+    func stop() { loop.stop() }
 
     // MARK: Subscriptions
 
@@ -74,67 +75,24 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
     private let previousIsNeeded = Atomic<Bool>(false)
 
     private func wishesChanged() {
-        let (begins, background) = lock.withLock {
+        lock.withLock {
             if events.isActive || tracking.hasClients {
                 engine.changes.subscribe(self)
             } else {
                 engine.changes.unsubscribe(self)
             }
             previousIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
-            let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
-            defer { isWatching = watches }
-            if !watches { deadlines.removeAll() }
-            let begins = watches && !isWatching
-            if begins { scans += 1 }
-            return (begins, self.background)
-        }
-        guard begins else { return }
-        let start = engine.now()
-        background { [self] in scan(from: start) }
-    }
-
-    /// Collects the deadlines of all existing entries.
-    /// - Parameter start: the time at which watching began. Entries that expired before that time are ignored.
-    private func scan(from start: Int64) {
-        for database in engine.databases {
-            do throws(LarderError) {
-                try database.prepare(forWriting: false)
-                guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
-                defer { cursor.close() }
-                while try cursor.next() {
-                    // Skip an entry whose header cannot be read: its deadline is unknown.
-                    guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
-                    else { continue }
-                    note(EntryName(database, Array(try cursor.key().bytes)), deadline)
-                }
-            } catch {
-                // The database was purged or damaged during the scan. Its old entries no longer exist. The deadlines of
-                // new entries are recorded when these entries are written.
+            if !(events.isActive && events.contains(.expired) || tracking.hasBroadcast) {
+                watch = nil
+                engine.keepExpired(from: .max)
+            } else if watch == nil {
+                let now = engine.now()
+                watch = ExpiryWatch(now: now, bytesMax: deadlineBytesMax)
+                engine.keepExpired(from: now + 1)
             }
         }
-        lock.withLock {
-            scans -= 1
-            if scans == 0 { changedSince = [] }
-        }
+        loop.wake()
     }
-
-    private func note(_ name: EntryName, _ deadline: Int64) {
-        lock.withLock {
-            guard isWatching, !changedSince.contains(name) else { return }
-            if deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
-        }
-    }
-
-    /// Reports once that there are more deadlines than can be watched. The caller holds `lock`.
-    private func noteFull() {
-        guard let tooMany else { return }
-        self.tooMany = nil
-        tooMany(deadlinesMax)
-    }
-
-    /// Sets a function that is called once, when too many deadlines are watched, so that an expiry cannot be reported.
-    /// The function gets the maximum number of deadlines. It must return quickly, and must not call this object.
-    func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
 
@@ -168,7 +126,8 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
         case .fetchEnded, .outdated: return
         default: break
         }
-        let old = isWatching ? watch(change) : nil
+        let isLater = if case .swept(let header, _) = change.kind { watch?.isLater(header) ?? false } else { false }
+        let old = watch?.record(change)
         guard events.isActive else { return }
         let tag = WriteTag(rawValue: change.origin.tag) ?? .other
         let isNew = !isAnnounced && (change.previous == .absent || tag.replaces)
@@ -184,35 +143,16 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // If an own deadline is not watched (`old` is nil), its expiry was already published, or there were too
-            // many deadlines. Deadlines by policy (governed) are never watched: ignore those before the daemon's start.
-            guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
-            if engine.isExpiryHeld {
-                // During CLIENT PAUSE, a checkpoint may remove the entry, but the event must wait: watch the deadline.
-                deadlines.set(EntryName(change.database, change.key), deadline)
-            } else {
-                publish(.expired, "expired", change)
-            }
+            // An entry with an own deadline is kept until its expiry was published, so this one had to go for another
+            // reason: one of its tags was purged. Ignore deadlines by policy (governed) before the daemon's start.
+            guard header.rule == .governed ? deadline > startedAt : old != nil || isLater else { return }
+            publish(.expired, "expired", change)
         default: break
         }
     }
 
     private func isFresh(_ previous: EntryChange.Previous) -> Bool {
         if case .fresh = previous { true } else { false }
-    }
-
-    /// Records the deadline of a changed entry. The caller holds `lock`.
-    /// - Returns: the entry's previous deadline; nil if none was recorded.
-    private func watch(_ change: EntryChange) -> Int64? {
-        let name = EntryName(change.database, change.key)
-        let old = deadlines.deadline(name)
-        if case .stored(let header) = change.kind, case .own(let deadline) = header.rule {
-            if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
-        } else {
-            deadlines.set(name, nil)
-        }
-        if scans > 0 { changedSince.insert(name) }
-        return old
     }
 
     /// Notifies tracking clients of a change of a whole database.
@@ -222,7 +162,7 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
         switch change.kind {
         case .purged, .emptied, .replaced:
             isNotifiedLater = lock.withLock {
-                deadlines.removeAll { $0.database === database }
+                watch?.removeAll(of: database)
                 return flushing[ObjectIdentifier(database)] != nil
             }
         case .purgedTags, .policyChanged, .allOutdated: break
@@ -253,36 +193,73 @@ package final class Notifier: ChangeSubscriber, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Publishes the events of entries whose deadlines have passed. Called often, so it must return quickly.
-    func tick() {
-        guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        let background = lock.withLock { self.background }
-        background { [self] in
-            expire()
-            hasBackgroundWork.store(false, ordering: .releasing)
+    /// Publishes an event for each entry whose deadline has passed, and notifies tracking clients.
+    func expire() { _ = round(for: .max) }
+
+    /// Publishes the events of entries whose deadlines have passed, and scans entries for later deadlines.
+    /// - Parameter milliseconds: how long scans that are not urgent may take.
+    /// - Returns: the pause before the next round, in milliseconds.
+    private func round(for milliseconds: Int64) -> Int64 {
+        roundLock.withLock {
+            guard engine.changes.isOn else { return Self.pauseOfNobody }
+            let end = engine.monotonic().addingReportingOverflow(milliseconds)
+            // During CLIENT PAUSE, nothing expires: wait for the end of the pause.
+            while !engine.isExpiryHeld {
+                publishDue()
+                var hasMore = false
+                for kind in DeadlineScan.Kind.allCases where scanSlice(kind) { hasMore = true }
+                let isUrgent = lock.withLock { watch?.isUrgent ?? false }
+                guard hasMore, isUrgent || end.overflow || engine.monotonic() < end.partialValue else { break }
+            }
+            let now = engine.now()
+            tracking.expire(now: now)
+            return lock.withLock {
+                guard let watch else { return Self.pauseOfTracking }
+                guard !engine.isExpiryHeld else { return Self.pauseMax }
+                let pause = max(1, min(Self.pauseMax, (watch.nearest ?? .max) - now))
+                return watch.isScanning ? min(pause, Self.scanMilliseconds) : pause
+            }
         }
     }
 
-    /// Publishes an event for each entry whose deadline has passed, and notifies tracking clients.
-    func expire() {
+    private func publishDue() {
         let now = engine.now()
-        // During CLIENT PAUSE, nothing expires: wait for the end of the pause.
-        var hasMore = !engine.isExpiryHeld
+        var hasMore = true
         while hasMore {
             // Release the lock after each slice, so that commits are not delayed for long.
             let expired = lock.withLock { () -> [EntryName] in
                 var expired: [EntryName] = []
-                while expired.count < Self.slice, let name = deadlines.popDue(now: now) {
-                    if scans > 0 { changedSince.insert(name) }
-                    publish(.expired, "expired", name.database, name.key)
-                    expired.append(name)
-                }
+                while expired.count < Self.slice, let name = watch?.popDue(now: now) { expired.append(name) }
+                publishExpired(expired)
+                if expired.count < Self.slice, let watch { engine.keepExpired(from: watch.reportedUntil(now: now)) }
                 return expired
             }
             for name in expired { tracking.invalidate([name.key], in: name.database.name) }
             hasMore = expired.count == Self.slice
         }
-        tracking.expire(now: now)
+    }
+
+    /// Reads one slice of a scan, if one is due.
+    /// - Returns: false if no scan is due.
+    private func scanSlice(_ kind: DeadlineScan.Kind) -> Bool {
+        let now = engine.now()
+        let begun = lock.withLock { watch.flatMap { watch in watch.beginSlice(kind, now: now).map { (watch, $0) } } }
+        guard case (let watch, var pass)? = begun else { return false }
+        let slice = pass.next(engine)
+        let expired = lock.withLock { () -> [EntryName] in
+            // Ignore a scan of before events were turned off.
+            guard watch === self.watch else { return [] }
+            let expired = watch.endSlice(pass, slice)
+            publishExpired(expired)
+            return expired
+        }
+        for name in expired { tracking.invalidate([name.key], in: name.database.name) }
+        return true
+    }
+
+    /// The caller holds `lock`.
+    private func publishExpired(_ names: [EntryName]) {
+        for name in names { publish(.expired, "expired", name.database, name.key) }
     }
 
     // MARK: Publishing

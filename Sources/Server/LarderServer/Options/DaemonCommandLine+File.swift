@@ -64,6 +64,7 @@ extension DaemonCommandLine {
         if DaemonOption.all.contains(where: { $0.key == name }) {
             return "\(name) is allowed only on the command line"
         }
+        if let advice = DaemonOption.removed["--" + name] { return "\(name) was removed: \(advice)" }
         let near = Suggestion.text(for: name, among: DaemonOption.serving.map(\.key))
         return "there is no option '\(printableKey(name.utf8))'\(near)"
     }

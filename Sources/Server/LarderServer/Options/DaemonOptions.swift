@@ -199,13 +199,6 @@ extension DaemonOption {
                     set: { $0.tracking.changeLimit(to: Int(clamping: $1)) }),
             ], live: Live { $0.tracking.changeLimit(to: $1.configuration.limits.trackedKeysMax) }
         ) { $0.configuration.limits.trackedKeysMax = try $1.number(1...1_000_000_000) },
-        .limit(
-            "--max-watched-deadlines", "N",
-            [
-                "maximum entries with their own deadline whose `expired` events are sent on time",
-                "(default: 1000000)",
-            ], \.watchedDeadlinesMax
-        ) { try $0.number(0...1_000_000_000) },
         DaemonOption(
             "--max-subscriber-output", "BYTES",
             [
@@ -403,5 +396,9 @@ extension DaemonOption {
     ).map { DaemonOption($0) }
 
     /// The table of all options, in the order of ``all``.
-    package static let table: OptionTable<DaemonCommandLine> = OptionTable("larderd", all.map(\.row))
+    package static let table: OptionTable<DaemonCommandLine> = OptionTable(
+        "larderd", all.map(\.row), removed: removed)
+
+    /// Options of earlier versions, and what their users must do now.
+    static let removed = ["--max-watched-deadlines": "there is no limit any more, so delete it"]
 }

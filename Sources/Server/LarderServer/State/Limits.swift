@@ -37,8 +37,8 @@ package struct Limits: Sendable {
     package var undeliveredBytesMax = 64 << 20
     /// The maximum number of keys that are tracked for all clients together (`--max-tracked-keys`).
     package var trackedKeysMax = 1_000_000
-    /// The maximum number of deadlines of entries whose expiry will be reported (`--max-watched-deadlines`).
-    package var watchedDeadlinesMax = 1_000_000
+    /// The maximum memory for the nearest deadlines of entries whose expiry will be reported, in bytes: 16 MiB.
+    package var deadlineBytesMax = 16 << 20
     /// The maximum number of snapshots that all connections together may have open.
     package var snapshotsMax = 64
     /// How long a snapshot may stay open, in milliseconds: 5 minutes. Until then LevelDB keeps the snapshot's files.

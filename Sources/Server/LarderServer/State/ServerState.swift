@@ -117,7 +117,7 @@ package final class ServerState: Sendable {
         pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
         tracking = Tracking(keysMax: limits.trackedKeysMax) { [clientRegistry] in clientRegistry.queue($0) }
         notifier = Notifier(
-            engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
+            engine: engine, pubsub: pubsub, tracking: tracking, deadlineBytesMax: limits.deadlineBytesMax)
         changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
         stopHandler = onStopRequest
         let background = inBackground

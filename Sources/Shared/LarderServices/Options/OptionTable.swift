@@ -8,10 +8,13 @@ package struct OptionTable<Target>: Sendable {
 
     private let program: String
     package let rows: [Row]
+    private let removed: [String: String]
 
-    package init(_ program: String, _ rows: [Row]) {
+    /// - Parameter removed: options of earlier versions, and what their users must do now.
+    package init(_ program: String, _ rows: [Row], removed: [String: String] = [:]) {
         self.program = program
         self.rows = rows
+        self.removed = removed
     }
 
     // MARK: Command lines
@@ -63,6 +66,7 @@ package struct OptionTable<Target>: Sendable {
     private func unknown(_ words: inout ArraySlice<[UInt8]>, _ hint: String) -> UsageError {
         let (name, attached) = Self.parts(words.removeFirst())
         if attached == nil, let next = words.first, next.first != Self.dash { words.removeFirst() }
+        if let advice = removed[name] { return UsageError("\(name) was removed: \(advice)") }
         let near = Suggestion.text(for: name, among: rows.map(\.name))
         return UsageError("unknown option \(printableKey(name.utf8))\(near)\(hint)")
     }

@@ -93,7 +93,7 @@ enum ProtocolTables {
             ),
             (
                 "deadlines watched for `expired`",
-                "\(limits.watchedDeadlinesMax) (`--max-watched-deadlines`); beyond that, one warning is logged"
+                "\(limits.deadlineBytesMax) bytes for the nearest ones; later ones are found again when they are near"
             ),
             (
                 "open snapshots",
