@@ -1,6 +1,5 @@
 import Larder
 import LarderPlatform
-import Synchronization
 
 @_exported import struct LarderOriginClients.OriginAddress
 import enum LarderOriginClients.OriginError
@@ -159,7 +158,7 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        private let state = Mutex(State())
+        private let state = Locked(State())
 
         func add(_ changes: OriginChanges) { state.withLock { $0.listeners[ObjectIdentifier(changes)] = changes } }
         func remove(_ changes: OriginChanges) { state.withLock { $0.listeners[ObjectIdentifier(changes)] = nil } }

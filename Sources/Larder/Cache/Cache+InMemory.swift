@@ -1,6 +1,5 @@
 import LarderEngine
 import LarderPlatform
-import Synchronization
 
 // Larders in memory. LevelDB's C interface can store data only in files. The files of these larders are in a directory
 // of a file system in memory. The directory is removed with its larder.
@@ -64,7 +63,7 @@ final class MemoryDirectories: Sendable {
     }()
 
     /// The directories that exist, and the number of all directories so far.
-    private let made = Mutex<(paths: Set<String>, count: Int)>(([], 0))
+    private let made = Locked<(paths: Set<String>, count: Int)>(([], 0))
 
     private init() {
         // Remove the directories at exit, because exiting does not release the larders.

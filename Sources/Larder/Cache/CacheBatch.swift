@@ -1,5 +1,5 @@
 import LarderEngine
-import Synchronization
+import LarderPlatform
 
 /// A set of writes to apply atomically with `Cache.apply(_:durability:)`.
 ///
@@ -14,7 +14,7 @@ public final class CacheBatch: Sendable {
     private let codec: ModelCodec
     /// The changes, their total length in bytes, and the error of the first invalid change. A batch with such an error
     /// cannot be applied.
-    private let state = Mutex<(list: [EntryWrite], bytes: Int, refusal: LarderError?)>(([], 0, nil))
+    private let state = Locked<(list: [EntryWrite], bytes: Int, refusal: LarderError?)>(([], 0, nil))
 
     /// Creates an empty batch.
     /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the codec of the cache.

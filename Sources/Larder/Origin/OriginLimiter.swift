@@ -1,7 +1,6 @@
 import LarderEngine
 import LarderFetching
 import LarderPlatform
-import Synchronization
 
 /// Limits the calls of a cache to its origin: a time limit for each call, and a circuit breaker. For origins with
 /// limits of their own it only counts the calls.
@@ -21,7 +20,7 @@ final class OriginLimiter: Sendable {
     private let keepsLimits: Bool
     let limits: (call: Int64, failuresBeforeRest: Int, rest: Int64)
     private let database: Database
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     fileprivate struct State {
         let keepsLimits: Bool
@@ -41,7 +40,7 @@ final class OriginLimiter: Sendable {
         self.limits = limits.checked
         self.database = database
         let breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
-        state = Mutex(State(keepsLimits: keepsLimits, breaker: breaker))
+        state = Locked(State(keepsLimits: keepsLimits, breaker: breaker))
     }
 
     /// The time of the lease clock, in nanoseconds.

@@ -36,11 +36,11 @@ final class OutboxDeliverer: Sendable {
     /// Keeps the larder open.
     private let lease: EngineLease
     private let mustStop = Atomic<Bool>(false)
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// Held during a round, so that only one thread at a time runs one.
-    private let rounds: Mutex<Rounds>
+    private let rounds: Locked<Rounds>
     /// The databases with an open outbox. A database has only one outbox at a time.
-    private static let open = Mutex<Set<ObjectIdentifier>>([])
+    private static let open = Locked<Set<ObjectIdentifier>>([])
 
     private struct State {
         var thread: WorkThread?
@@ -79,7 +79,7 @@ final class OutboxDeliverer: Sendable {
         engine = lease.engine
         self.concurrency = concurrency
         self.handler = handler
-        rounds = Mutex(Rounds(rollbacks: engine.rollbackCount))
+        rounds = Locked(Rounds(rollbacks: engine.rollbackCount))
     }
 
     var lastFailure: String? { state.withLock { $0.failure } }

@@ -1,7 +1,6 @@
 import LarderEngine
 import LarderObserving
 import LarderPlatform
-import Synchronization
 
 extension ChangeBuffer: ChangeSubscriber {
     package func take(_ changes: [EntryChange]) {
@@ -29,7 +28,7 @@ extension ChangeBuffer: ChangeSubscriber {
 /// Thread-safe.
 final class ChangeReaders: Sendable {
     /// The functions that end the readers; nil after the cache was closed.
-    private let ends = Mutex<[ObjectIdentifier: @Sendable () -> Void]?>([:])
+    private let ends = Locked<[ObjectIdentifier: @Sendable () -> Void]?>([:])
 
     /// - Parameter end: ends the reader. Must retain the reader.
     /// - Returns: false if the cache was closed.

@@ -2,7 +2,6 @@
 
 import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads are executed
 /// immediately. Writes are collected, and executed together after the body, if no watched key was changed.
@@ -13,7 +12,7 @@ import Synchronization
 public final class RemoteTransaction<Value: Codable & Sendable>: Sendable {
     private let connection: OwnConnection
     /// The collected writes; nil after the body.
-    private let batch: Mutex<RemoteBatch<Value>?>
+    private let batch: Locked<RemoteBatch<Value>?>
     private let codec: ModelCodec
     private let server: ServerKind
 
@@ -21,7 +20,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: Sendable {
         self.connection = connection
         self.codec = codec
         self.server = server
-        batch = Mutex(RemoteBatch(codec: codec))
+        batch = Locked(RemoteBatch(codec: codec))
     }
 
     /// Makes every later call throw `closed`, and returns the collected writes.

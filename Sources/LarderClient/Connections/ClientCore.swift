@@ -20,7 +20,7 @@ final class ClientCore: Sendable {
     let changesHub: SubscriptionHub
     /// The databases in use, by name. The server's default database has one element, whether it is requested by nil or
     /// by its name.
-    private let state: Mutex<(stores: [String: DatabaseStore], isClosed: Bool)>
+    private let state: Locked<(stores: [String: DatabaseStore], isClosed: Bool)>
     private let gate = ConnectionGate()
 
     init(socketPath: String, options: ClientOptions) {
@@ -29,7 +29,7 @@ final class ClientCore: Sendable {
         own = DatabaseStore(socketPath, options.database, options, gate)
         hub = SubscriptionHub(socketPath, options, gate)
         changesHub = SubscriptionHub(socketPath, options, ConnectionGate())
-        state = Mutex((stores: [own.name: own], isClosed: false))
+        state = Locked((stores: [own.name: own], isClosed: false))
     }
 
     deinit { close() }

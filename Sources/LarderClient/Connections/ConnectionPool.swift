@@ -16,7 +16,7 @@ final class ConnectionPool: Sendable {
     private let gate: ConnectionGate
     private let semaphore: AsyncSemaphore
     /// The idle connections, and those in use or being connected.
-    private let state = Mutex((idle: [Link](), taken: [ObjectIdentifier: Link](), isClosed: false))
+    private let state = Locked((idle: [Link](), taken: [ObjectIdentifier: Link](), isClosed: false))
 
     init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
         (self.socketPath, self.options, self.database, self.gate) = (socketPath, options, database, gate)

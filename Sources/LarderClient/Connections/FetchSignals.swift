@@ -2,13 +2,12 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 import LarderWire
-import Synchronization
 
 /// Wakes callers that wait for other processes' fetches, when the daemon reports that a key was stored or released.
 ///
 /// Thread-safe.
 final class FetchSignals: LinkEvents, Sendable {
-    private let waiting = Mutex<[[UInt8]: [WakeUp]]>([:])
+    private let waiting = Locked<[[UInt8]: [WakeUp]]>([:])
 
     /// Returns the wake-up for a key. Call this before FETCH is sent, because the report may directly follow the reply
     /// to FETCH.

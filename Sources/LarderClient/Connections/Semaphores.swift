@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// A counting semaphore for tasks. A limited number of tasks have a permit at the same time; other tasks wait in order,
 /// for a limited time.
@@ -59,7 +58,7 @@ final class NamedSemaphores: Sendable {
     /// A semaphore, and the number of its holders and waiters.
     private typealias Entry = (semaphore: AsyncSemaphore, users: Int)
 
-    private let state = Mutex((entries: [[UInt8]: Entry](), isClosed: false))
+    private let state = Locked((entries: [[UInt8]: Entry](), isClosed: false))
 
     /// Waits for the permit, which must be released with ``giveBack(_:)``.
     /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit.

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderPlatform
 
 /// The identity of a lock: its database and its key. A value type.
 struct LockName: Hashable, Sendable {
@@ -45,14 +45,14 @@ final class LockHandle: Sendable {
     /// How long the lock is valid without renewal, in milliseconds.
     let milliseconds: Int64
     let clock: LockClock
-    private let state: Mutex<(end: Int64, loss: Loss?, isReleased: Bool)>
+    private let state: Locked<(end: Int64, loss: Loss?, isReleased: Bool)>
 
     init(_ name: LockName, token: UInt64, milliseconds: Int64, end: Int64, clock: LockClock) {
         self.name = name
         self.token = token
         self.milliseconds = milliseconds
         self.clock = clock
-        state = Mutex((end: end, loss: nil, isReleased: false))
+        state = Locked((end: end, loss: nil, isReleased: false))
     }
 
     /// When the lock expires, in milliseconds of ``clock``.

@@ -1,6 +1,5 @@
 import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// A validated call of a script: its requests and the decoding of its reply. A value type.
 struct ScriptCall: Sendable {
@@ -89,4 +88,4 @@ struct ScriptCall: Sendable {
 
 /// The SHA-1 digests by which servers identify scripts, as returned by a server. All servers use the same digests. A
 /// program has fewer scripts than this limit, unless it writes arguments into their text.
-private let digests = Mutex(BoundedTable<Script, String>(most: 1_000))
+private let digests = Locked(BoundedTable<Script, String>(most: 1_000))

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderPlatform
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -53,7 +53,7 @@ private enum UndercountedTypes {
     private static let oneIn = 16
 
     /// The number of models of each type so far; nil for a type whose models are all traversed.
-    private static let counts = Mutex<[ObjectIdentifier: Int?]>([:])
+    private static let counts = Locked<[ObjectIdentifier: Int?]>([:])
 
     static func traversal(for type: Any.Type) -> Traversal {
         counts.withLock { counts in

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// Reports this process's state to the service manager that started it: systemd, or another manager that supports
 /// sd_notify(3) and sd_watchdog_enabled(3).
@@ -14,7 +13,7 @@ package final class ServiceManager: Sendable {
     /// The watchdog timeout in milliseconds: if the manager gets no message for that long, it considers the process
     /// stuck. Nil without a watchdog.
     package let watchdogMilliseconds: Int64?
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private struct State {
         /// The state changes that the manager has not accepted yet, the oldest first.

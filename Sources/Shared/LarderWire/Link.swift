@@ -454,7 +454,7 @@ package final class ConnectionGate: Sendable {
     }
 
     private let closed = Atomic<Bool>(false)
-    private let waits = Mutex(Waits())
+    private let waits = Locked(Waits())
 
     /// Whether connections must wait.
     var isClosed: Bool { closed.load(ordering: .acquiring) }

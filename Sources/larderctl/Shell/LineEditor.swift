@@ -164,13 +164,13 @@ final class LineEditor {
 final class ShellSignals: Sendable {
     /// The pipe from which the line editor reads a byte for each signal.
     let pipe: Pipe
-    private let state: Mutex<(client: BlockingLarderClient?, isEditing: Bool)>
+    private let state: Locked<(client: BlockingLarderClient?, isEditing: Bool)>
     private let interrupted = Atomic<Bool>(false)
 
     /// - Parameter client: the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
     init(_ client: BlockingLarderClient?) throws(InputOutputError) {
         pipe = try Pipe(for: "signals")
-        state = Mutex((client, false))
+        state = Locked((client, false))
         SignalSet([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]).watch { [self] signal in
             state.withLock { take(signal, client: $0.client, isEditing: $0.isEditing) }
         }

@@ -1,9 +1,8 @@
 import LarderPlatform
-import Synchronization
 
 /// A result that a thread which is not in a task, such as the main thread, waits for.
 final class Awaited<Value: Sendable>: Sendable {
-    private let outcome = Mutex<Result<Value, any Error>?>(nil)
+    private let outcome = Locked<Result<Value, any Error>?>(nil)
     // The condition is signalled after the outcome was set. Waiting threads hold the lock while they check the outcome.
     private let lock = Lock()
     private let changed = Condition()

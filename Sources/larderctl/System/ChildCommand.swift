@@ -2,7 +2,6 @@
 
 import LarderPlatform
 import LarderVocabulary
-import Synchronization
 
 /// Runs a command with this program's standard input and error. While the command runs, the signals that this program
 /// receives are sent to it.
@@ -19,7 +18,7 @@ final class ChildCommand: Sendable {
         var wakes: Pipe?
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Blocks the signals, so that a separate thread can wait for them. Call it before other threads start: they
     /// inherit the blocked signals.

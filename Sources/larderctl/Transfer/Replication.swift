@@ -1,6 +1,5 @@
 import LarderClient
 import LarderPlatform
-import Synchronization
 
 /// Replicates the databases of one larder to another one, with a ``LarderFollower`` for each database.
 struct Replication: Sendable {
@@ -184,7 +183,7 @@ final class ReplicationWatch: Sendable {
     }
 
     private let asJSON: Bool
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Two reports about a database whose state is unchanged are at least this many milliseconds apart.
     private static let pauseMilliseconds: Int64 = 1_000

@@ -1,6 +1,5 @@
 import LarderClient
 import LarderPlatform
-import Synchronization
 
 /// Caches the daemon's replies, so that each is requested only once per interval, regardless of the number of browsers.
 ///
@@ -44,7 +43,7 @@ final class Remembered<Value: Sendable>: Sendable {
     private let costFactor: Int64
     private let load: @Sendable () throws(LarderClientError) -> Value
     /// The last result; nil if the next call has to fetch a new one.
-    private let last = Mutex<(result: Result<Value, LarderClientError>, goodUntil: Int64)?>(nil)
+    private let last = Locked<(result: Result<Value, LarderClientError>, goodUntil: Int64)?>(nil)
 
     /// - Parameters:
     ///   - milliseconds: the minimum time for which a value is valid.

@@ -1,6 +1,5 @@
 import LarderPlatform
 import LarderServices
-import Synchronization
 
 /// Checks whether requests are allowed, by host name, by the site that sends them, and by token.
 ///
@@ -11,9 +10,9 @@ final class AccessRules: Sendable {
     /// The token that allows all requests; nil if all clients that can connect are allowed.
     private let token: [UInt8]?
     /// The sessions of browsers, in the order of their logins.
-    private let sessions = Mutex<[(name: [UInt8], end: Int64)]>([])
+    private let sessions = Locked<[(name: [UInt8], end: Int64)]>([])
     private let log: Log
-    private let wrongTokenLines = Mutex(LineRate(milliseconds: 10_000))
+    private let wrongTokenLines = Locked(LineRate(milliseconds: 10_000))
 
     private static let cookie = "larderweb"
     /// The paths allowed without a token: the login page with its files, and the health check.

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// Closes connections that take too long to send a request or to read its response, even if they transfer a byte now
 /// and then. If there are too many, closes the connection that has been without a complete request for the longest.
@@ -22,7 +21,7 @@ final class ConnectionWatch: Sendable {
         }
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let limits: HTTPLimits
     private let reportFull: @Sendable () -> Void
 

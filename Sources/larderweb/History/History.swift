@@ -2,7 +2,6 @@ import Larder
 import LarderClient
 import LarderPlatform
 import LarderServices
-import Synchronization
 
 /// The figures for the charts. Those of the last minutes are in memory. Those of the last day are expiring entries in
 /// larderweb's own larder; if the larder is not available, they are in memory too.
@@ -16,7 +15,7 @@ final class History: Sendable {
     private let place: HistoryStore.Place?
     private let log: Log
     private let rhythm: Rhythm
-    private let state: Mutex<State>
+    private let state: Locked<State>
     private let ending = Latch()
 
     private struct State {
@@ -52,7 +51,7 @@ final class History: Sendable {
         self.place = place
         self.log = log
         self.rhythm = rhythm
-        state = Mutex(State(day: SampleSeries(countMax: 1_440, unitSeconds: rhythm.keptSeconds)))
+        state = Locked(State(day: SampleSeries(countMax: 1_440, unitSeconds: rhythm.keptSeconds)))
     }
 
     func start() {

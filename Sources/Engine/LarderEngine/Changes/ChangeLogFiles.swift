@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process restores the log.
 ///
@@ -30,7 +29,7 @@ final class ChangeLogFiles: Sendable {
     /// Returns the limit of the files' total size, in bytes. When it is exceeded, the oldest segments are removed.
     private let bytesMax: @Sendable () -> Int
     private let files: JournalFiles
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(directory: String, bytesMax: @escaping @Sendable () -> Int, faults: JournalFaults?) {
         self.directory = directory + "/" + ChangeSegment.directoryName

@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// A subscriber to changes. Any thread may call it, possibly with locks of the database held: it must return quickly,
@@ -27,7 +28,7 @@ package final class ChangeStream: Sendable {
     }
 
     private let isTurnedOn = Atomic<Bool>(false)
-    private let subscriptions = Mutex<[Subscription]>([])
+    private let subscriptions = Locked<[Subscription]>([])
 
     init() {}
 

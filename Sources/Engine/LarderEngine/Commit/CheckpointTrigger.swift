@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// A kind of write. The more memory it needs, the fewer bytes may wait to be written to LevelDB before it starts.
@@ -22,8 +23,8 @@ final class CheckpointTrigger: Sendable {
     private let wanted = Atomic<Bool>(false)
     private let isStuck = Atomic<Bool>(false)
     /// The error of the last checkpoint; nil if it succeeded.
-    private let failure = Mutex<LarderError?>(nil)
-    private let wake = Mutex<@Sendable () -> Void>({})
+    private let failure = Locked<LarderError?>(nil)
+    private let wake = Locked<@Sendable () -> Void>({})
 
     init(disk: DiskBudget, memory: MemoryBudget) {
         self.disk = disk

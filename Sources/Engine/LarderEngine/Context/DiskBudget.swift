@@ -25,7 +25,7 @@ package final class DiskBudget: Sendable {
     /// unknown.
     private let reach = Atomic<Int>(.max)
     private let isNoting: Atomic<Bool>
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// Space that is reserved for writes on a full file system. Its file exists while the larder has a limit or a
     /// ledger.
     let reserve: ReserveFile
@@ -302,7 +302,7 @@ final class ReserveFile: Sendable {
     static let name = "RESERVE"
 
     private let path: String
-    private let isHeld = Mutex(false)
+    private let isHeld = Locked(false)
 
     init(directory: String) { path = directory + "/" + Self.name }
 

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// A queue of purged, deleted or replaced stores and files. A thread that may block closes and removes them by calling
 /// ``clear(report:)``.
@@ -13,7 +12,7 @@ final class DisposalQueue: Sendable {
         var isReported = false
     }
 
-    private let items = Mutex<[Item]>([])
+    private let items = Locked<[Item]>([])
 
     /// Adds open files that are to be closed and removed.
     func add(_ path: String, closing close: @escaping @Sendable () -> Void) {

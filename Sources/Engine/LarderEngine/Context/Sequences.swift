@@ -50,7 +50,7 @@ final class Sequences: Sendable {
     private let wanted = Atomic<UInt64>(0)
     private let lastEpoch = Atomic<UInt64>(0)
     /// Locked while the file is written.
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
         self.directory = directory

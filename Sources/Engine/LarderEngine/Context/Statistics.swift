@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// Counters since the larder was opened. Thread-safe. Each counter is exact, but several counters cannot be read at one
@@ -96,7 +97,7 @@ package final class ExpiryLag: Sendable {
         }
     }
 
-    private let all = Mutex(Sums())
+    private let all = Locked(Sums())
 
     package var sums: Sums { all.withLock { $0 } }
 

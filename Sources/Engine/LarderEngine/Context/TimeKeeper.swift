@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// Keeps the engine's time monotonic across restarts: marks in the file `TIME` record the highest time that was used.
 ///
@@ -22,7 +21,7 @@ final class TimeKeeper: Sendable {
     private let path: String
     private let time: EngineTime
     private let report: @Sendable (EngineEvent.Level, String) -> Void
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     fileprivate struct State {
         var file: Int32 = -1

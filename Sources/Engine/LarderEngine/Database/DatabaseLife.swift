@@ -1,6 +1,5 @@
 import LarderLevelDB
 import LarderPlatform
-import Synchronization
 
 /// The lifecycle of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
 /// closes them. This class owns the lock for these operations, and the state that is kept between them.
@@ -18,7 +17,7 @@ final class DatabaseLife: Sendable {
 
     /// Held while the files are opened, created, purged or deleted. Taken before any shard lock.
     let openLock = Lock()
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Whether a salvage is under way. Changed with `openLock` held.
     var isSalvaging: Bool {

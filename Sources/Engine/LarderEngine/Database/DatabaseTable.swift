@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The databases of a larder by name.
 ///
@@ -15,7 +14,7 @@ final class DatabaseTable: Sendable {
         var all: [Database] { byName.values.sorted { $0.number < $1.number } }
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private static let unusedMax = 128
     /// Held while a database's files are created, to enforce the limit on the number of databases. Taken after a
     /// database's `openLock`, before any shard's lock.

@@ -18,7 +18,7 @@ final class Evictor: Sendable {
     private let table: DatabaseTable
     private let disk: DiskBudget
     private let loop = BackgroundLoop()
-    private let rounds: Mutex<EvictionRounds>
+    private let rounds: Locked<EvictionRounds>
     /// Whether the larder's usage has exceeded ``DiskThresholds/high`` and has not fallen to ``DiskThresholds/low``
     /// since then.
     private let isEvicting = Atomic<Bool>(false)
@@ -40,7 +40,7 @@ final class Evictor: Sendable {
         self.context = context
         self.table = table
         disk = context.larder.disk
-        rounds = Mutex(EvictionRounds(context: context))
+        rounds = Locked(EvictionRounds(context: context))
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
         // Measure now, because the sizes of tables and of the journal depend on the space on the file system.

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The file `SYNCED`. It records up to which commit unit the journal was synced. With it, the next process detects that
 /// the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without this file.
@@ -20,7 +19,7 @@ final class JournalMarkFile: Sendable {
     /// Returns the current value for ``JournalMark/reserved``.
     private let reserved: @Sendable () -> UInt64
     private let files = JournalFiles(faults: nil)
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private struct State {
         var file: Int32 = -1

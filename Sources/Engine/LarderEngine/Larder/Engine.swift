@@ -31,7 +31,7 @@ package final class Engine: Sendable {
     package let ledger: Ledger
     /// Notifies observers of entries.
     package let observation: Observation
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
     /// - Parameters:
@@ -61,7 +61,7 @@ package final class Engine: Sendable {
 
     private init(_ path: String, _ options: EngineOptions, _ time: EngineTime) throws(LarderError) {
         directory = path
-        state = Mutex(State(lockFile: try LarderLock(directory: path, socket: options.holderSocket)))
+        state = Locked(State(lockFile: try LarderLock(directory: path, socket: options.holderSocket)))
         context = EngineContext(directory: path, options: options, time: time)
         try context.sequences.load()
         let hasLedger = try Ledger.findOrRemakeDirectory(context)

@@ -81,7 +81,7 @@ package final class LeaseHolder: Sendable {
         var count: Int { held.count + outlivingCount }
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let most: Int
     private let limitName: String
 

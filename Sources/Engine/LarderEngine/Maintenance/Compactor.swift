@@ -1,5 +1,5 @@
 import LarderLevelDB
-import Synchronization
+import LarderPlatform
 
 /// Frees disk space by making LevelDB merge the tables of stores from which much was deleted. Has its own thread,
 /// because merging takes long. Merges one part of a store at a time, so that closing or reopening the store waits for
@@ -9,7 +9,7 @@ import Synchronization
 final class Compactor: Sendable {
     private let context: EngineContext
     private let loop = BackgroundLoop()
-    private let queue = Mutex<[(store: EpochStore, part: Int)]>([])
+    private let queue = Locked<[(store: EpochStore, part: Int)]>([])
 
     /// The pause while there are no requests, in milliseconds: an hour. ``request(_:)`` ends it early.
     private static let idleMilliseconds: Int64 = 3_600_000

@@ -28,8 +28,8 @@ final class Maintenance: Sendable {
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
     private let salvager: Salvager
-    private let progress = Mutex(Progress())
-    private let lastSync = Mutex<Int64?>(nil)
+    private let progress = Locked(Progress())
+    private let lastSync = Locked<Int64?>(nil)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
     /// during the pause.

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The entries of some keys of a database at one instant, and changes of these entries that become one commit unit. A
 /// command reads the present entries, and records each change as an operation that contains the resulting entry.
@@ -486,28 +485,17 @@ extension Update {
     package func readRecord(_ index: Int) -> Record? { has(index) ? stored(index) : nil }
 
     /// The updates that are not in use, kept for reuse.
-    private static let idle = Mutex<[Update]>([])
-
-    /// Orders the uses of an update for the thread sanitizer, which does not see how `Mutex` locks. Used only while
-    /// `idle` is locked.
-    private static let order = Atomic<Int>(0)
+    private static let idle = Locked<[Update]>([])
 
     /// Returns an empty update. The caller must call ``giveBack()`` after using it.
     package static func take() -> Update {
-        let update = idle.withLock {
-            _ = order.load(ordering: .acquiring)
-            return $0.popLast()
-        }
-        return update ?? Update()
+        idle.withLock { $0.popLast() } ?? Update()
     }
 
     /// Ends the update, and keeps it for reuse by any thread.
     package func giveBack() {
         end()
-        Self.idle.withLock {
-            $0.append(self)
-            Self.order.store(Self.order.load(ordering: .acquiring), ordering: .releasing)
-        }
+        Self.idle.withLock { $0.append(self) }
     }
 }
 

@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// Salvages damaged databases, one at a time, on its own thread, because reading and writing a whole database may take
@@ -14,7 +15,7 @@ final class Salvager: Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
     private let loop = BackgroundLoop()
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let isStopping = Atomic<Bool>(false)
 
     /// The time in milliseconds between a failed salvage and the next attempt.

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderPlatform
 
 /// Damage that was detected and is not salvaged yet. It has the name of the database instead of a reference to it: a
 /// store must not retain its database, and a weak reference would slow down all reference counting of the database.
@@ -13,7 +13,7 @@ struct DamageReport {
 ///
 /// Thread-safe.
 final class DamageReports: Sendable {
-    private let reports = Mutex<[DamageReport]>([])
+    private let reports = Locked<[DamageReport]>([])
 
     func add(_ store: EpochStore, _ error: LarderError) {
         reports.withLock { $0.append(DamageReport(store: store, databaseName: store.databaseName, error: error)) }

@@ -1,4 +1,5 @@
 import LarderLevelDB
+import LarderPlatform
 import Synchronization
 
 extension EpochStore {
@@ -56,7 +57,7 @@ final class LongKeys: Sendable {
     /// accepts no more batches once it has exceeded its size (4 MiB unless a program sets another size).
     private static let countMax = 64
 
-    private let hashes = Mutex<[Int]>([])
+    private let hashes = Locked<[Int]>([])
     private let isEmpty = Atomic<Bool>(true)
 
     /// Adds the hash of a key, and removes the oldest hash if there are too many.

@@ -1,4 +1,4 @@
-import Synchronization
+import LarderPlatform
 
 /// An object that owns a snapshot or a cursor of LevelDB. LevelDB must not be closed before all snapshots and cursors
 /// are released, so the store keeps track of these objects.
@@ -16,7 +16,7 @@ extension StoreChild {
 
 /// The snapshots and cursors of a store. Thread-safe.
 final class StoreChildren: Sendable {
-    private let children = Mutex<[ObjectIdentifier: any StoreChild]>([:])
+    private let children = Locked<[ObjectIdentifier: any StoreChild]>([:])
 
     var isEmpty: Bool { children.withLock { $0.isEmpty } }
     /// Whether one of the children keeps LevelDB from freeing the space of removed records.

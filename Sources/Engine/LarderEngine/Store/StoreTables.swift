@@ -1,6 +1,5 @@
 import LarderLevelDBFormat
 import LarderPlatform
-import Synchronization
 
 /// The tables that a store's LevelDB uses according to its manifest. Excludes tables that LevelDB is still writing or
 /// no longer needs. Each call reads what LevelDB has added to the manifest since the previous call.
@@ -12,7 +11,7 @@ final class StoreTables: Sendable {
     private typealias State = (manifest: ManifestScan?, sizes: Sizes)
 
     private let path: String
-    private let state = Mutex<State>((nil, (0, 0)))
+    private let state = Locked<State>((nil, (0, 0)))
 
     init(path: String) { self.path = path }
 

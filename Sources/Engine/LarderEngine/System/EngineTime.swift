@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// The engine's time: the time of the wall clock, except that it never runs backwards, not even across restarts (see
@@ -28,7 +29,7 @@ package final class EngineTime: Sendable {
     /// The time in the last mark. A mark is a time on the disk, from which the engine's time continues after a restart.
     /// `.max` if no marks are written.
     private let marked = Atomic<Int64>(.max)
-    private let mark = Mutex<(@Sendable () -> Void)?>(nil)
+    private let mark = Locked<(@Sendable () -> Void)?>(nil)
 
     /// The maximum number of milliseconds by which a returned time may exceed the last mark. If the process is killed,
     /// the engine's time may run back by this much.

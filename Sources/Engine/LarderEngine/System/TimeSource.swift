@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The clocks from which the engine's time is derived. A test can pass its own clocks to control time.
 public protocol TimeSource: Sendable {
@@ -39,11 +38,11 @@ public struct SystemTimeSource: TimeSource {
 ///
 /// Thread-safe.
 public final class ManualTimeSource: TimeSource {
-    private let clocks: Mutex<(wall: Int64, monotonic: Int64)>
+    private let clocks: Locked<(wall: Int64, monotonic: Int64)>
 
     /// - Parameter wallMilliseconds: the first wall-clock time; the default is 2023-11-14 22:13:20 UTC.
     public init(wallMilliseconds: Int64 = 1_700_000_000_000) {
-        clocks = Mutex((wallMilliseconds, 1_000_000))
+        clocks = Locked((wallMilliseconds, 1_000_000))
     }
 
     public func wallMilliseconds() -> Int64 { clocks.withLock { $0.wall } }

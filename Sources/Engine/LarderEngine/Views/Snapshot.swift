@@ -1,5 +1,5 @@
 import LarderLevelDB
-import Synchronization
+import LarderPlatform
 
 /// A read-only view of a database at one instant. Entries that have expired since then are not returned.
 ///
@@ -109,11 +109,11 @@ package final class Snapshot: Sendable {
 final class StoreSnapshot: StoreChild {
     /// LevelDB's snapshot; nil after closing. `isEmpty`: whether there is none because LevelDB had no files. False after
     /// closing.
-    private let value: Mutex<(isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?)>
+    private let value: Locked<(isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?)>
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.
     init(_ snapshot: LarderLevelDB.Snapshot?) {
-        value = Mutex((snapshot == nil, snapshot))
+        value = Locked((snapshot == nil, snapshot))
     }
 
     var pinsRecords: Bool { snapshot != nil }

@@ -1,7 +1,6 @@
 import CLarderLevelDB
 import CLarderLevelDBFiles
 import LarderPlatform
-import Synchronization
 
 /// Briefly blocks the reads of one database at the end of a merge, so that LevelDB can remove the tables that were
 /// merged.
@@ -27,7 +26,7 @@ final class VersionGate: @unchecked Sendable {
     private var isShut = false
 
     /// The gates of all open databases, by the databases' directories.
-    private static let gates = Mutex<[String: VersionGate]>([:])
+    private static let gates = Locked<[String: VersionGate]>([:])
     /// Makes LevelDB notify the gates. Happens once in the process.
     private static let isListening: Void = larder_leveldb_on_merge { directory, begins in
         guard let directory else { return }

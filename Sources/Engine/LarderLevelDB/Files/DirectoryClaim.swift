@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The exclusive right of one ``Database`` object in this process to use a directory. It is acquired before LevelDB is
 /// called, and released after LevelDB has closed its files.
@@ -15,7 +14,7 @@ import Synchronization
 /// `isHeld` is guarded by the lock of `claimed`.
 final class DirectoryClaim {
     /// The claimed directories of this process.
-    private static let claimed = Mutex<Set<FileSystem.FileIdentity>>([])
+    private static let claimed = Locked<Set<FileSystem.FileIdentity>>([])
 
     private let path: String
     private let identity: FileSystem.FileIdentity

@@ -1,12 +1,11 @@
 import LarderPlatform
-import Synchronization
 
 /// Reloads the configuration file, and applies those options that can change while the daemon runs.
 ///
 /// If the file has an error, nothing is changed. Thread-safe.
 final class ConfigurationReload: Sendable {
     /// The command line and the configuration file whose options apply at present.
-    private let current: Mutex<DaemonCommandLine>
+    private let current: Locked<DaemonCommandLine>
     private let server: ServerState
     private let service: ServiceManager?
     private let log: Log
@@ -14,7 +13,7 @@ final class ConfigurationReload: Sendable {
     /// - Returns: nil if the daemon was started without a configuration file.
     init?(_ commandLine: DaemonCommandLine, server: ServerState, service: ServiceManager?, log: Log) {
         guard commandLine.filePath != nil else { return nil }
-        current = Mutex(commandLine)
+        current = Locked(commandLine)
         self.server = server
         self.service = service
         self.log = log

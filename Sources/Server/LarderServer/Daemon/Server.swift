@@ -3,7 +3,6 @@ import LarderEngine
 import LarderPlatform
 // Makes the module LarderServices available to users of this module: the log, the service manager, and socket access.
 @_exported import LarderServices
-import Synchronization
 
 /// The daemon as a library. It serves a larder on a Unix-domain socket until it is stopped.
 package enum Server {
@@ -283,7 +282,7 @@ package enum Server {
         private let log: Log
         private let service: ServiceManager?
         /// The loop to stop; nil before the start, and after it was stopped.
-        private let loop = Mutex<EventLoop?>(nil)
+        private let loop = Locked<EventLoop?>(nil)
 
         init(_ log: Log, _ service: ServiceManager?) {
             self.log = log

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderOriginClients
 import LarderOutboxes
+import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// A command that may change entries of a database with an origin, as it is sent to the origin.
 enum OriginCommand {
@@ -133,11 +133,11 @@ enum OriginCommand {
 
 /// Collects the replies to several writes, and calls `then` once: with the first error if any, else the last reply.
 private final class OriginAnswers: Sendable {
-    private let state: Mutex<(left: Int, failure: OriginError?)>
+    private let state: Locked<(left: Int, failure: OriginError?)>
     private let then: @Sendable (Result<RESPValue, OriginError>) -> Void
 
     init(_ count: Int, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
-        state = Mutex((count, nil))
+        state = Locked((count, nil))
         self.then = then
     }
 

@@ -8,7 +8,7 @@ final class Monitors: Sendable {
     private typealias Groups = [(queue: PushQueue, group: MonitorGroup)]
 
     /// The connections, grouped by event loop. A loop without such connections has no group.
-    private let groups = Mutex<Groups>([])
+    private let groups = Locked<Groups>([])
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }

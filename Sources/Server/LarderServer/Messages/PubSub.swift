@@ -29,13 +29,13 @@ final class PubSub: Sendable {
     private let pendingBytesMax: Int
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
-    private let patterns = Mutex<[[UInt8]: Pattern]>([:])
+    private let patterns = Locked<[[UInt8]: Pattern]>([:])
     /// How many times a pattern got its first subscriber. The source of ``Pattern/number``.
     private let patternsSeen = Atomic<Int>(0)
     private let patternCountNow = Atomic<Int>(0)
     /// The number of subscriptions to channels for changes, and a function that is called when such a subscription is
     /// added, and when the last one ends.
-    private let changeTopics = Mutex<(count: Int, changed: ChangeTopicsObserver)>((0, { _, _, _ in }))
+    private let changeTopics = Locked<(count: Int, changed: ChangeTopicsObserver)>((0, { _, _, _ in }))
 
     typealias ChangeTopicsObserver = @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
 

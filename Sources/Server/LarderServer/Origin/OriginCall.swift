@@ -11,7 +11,7 @@ final class OriginCall: Sendable {
     let startedAt: Int64
     let isWoken = Atomic<Bool>(false)
     private let wakeUp: (@Sendable () -> Void)?
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private struct State: Sendable {
         var pending = 0

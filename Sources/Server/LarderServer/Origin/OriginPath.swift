@@ -1,7 +1,6 @@
 import LarderOriginClients
 import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// The upstream chain of a database: a list of larders, each with the name of its database. Each larder is the origin
 /// of the previous larder in the list.
@@ -60,7 +59,7 @@ final class CycleDetector: Sendable {
         var pause = CycleDetector.soonMilliseconds
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// The maximum interval between polls. Polling is needed because larders do not report changes of their origins.
     private static let usualMilliseconds: Int64 = 10_000
@@ -119,7 +118,7 @@ final class CycleDetector: Sendable {
 /// No deadlock in a cycle of larders: a request that comes back lists more larders, so it differs from the first.
 /// Thread-safe.
 final class HopQueries: Sendable {
-    private let waiting = Mutex<[[String]: [@Sendable ([String]) -> Void]]>([:])
+    private let waiting = Locked<[[String]: [@Sendable ([String]) -> Void]]>([:])
 
     /// The maximum number of requests that run at the same time. Further requests immediately get an empty result.
     private static let most = 64

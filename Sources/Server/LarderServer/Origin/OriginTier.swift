@@ -37,11 +37,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         /// When the request was sent: see ``InvalidationTracker``.
         let began: UInt64
         /// The reply of a replica, until the primary's reply arrives, and the calls that wait.
-        let state: Mutex<(early: OriginReading?, calls: [OriginCall])>
+        let state: Locked<(early: OriginReading?, calls: [OriginCall])>
 
         init(_ key: [UInt8], _ hash: Int, began: UInt64, _ call: OriginCall?) {
             (self.key, self.hash, self.began) = (key, hash, began)
-            state = Mutex((nil, call.map { [$0] } ?? []))
+            state = Locked((nil, call.map { [$0] } ?? []))
         }
     }
 

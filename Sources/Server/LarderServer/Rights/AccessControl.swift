@@ -34,10 +34,10 @@ final class AccessControl: Sendable {
     let commandsDenied = Atomic<Int>(0)
     let channelsDenied = Atomic<Int>(0)
     let passwordsDenied = Atomic<Int>(0)
-    private let currentRules: Mutex<AccessRules>
+    private let currentRules: Locked<AccessRules>
     /// A cache of user names.
-    private let names = Mutex(BoundedTable<uid_t, String>(most: 1024))
-    private let denials = Mutex<[Denial]>([])
+    private let names = Locked(BoundedTable<uid_t, String>(most: 1024))
+    private let denials = Locked<[Denial]>([])
     // Each kind of log line has its own limit, so that many lines of one kind do not suppress the other kind.
     private let refusalLines: LimitedLines
     private let passwordLines: LimitedLines
@@ -49,7 +49,7 @@ final class AccessControl: Sendable {
 
     /// - Parameter clock: returns the time of the monotonic clock, in milliseconds.
     init(_ rules: AccessRules, log: Log, clock: @escaping @Sendable () -> Int64) {
-        currentRules = Mutex(rules)
+        currentRules = Locked(rules)
         generation = Atomic(rules.isEmpty ? 0 : 1)
         refusalLines = LimitedLines(log, burst: 1, clock: clock) { LineRate.rest($0, "refusals") }
         passwordLines = LimitedLines(log, burst: 1, clock: clock) { LineRate.rest($0, "wrong passwords") }

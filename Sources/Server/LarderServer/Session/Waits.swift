@@ -1,6 +1,6 @@
 import LarderEngine
+import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// The waits of a connection's current command, except for those for an origin, and how the command is woken. A value
 /// type, owned by its session.
@@ -30,7 +30,7 @@ struct Waits {
 
 /// A value that another thread will deliver to a waiting command. The command's session owns it; any thread may set it.
 final class Awaited<Value: Sendable>: Sendable {
-    private let current = Mutex<Value?>(nil)
+    private let current = Locked<Value?>(nil)
     private let wakeUp: (@Sendable () -> Void)?
 
     /// - Parameter wakeUp: makes the event loop run the command again; called when the value is set.

@@ -48,7 +48,7 @@ final class ClientRecord: Sendable {
     /// Whether the connection is closed. Set before the socket's descriptor is closed.
     let isClosed = Atomic<Bool>(false)
 
-    private let names = Mutex(Names())
+    private let names = Locked(Names())
 
     struct Names: Sendable {
         var name = ""
@@ -149,7 +149,7 @@ final class ClientRecord: Sendable {
 
 /// The connections of a server, by their IDs, with the queues of messages for them. Thread-safe.
 final class ClientRegistry: Sendable {
-    private let clients = Mutex<[Int64: (record: ClientRecord, queue: PushQueue)]>([:])
+    private let clients = Locked<[Int64: (record: ClientRecord, queue: PushQueue)]>([:])
 
     func add(_ record: ClientRecord, _ queue: PushQueue) { clients.withLock { $0[record.id] = (record, queue) } }
     func remove(_ id: Int64) { clients.withLock { _ = $0.removeValue(forKey: id) } }

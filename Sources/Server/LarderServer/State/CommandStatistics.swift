@@ -17,9 +17,9 @@ final class CommandStatistics: Sendable {
     /// The number of classes of durations: up to 1 µs, 2 µs, 4 µs and so on to about 1 s, and one for all longer ones.
     static let bucketCount = 22
 
-    private let counters = Mutex<[CommandCounter]>([])
+    private let counters = Locked<[CommandCounter]>([])
     /// The total at the latest times, sampled several times per second.
-    private let samples = Mutex<[(at: Int64, total: Int)]>([])
+    private let samples = Locked<[(at: Int64, total: Int)]>([])
 
     private static let samplesMax = 16
 
@@ -162,7 +162,7 @@ final class ErrorCounts: Sendable {
     /// client's request.
     private static let codesMax = 128
 
-    private let counts = Mutex<(byCode: [String: Int], total: Int)>(([:], 0))
+    private let counts = Locked<(byCode: [String: Int], total: Int)>(([:], 0))
 
     func count(_ text: [UInt8]) {
         let code = String(decoding: text.prefix { $0 != 0x20 }.prefix(32), as: UTF8.self)

@@ -147,10 +147,10 @@ final class Settings: Sendable {
     let subscriberSoftSeconds: Atomic<Int>
     /// The maximum size of the unread output of all clients together, in bytes; 0 for no limit.
     let outputBytesMax: Atomic<Int>
-    private let passwordFile: Mutex<(password: [UInt8]?, path: String)>
+    private let passwordFile: Locked<(password: [UInt8]?, path: String)>
 
     init(limits: Limits, password: [UInt8]? = nil, passwordPath: String = "") {
-        passwordFile = Mutex((password, passwordPath))
+        passwordFile = Locked((password, passwordPath))
         idleSeconds = Atomic(limits.idleSeconds)
         clientsMax = Atomic(limits.clientsMax)
         outputBytesMax = Atomic(limits.outputBytesMax)

@@ -48,11 +48,11 @@ enum ReadingView {
 /// The cursors that SCAN returns. Each is a number that identifies the last key that SCAN has returned. All connections
 /// can use a cursor. If there are too many cursors, the oldest are removed. Thread-safe.
 final class ScanCursors: Sendable {
-    private let state: Mutex<(cursors: BoundedTable<UInt64, (database: String, key: [UInt8])>, next: UInt64)>
+    private let state: Locked<(cursors: BoundedTable<UInt64, (database: String, key: [UInt8])>, next: UInt64)>
 
     init(most: Int) {
         // Start at a random number: cursors from earlier runs must not be mistaken for current cursors.
-        state = Mutex((cursors: BoundedTable(most: most), next: UInt64.random(in: 1..<(1 << 48))))
+        state = Locked((cursors: BoundedTable(most: most), next: UInt64.random(in: 1..<(1 << 48))))
     }
 
     func add(_ key: [UInt8], database: String) -> UInt64 {

@@ -255,7 +255,7 @@ package final class ServerState: Sendable {
 /// Runs work on a thread that may block. Until `set` has been called, the work runs on the caller's thread.
 /// Thread-safe.
 final class BackgroundRunner: Sendable {
-    private let runner = Mutex<@Sendable (@escaping @Sendable () -> Void) -> Void>({ $0() })
+    private let runner = Locked<@Sendable (@escaping @Sendable () -> Void) -> Void>({ $0() })
 
     func set(_ runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         self.runner.withLock { $0 = runner }

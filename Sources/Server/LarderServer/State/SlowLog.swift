@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// The last slow commands, for SLOWLOG. Thread-safe.
@@ -20,7 +21,7 @@ final class SlowLog: Sendable {
     let threshold = Atomic<Int64>(10_000)
     /// The maximum number of entries that are kept. The default is 128.
     let lengthMax = Atomic<Int>(128)
-    private let log = Mutex<(entries: [Entry], nextID: Int)>(([], 0))
+    private let log = Locked<(entries: [Entry], nextID: Int)>(([], 0))
 
     /// Whether a command with this duration is slow.
     func takes(microseconds: Int64) -> Bool {
@@ -83,7 +84,7 @@ final class LatencyMonitor: Sendable {
 
     /// The duration from which an event is recorded, in milliseconds; 0, the default, records none.
     let threshold = Atomic<Int64>(0)
-    private let events = Mutex<[String: Event]>([:])
+    private let events = Locked<[String: Event]>([:])
 
     func note(_ event: String, time: Int64, milliseconds: Int64) {
         let threshold = threshold.load(ordering: .relaxed)

@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// Limits log lines that clients and origins can cause, to protect the disk. Each kind of line has its own limit: a
 /// burst of lines, then one line per interval. Thread-safe.
@@ -8,7 +7,7 @@ final class LimitedLines: Sendable {
     private let clock: @Sendable () -> Int64
     private let rest: @Sendable (Int) -> String
     private let rate: LineRate
-    private let rates = Mutex<[String: LineRate]>([:])
+    private let rates = Locked<[String: LineRate]>([:])
 
     /// The maximum number of kinds with a limit of their own. All further kinds share one limit.
     private static let kindsMax = 16

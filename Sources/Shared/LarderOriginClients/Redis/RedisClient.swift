@@ -2,7 +2,6 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 import LarderWire
-import Synchronization
 
 /// The part of a ``RedisOrigin`` that runs on the loop's thread. Manages the servers and the calls, and sends each
 /// key's requests to the right server.
@@ -340,7 +339,7 @@ final class RedisClient: @unchecked Sendable {
 /// The counters of an origin, and the latest state of its servers, for other threads to read.
 @dynamicMemberLookup
 final class RedisReport: Sendable {
-    private let status = Mutex(OriginStatus())
+    private let status = Locked(OriginStatus())
 
     var all: OriginStatus { status.withLock { $0 } }
 

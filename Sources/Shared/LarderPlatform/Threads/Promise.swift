@@ -93,7 +93,7 @@ package final class WaitingTasks<Value: Sendable>: @unchecked Sendable {
 /// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
 package final class WakeUp: Sendable {
     /// The end of the current wait, or of the next one.
-    private let next = Mutex(Promise<Void>())
+    private let next = Locked(Promise<Void>())
 
     package init() {}
 
@@ -115,11 +115,11 @@ package final class WakeUp: Sendable {
 
 /// Collects a fixed number of results, for a thread that waits for all of them.
 package final class BlockingResults<Result: Sendable>: Sendable {
-    private let state: Mutex<(results: [Result?], missing: Int)>
+    private let state: Locked<(results: [Result?], missing: Int)>
     private let isComplete = Latch()
 
     package init(_ count: Int) {
-        state = Mutex((Array(repeating: nil, count: count), count))
+        state = Locked((Array(repeating: nil, count: count), count))
         if count == 0 { isComplete.set() }
     }
 
