@@ -1,5 +1,4 @@
 import LarderEngine
-import Synchronization
 
 /// The source of truth behind a cache: a server, a database, a web service or another larder. An ``OriginCache`` reads
 /// through to it.

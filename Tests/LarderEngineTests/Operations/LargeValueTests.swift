@@ -250,7 +250,8 @@ extension Database {
         #expect(try database.value("longer")?.utf8.count == 6 << 20)
         try database.flush()
         #expect(try hits() == kept)
-        #expect(try larder.engine().memory.usedBytes <= before)
+        let after = try larder.engine().memory.usedBytes
+        #expect(after <= before + 16 << 10, "the queues keep some memory")
         #expect(try database.value("long")?.utf8.count == 5 << 20)
     }
 

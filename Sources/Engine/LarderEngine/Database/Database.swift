@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// A named database of a larder: entries under keys, one policy.
 ///

@@ -1,6 +1,5 @@
 import LarderPlatform
 import LarderVocabulary
-import Synchronization
 
 /// The leases of the keys of one shard, the callers that wait for these leases, and remembered negative results of
 /// origins. In memory only. A value; the shard's lock guards it.

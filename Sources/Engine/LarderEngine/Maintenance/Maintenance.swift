@@ -1,5 +1,4 @@
 import LarderPlatform
-import Synchronization
 
 /// The background work of a larder. The sync thread syncs the journal. It does nothing that may take long, because the
 /// durability mode "every second" promises a sync each second. The maintenance thread does work that may take long: it

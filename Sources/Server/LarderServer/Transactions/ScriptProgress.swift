@@ -2,7 +2,6 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
 import LarderRESP
-import Synchronization
 
 /// The progress of a script outside of MULTI.
 ///
