@@ -355,6 +355,9 @@ extension Engine {
         maintenance.wake()
     }
 
+    /// The memory of an entry in addition to its key and its record, in bytes: see docs/Architecture.md.
+    package static var entryOverheadBytes: Int { EntryPointer.overheadBytes }
+
     package var isExpiryHeld: Bool { context.expiryHold.isPaused }
 
     /// Keeps expired entries whose own deadline is at or after `time`, in milliseconds since 1970, until their expiry is

@@ -8,7 +8,7 @@ import LarderEngine
 ///
 /// - A scan moves the horizon before it reads any entry. So later changes of an entry are known, and what a slice has
 ///   read is ignored if the entry has changed since the slice began.
-/// - Expired entries that a scan finds are not added, however many there are: they are reported immediately. This is how more entries than fit, with the same deadline, are reported.
+/// - Expired entries that a scan finds are reported at once, and not added. So more than fit may expire together.
 /// - An entry whose deadline passes during the scan may be found after it was reported. So such entries are remembered,
 ///   up to a limit. Above it, the other ones are reported after the scan.
 ///
@@ -64,7 +64,6 @@ struct DeadlineWindow {
     var count: Int { watch.count }
     /// No deadline is due before this time; nil if there is none.
     var nearest: Int64? { watch.nearest }
-    var isScanning: Bool { scan != nil }
 
     /// All expiries before this time, which is at most `now + 1`, were reported. Valid after ``popDue(now:)`` has
     /// returned nil.

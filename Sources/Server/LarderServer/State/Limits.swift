@@ -119,8 +119,6 @@ package struct Limits: Sendable {
     static let loopReadsMax = 4
     /// The maximum number of words of a command on an event loop. Longer commands run on a thread that may block.
     static let loopArgumentsMax = 4096
-    /// Bytes of memory that an entry uses in addition to its key and its record: see docs/Architecture.md.
-    static let entryOverheadBytes = 24
     /// The length limit for the names of a connection, its library and the library's version, in bytes.
     static let clientNameBytesMax = 256
 

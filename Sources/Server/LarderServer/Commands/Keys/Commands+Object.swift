@@ -80,7 +80,7 @@ extension CommandTable {
         return .facts(2, .uncounted) { facts, _, replies in
             guard let facts else { return replies.null() }
             let bytes = words.bytes(2).count + facts.header.byteCount + facts.payloadCount
-            replies.integer(Limits.entryOverheadBytes + (bytes + 7) / 8 * 8)
+            replies.integer(Engine.entryOverheadBytes + (bytes + 7) / 8 * 8)
         }
     }
 
