@@ -37,7 +37,8 @@ struct SpeedChart {
             guard bars.count > 1 else { throw BenchError("the table '\(heading)' has nothing to compare") }
             groups.append(Group(title: title, bars: bars))
         }
-        let lines = report.split(separator: "\n")
+        // The rows of tables before the run also begin with names of servers.
+        let lines = report.split(separator: "\n").drop { $0 != "Larder benchmark" }
         func field(_ name: String) -> Substring {
             let line = lines.first { $0.hasPrefix("  \(name) ") } ?? ""
             return line.dropFirst(2 + name.count).drop { $0 == " " }
