@@ -113,7 +113,7 @@ import class LarderTestSupport.TemporaryDirectory
         while socket == nil, !process.hasEnded {
             Clocks.sleep(0.01)
             for name in TemporaryTree.names(in: directory.path) where name.hasPrefix("larderbench.") {
-                let path = "\(directory.path)/\(name)/m.sock"
+                let path = "\(directory.path)/\(name)/server.sock"
                 if access(path, F_OK) == 0, (try? SocketClient(path: path)) != nil { socket = path }
             }
         }

@@ -61,6 +61,19 @@ final class Results {
         }
     }
 
+    /// Starts a server in an empty directory, runs one measurement with it, and stops it. Failures are recorded.
+    /// - Throws: if the user interrupts.
+    func attempt(
+        _ what: String, _ contender: Contender, _ options: BenchOptions, _ tree: TemporaryTree,
+        _ body: (RunningServer) throws(BenchError) -> Void
+    ) throws(BenchError) {
+        try attempt("\(contender.name), \(what)") { () throws(BenchError) in
+            let server = try RunningServer(contender, options, directory: try tree.makeDirectory("server"))
+            defer { server.stopAndRemove() }
+            try body(server)
+        }
+    }
+
     /// Records a failed measurement. The same failure in a later round is recorded only once.
     func fail(_ what: String, _ error: any Error) {
         let text = "\(what): \(error)"

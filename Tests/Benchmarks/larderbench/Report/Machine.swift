@@ -69,9 +69,7 @@ enum Machine {
     }
 
     private static var memory: String {
-        let pages = sysconf(Int32(_SC_PHYS_PAGES))
-        let bytes = Double(pages) * Double(sysconf(Int32(_SC_PAGESIZE)))
-        return Decimal.text(bytes / 1_073_741_824, digits: 1) + " GiB"
+        Decimal.text(Double(MachineMemory.bytes) / 1_073_741_824, digits: 1) + " GiB"
     }
 
     private static var system: String {

@@ -65,9 +65,7 @@ final class BystanderSuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for contender in Contender.journaling.rotated(by: round) {
             Progress.note("  very long commands, \(contender.name)")
-            try results.attempt("\(contender.name), bystanders") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("bystander"))
-                defer { server.stopAndRemove() }
+            try results.attempt("bystanders", contender, options, tree) { (server) throws(BenchError) in
                 try server.fill(count: Load.keyCount, valueBytes: 64)
                 let client = try SocketClient(path: server.socket)
                 for command in Command.allCases {

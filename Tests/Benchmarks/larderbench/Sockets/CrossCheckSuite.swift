@@ -15,9 +15,7 @@ final class CrossCheckSuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for contender in Self.contenders.rotated(by: round) {
             Progress.note("  cross-check, \(contender.name)")
-            try results.attempt("\(contender.name), cross-check") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("check"))
-                defer { server.stopAndRemove() }
+            try results.attempt("cross-check", contender, options, tree) { (server) throws(BenchError) in
                 try server.fill(count: Load.keyCount, valueBytes: 64)
                 for load in [Load.get(), .get(pipeline: 16), .set(), .set(pipeline: 16)] {
                     try measure(load, server, into: results)

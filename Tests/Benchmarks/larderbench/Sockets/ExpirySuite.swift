@@ -20,9 +20,7 @@ final class ExpirySuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  \(Self.table)")
         for contender in Contender.journaling.rotated(by: round) {
-            try results.attempt("\(contender.name), expiry") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("expiry"))
-                defer { server.stopAndRemove() }
+            try results.attempt("expiry", contender, options, tree) { (server) throws(BenchError) in
                 try server.fill(count: Load.keyCount, valueBytes: 64)
                 results.add(Self.table, contender.name, try measure(server))
             }

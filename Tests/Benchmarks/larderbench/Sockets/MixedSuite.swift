@@ -14,9 +14,7 @@ final class MixedSuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         Progress.note("  \(Self.table)")
         for contender in Self.contenders.rotated(by: round) {
-            try results.attempt("\(contender.name), mixed") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("m"))
-                defer { server.stopAndRemove() }
+            try results.attempt("mixed", contender, options, tree) { (server) throws(BenchError) in
                 try server.fill(count: Load.keyCount, valueBytes: 64)
                 results.add(Self.table, contender.name, try measure(server))
             }

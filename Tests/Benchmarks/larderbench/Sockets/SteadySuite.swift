@@ -19,9 +19,7 @@ final class SteadySuite: Suite {
         for pipeline in Self.pipelines {
             Progress.note("  \(Self.table(pipeline))")
             for contender in Contender.journaling.rotated(by: round) {
-                try results.attempt("\(contender.name), \(Self.table(pipeline))") { () throws(BenchError) in
-                    let server = try RunningServer(contender, options, directory: try tree.makeDirectory("steady"))
-                    defer { server.stopAndRemove() }
+                try results.attempt(Self.table(pipeline), contender, options, tree) { (server) throws(BenchError) in
                     try server.fill(count: Load.keyCount, valueBytes: 64)
                     var load = Load.set(pipeline: pipeline).lasting(seconds)
                     load.seed = UInt64(round + 1)

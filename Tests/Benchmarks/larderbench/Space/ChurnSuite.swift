@@ -36,9 +36,7 @@ final class ChurnSuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for contender in Self.contenders.rotated(by: round) {
             Progress.note("  a day of churn, \(contender.name)")
-            try results.attempt("\(contender.name), churn") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("churn"))
-                defer { server.stopAndRemove() }
+            try results.attempt("churn", contender, options, tree) { (server) throws(BenchError) in
                 results.add(Self.table, contender.name, try measure(server))
             }
         }

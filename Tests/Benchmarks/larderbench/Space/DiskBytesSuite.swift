@@ -27,9 +27,7 @@ final class DiskBytesSuite: Suite {
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for contender in Self.contenders.rotated(by: round) {
             Progress.note("  disk bytes, \(contender.name)")
-            try results.attempt("\(contender.name), disk bytes") { () throws(BenchError) in
-                let server = try RunningServer(contender, options, directory: try tree.makeDirectory("disk"))
-                defer { server.stopAndRemove() }
+            try results.attempt("disk bytes", contender, options, tree) { (server) throws(BenchError) in
                 results.add(Self.table, contender.name, try measure(server))
             }
         }

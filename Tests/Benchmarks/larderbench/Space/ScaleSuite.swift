@@ -54,7 +54,7 @@ final class ScaleSuite: Suite {
     }
 
     private func checkMemory(_ contender: Contender, _ count: Int) throws(BenchError) {
-        let half = Double(sysconf(Int32(_SC_PHYS_PAGES))) * Double(sysconf(Int32(_SC_PAGESIZE))) / 2
+        let half = Double(MachineMemory.bytes) / 2
         guard contender.program == .larderd || Double(count) * Self.bytesPerEntry < half else {
             throw BenchError("keeps all entries in memory, which would take more than half of it")
         }
