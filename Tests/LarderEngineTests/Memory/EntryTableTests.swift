@@ -66,6 +66,31 @@ import Testing
         #expect(table.payloadCount("b") == 500)
     }
 
+    /// The eviction from the disk and the sweep remove index keys of entries. If a checkpoint has just written such an
+    /// entry, the next one must write its index key again.
+    @Test(arguments: [false, true]) func aRemovedIndexKeyIsForgottenDuringACheckpoint(isRemoved: Bool) throws {
+        let table = TestTable()
+        let rules = ExpiryIndex.Rules(.never)
+        let header = RecordHeader(storedAt: 1, rule: .own(60_000))
+        let record = Record(header, payload: [1]).stored
+        var known: [ExpiryIndex.Slot] = []
+        func take(upTo sequence: UInt64) {
+            table.put("a", record, sequence: sequence)
+            table.table.freeze(rules)
+            _ = table.table.takeFrozen(
+                upTo: sequence, most: 1,
+                { _, indexed in
+                    known.append(indexed)
+                    return .record(rules.slot(header))
+                }, left: { _ in })
+        }
+        take(upTo: 1)
+        if isRemoved { table.table.forgetIndexed(try #require(table.entry("a"))) }
+        _ = table.table.finishWritten(upTo: 1, most: 1, keeps: { _ in true })
+        take(upTo: 2)
+        #expect(known == [0, isRemoved ? 0 : rules.slot(header)])
+    }
+
     @Test func aFailedCheckpointIsRepeated() {
         let table = TestTable()
         for key in ["a", "b"] { table.put(key, Self.record(10), sequence: 1) }

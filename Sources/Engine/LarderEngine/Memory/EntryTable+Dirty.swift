@@ -170,7 +170,7 @@ extension EntryTable {
             } else if !memory.isNearlyFull, keeps(entry) {
                 entry.isAbsentInLevelDB = entry.recordCount == 0
                 admit(item.reference, entry, hash: nil, wasMain: entry.wasMain)
-                entry.isIndexed = true
+                entry.isIndexed = item.indexed != 0
             } else {
                 discard(item.reference, entry)
             }
