@@ -132,9 +132,9 @@ import Testing
     }
 
     @Test func theLockIsRenewedDuringALongCommand() throws {
-        let holder = try hold(["--for", "0.15"], "cat '\(gate)'")
+        let holder = try hold(["--for", "0.6"], "cat '\(gate)'")
         // Wait longer than a lock is valid without renewal.
-        #expect(try larderctl("lock", "l", "--wait", "0.5", "--", "/bin/echo", "no").exitCode == 6)
+        #expect(try larderctl("lock", "l", "--wait", "1.5", "--", "/bin/echo", "no").exitCode == 6)
         try openGate()
         #expect(try holder.waitForExit() == .exited(0))
     }

@@ -47,9 +47,9 @@ import Testing
             #expect(try client.call("GET u") == bulkReply("\(round)"))
         }
         let unknown = String(repeating: "0", count: 40)
-        #expect(
-            try transaction("EVALSHA \(unknown) 1 n", "GET n")
-                == "*2\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n" + bulkReply("7"))
+        // Valkey's error is shorter than Redis's.
+        let reply = try transaction("EVALSHA \(unknown) 1 n", "GET n")
+        #expect(reply.hasPrefix("*2\r\n-NOSCRIPT No matching script.") && reply.hasSuffix("\r\n" + bulkReply("7")))
         #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "its node is unknown without keys")
     }
 
