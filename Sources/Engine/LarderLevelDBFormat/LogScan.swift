@@ -11,10 +11,10 @@ package enum LogFragmentKind: UInt8 {
 
 /// The header of a fragment in a block of a log.
 ///
-/// The format according to LevelDB's documentation: the file consists of blocks of 32 KiB, which contain fragments. Each
-/// fragment has a header of seven bytes (masked CRC-32C of kind and data, length, kind) and the data. A rest of a block
-/// that is shorter than a header is not used. A record that does not fit into a block is split into fragments: *first*,
-/// any number of *middle*, *last*.
+/// The format according to LevelDB's documentation: the file consists of blocks of 32 KiB, which contain fragments.
+/// Each fragment has a header of seven bytes (masked CRC-32C of kind and data, length, kind) and the data. A rest of a
+/// block that is shorter than a header is not used. A record that does not fit into a block is split into fragments:
+/// *first*, any number of *middle*, *last*.
 package struct LogFragment {
     package let checksum: UInt32
     /// The length of the data in bytes.

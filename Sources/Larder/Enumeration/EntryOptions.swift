@@ -2,8 +2,8 @@ import LarderEngine
 
 /// The range and the order of an enumeration.
 public struct EntryOptions: Sendable {
-    /// The bytes with which keys must begin. A prefix that is longer than any key, more than 65,536 bytes, matches none.
-    /// The default is empty: all keys.
+    /// The bytes with which keys must begin. A prefix that is longer than any key, more than 65,536 bytes, matches
+    /// none. The default is empty: all keys.
     public var prefix: [UInt8]
     /// The inclusive lower bound in the order of bytes. The default is nil: none.
     public var from: [UInt8]?

@@ -44,8 +44,9 @@ extension LarderClient {
     ///   - body: receives the held lock with its token.
     /// - Returns: the result of `body`.
     /// - Throws: errors of `body`; `locked` if another holder kept the lock for all of `limit`; `lockLost`;
-    ///   `recursion`; `timeout` if the daemon has not answered a second after `limit`; `cancelled` if the task was cancelled while it waited; `invalidArgument` for an invalid time, and
-    ///   if the server is not larderd; `server` if there are too many waiters (100,000).
+    ///   `recursion`; `timeout` if the daemon has not answered a second after `limit`; `cancelled` if the task was
+    ///   cancelled while it waited; `invalidArgument` for an invalid time, and if the server is not larderd; `server`
+    ///   if there are too many waiters (100,000).
     public func lock<Result: Sendable>(
         _ name: some CacheKey, for time: Duration, waitingUpTo limit: Duration? = nil, database: String? = nil,
         _ body: @escaping @Sendable (HeldLock) async throws -> Result

@@ -134,8 +134,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return head
     }
 
-    /// Finds the next request without consuming it, if the request has the usual form: `*`, one digit, CR LF, and strings
-    /// of less than 10,000 bytes. Its arguments are valid until the next mutating call.
+    /// Finds the next request without consuming it, if the request has the usual form: `*`, one digit, CR LF, and
+    /// strings of less than 10,000 bytes. Its arguments are valid until the next mutating call.
     /// - Parameters:
     ///   - place: where to look, in bytes from the end of the current command; is moved behind the request.
     ///   - head: the head of the previous request that was found; is set to the head of this one.

@@ -9,8 +9,9 @@
 // - If a caller stops waiting (cancelled, timed out), its exchange stays in `pending` and drops its replies when they
 //   arrive. So the replies of later exchanges still match their requests.
 // - Waiters are resumed, and `events` called, without the lock held.
-// - With ``LinkSettings/marksBatches``, the requests of one turn of the loop are followed by a *marker*, ECHO of a number.
-//   Their exchanges end when its reply arrives: then no reply was lost or added, and each belongs to its request.
+// - With ``LinkSettings/marksBatches``, the requests of one turn of the loop are followed by a *marker*, ECHO of a
+//   number. Their exchanges end when its reply arrives: then no reply was lost or added, and each belongs to its
+//   request.
 
 import LarderPlatform
 import LarderRESP
@@ -351,7 +352,8 @@ package final class Link: @unchecked Sendable {
         outgoing.appendBytes(exchange.bytes)
     }
 
-    /// Queues a marker for sending. On a new connection it comes first, so that its reply shows whether ECHO is refused.
+    /// Queues a marker for sending. On a new connection it comes first, so that its reply shows whether ECHO is
+    /// refused.
     func enqueueMarker() {
         marker &+= 1
         let text = Array(String(marker).utf8)

@@ -43,8 +43,8 @@ import Testing
         #expect(ExpiryIndex.buckets(ofDeadlines: 5..<5).isEmpty)
     }
 
-    /// Entries in every state: dirty, clean in memory, only in LevelDB, overwritten, persistent, removed, governed, with
-    /// a grace, with long lifetimes; and after a restart.
+    /// Entries in every state: dirty, clean in memory, only in LevelDB, overwritten, persistent, removed, governed,
+    /// with a grace, with long lifetimes; and after a restart.
     @Test(arguments: [0, 64 << 20]) func bothKindsOfScansFindAllOwnDeadlines(memory: Int) throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder { $0.memoryBytes = memory }

@@ -66,8 +66,8 @@ import Testing
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
-            // Use everything once before the fork: the child would wait forever for a lock of the Swift runtime that another
-            // thread held at that time, and the runtime locks when a generic type is used for the first time.
+            // Use everything once before the fork: the child would wait forever for a lock of the Swift runtime that
+            // another thread held at that time, and the runtime locks when a generic type is used for the first time.
             let closed = try OpenLarder(path + "/closed")
             closed.engine.shutdown()
             guard closed.errorCodes(path).allSatisfy({ $0 != .forked }) else { _exit(8) }

@@ -114,8 +114,8 @@ import Testing
         #expect(call("MGET b c d") == Wire.array(Wire.null, Wire.null, Wire.bulk("v")))
     }
 
-    /// The whole EXEC moves to the thread that builds long values, and has no effect before it runs there. The many keys
-    /// are in all shards, whose locks the transaction holds when it finds that it must move.
+    /// The whole EXEC moves to the thread that builds long values, and has no effect before it runs there. The many
+    /// keys are in all shards, whose locks the transaction holds when it finds that it must move.
     @Test(.timeLimit(.minutes(10))) func aTransactionWithALongValueRunsOnTheBuildThread() throws {
         let server = try InProcessServer()
         defer { server.stop() }

@@ -3,8 +3,8 @@ import Testing
 
 /// Random commands, called by scripts on redis-server and larderd, must return the same replies. The seed is printed.
 @Suite struct RandomScriptTests {
-    /// The script reads an undeclared key from the disk, on a thread that may block. PUBLISH runs on the event loop, and
-    /// must not wait for that key.
+    /// The script reads an undeclared key from the disk, on a thread that may block. PUBLISH runs on the event loop,
+    /// and must not wait for that key.
     @Test(arguments: [true, false]) func aTransactionWithAColdScriptAndAMessageEnds(scriptIsFirst: Bool) throws {
         let daemon = try DaemonProcess(["--memory", "0"])
         let client = try daemon.connect()

@@ -240,8 +240,8 @@ import Testing
         try probe.stop("subscribers that never read, \(threads) loops")
     }
 
-    /// The output of all clients together is limited, although none has reached its own limit. Those with the most unread
-    /// output are disconnected, and others get all messages.
+    /// The output of all clients together is limited, although none has reached its own limit. Those with the most
+    /// unread output are disconnected, and others get all messages.
     @Test("many subscribers that never read use limited memory", arguments: loops)
     func manySubscribersThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-output", "48M"])

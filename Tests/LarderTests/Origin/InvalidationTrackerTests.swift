@@ -3,8 +3,8 @@ import LarderVocabulary
 import Testing
 
 @Suite struct InvalidationTrackerTests {
-    /// Compares the tracker with the list of all events. An outdated reply is never current. While the request runs, and
-    /// few keys change, all other replies are.
+    /// Compares the tracker with the list of all events. An outdated reply is never current. While the request runs,
+    /// and few keys change, all other replies are.
     @Test(arguments: [3, 1_000]) func aReplyIsCurrentUnlessItsKeyHasChanged(keysMax: Int) {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<(TestSetting.rounds.number() ?? 20) {

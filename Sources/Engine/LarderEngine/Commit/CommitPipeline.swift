@@ -81,8 +81,8 @@ package final class CommitPipeline: @unchecked Sendable {
     private var observers: [any CommitObserver] = []
     private var thread: WorkThread?
 
-    /// - Parameter rollBack: rolls the applied state back to the durable one. It calls `failing` once, while nothing can
-    ///   be applied. `failing` records which units fail, and returns the last one.
+    /// - Parameter rollBack: rolls the applied state back to the durable one. It calls `failing` once, while nothing
+    ///   can be applied. `failing` records which units fail, and returns the last one.
     init(
         context: LarderContext, journal: CommitJournal, changes: ChangeStream, changeLog: ChangeLog,
         rollBack: @escaping @Sendable (_ failing: () -> UInt64) -> Void

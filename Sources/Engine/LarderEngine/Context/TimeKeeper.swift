@@ -34,8 +34,9 @@ final class TimeKeeper: Sendable {
         var markedOffset: Int64 = 0
         var isUnsynced = false
         var hasFailed = false
-        /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the highest
-        /// difference between wall clock and monotonic clock so far (`lead`). If either changes, the wall clock was set.
+        /// From the last reading of the clocks: how far the time was ahead of the wall clock (`offset`), and the
+        /// highest difference between wall clock and monotonic clock so far (`lead`). If either changes, the wall clock
+        /// was set.
         var seen: (offset: Int64, lead: Int64)?
         /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
         /// ``end()``.

@@ -61,8 +61,8 @@ package struct DeadlineWatch<Key: Hashable> {
         dropStale()
     }
 
-    /// Keeps at most the `count` nearest deadlines, and all up to `time`. If the next deadline equals some of the nearest,
-    /// drops these too.
+    /// Keeps at most the `count` nearest deadlines, and all up to `time`. If the next deadline equals some of the
+    /// nearest, drops these too.
     /// - Returns: the time from which all deadlines were dropped; nil if there are at most `count`.
     package mutating func keepNearest(_ count: Int, orUntil time: Int64) -> Int64? {
         guard count < deadlines.count else { return nil }

@@ -53,7 +53,8 @@ package struct EntryChange: Sendable {
         case evicted
         /// The entry has expired, and the key was not stored again. Only observers of entries get this change.
         case expired
-        /// The fetch of the key has ended without a stored value. One of the callers that wait for the key may fetch it.
+        /// The fetch of the key has ended without a stored value. One of the callers that wait for the key may fetch
+        /// it.
         case fetchEnded
         /// The entry may be older than the value of the database's origin, and is not served.
         case outdated

@@ -24,8 +24,8 @@ package enum ExpiryIndex {
         policy.intervalMilliseconds.map { $0 < unindexedMilliseconds } ?? false
     }
 
-    /// Whether an entry with a deadline of its own can be found by this deadline: it has an index key, whose bucket time
-    /// is at most one ``granularity(_:)`` after the deadline.
+    /// Whether an entry with a deadline of its own can be found by this deadline: it has an index key, whose bucket
+    /// time is at most one ``granularity(_:)`` after the deadline.
     package static func locates(_ header: RecordHeader) -> Bool {
         guard case .own(let deadline) = header.rule, header.grace ?? 0 == 0 else { return false }
         return max(0, deadline) - max(0, header.storedAt) < unindexedMilliseconds

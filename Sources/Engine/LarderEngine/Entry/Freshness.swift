@@ -155,8 +155,8 @@ extension Int64 {
     }
 }
 
-/// Decides which expired entries may be removed: those that are ``Freshness/gone``, stay gone even after a rollback or a
-/// crash, and are not kept until their expiry is reported (``ExpiryHold``).
+/// Decides which expired entries may be removed: those that are ``Freshness/gone``, stay gone even after a rollback or
+/// a crash, and are not kept until their expiry is reported (``ExpiryHold``).
 ///
 /// A change of the policy is applied before it is on the disk, and rolled back if it cannot be written. Entries that
 /// expire because of the change are not served in the meantime, but must still exist after a rollback.

@@ -360,8 +360,8 @@ extension Engine {
 
     package var isExpiryHeld: Bool { context.expiryHold.isPaused }
 
-    /// Keeps expired entries whose own deadline is at or after `time`, in milliseconds since 1970, until their expiry is
-    /// reported; `max` for none.
+    /// Keeps expired entries whose own deadline is at or after `time`, in milliseconds since 1970, until their expiry
+    /// is reported; `max` for none.
     package func keepExpired(from time: Int64) { context.expiryHold.keep(from: time) }
 
     /// Returns the process that, according to the LOCK file, has the larder in `directory` open. The process may no

@@ -1,10 +1,10 @@
 import LarderLevelDB
 
-/// Finds the entries of a database that have a deadline of their own in a range of time, slice by slice: first the dirty
-/// entries in memory, shard by shard, then those in LevelDB.
+/// Finds the entries of a database that have a deadline of their own in a range of time, slice by slice: first the
+/// dirty entries in memory, shard by shard, then those in LevelDB.
 ///
-/// - Entries are found in their committed state. An entry that is changed after the scan began may be found in an earlier
-///   or later state, or not at all: the caller learns of it from the stream of changes.
+/// - Entries are found in their committed state. An entry that is changed after the scan began may be found in an
+///   earlier or later state, or not at all: the caller learns of it from the stream of changes.
 /// - An entry whose tag was purged is not found.
 ///
 /// Not thread-safe. May block.

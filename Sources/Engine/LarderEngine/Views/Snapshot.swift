@@ -107,8 +107,8 @@ package final class Snapshot: Sendable {
 ///
 /// Thread-safe.
 final class StoreSnapshot: StoreChild {
-    /// LevelDB's snapshot; nil after closing. `isEmpty`: whether there is none because LevelDB had no files. False after
-    /// closing.
+    /// LevelDB's snapshot; nil after closing. `isEmpty`: whether there is none because LevelDB had no files. False
+    /// after closing.
     private let value: Locked<(isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?)>
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.

@@ -79,8 +79,8 @@ extension Database {
     }
 }
 
-/// Options of a read. Reads verify the checksum of every block that is read from a file: without verification, a flipped
-/// bit would be returned as data.
+/// Options of a read. Reads verify the checksum of every block that is read from a file: without verification, a
+/// flipped bit would be returned as data.
 package struct ReadOptions: Sendable {
     /// Whether to add the blocks that are read to the cache. The default is true. Use false for a full scan, which
     /// would evict frequently used blocks.

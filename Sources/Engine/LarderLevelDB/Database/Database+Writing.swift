@@ -20,8 +20,8 @@ extension Database {
 
     /// Applies either all of `batch` or nothing. No reader sees a part of it. An empty batch is allowed.
     ///
-    /// Throws `.invalidArgument` if a put or delete was larger than ``WriteBatch/recordBytesMax``. After any other error,
-    /// the database must be closed and opened again before the next write, because later writes might be lost.
+    /// Throws `.invalidArgument` if a put or delete was larger than ``WriteBatch/recordBytesMax``. After any other
+    /// error, the database must be closed and opened again before the next write, because later writes might be lost.
     /// - Parameter sync: whether to return only after LevelDB's log was synced to the disk (with fdatasync; on macOS
     ///   with the call that LevelDB was built with). Without it, the write is in the operating system's cache: it
     ///   survives the termination of the process, but not a machine failure. A write with sync also makes earlier

@@ -3,8 +3,8 @@ import LarderLevelDBFormat
 /// Reads everything readable in a damaged LevelDB directory, without opening it with LevelDB. Returns the newest state
 /// of every key, in the order of the keys, and the ranges of keys whose newest state may be lost.
 ///
-/// - If ``SalvageReport/isComplete`` is true, the reader returns no outdated value and no removed key: if a key's newest
-///   version may be lost, the key is not returned, but listed in ``SalvageReport/lost``.
+/// - If ``SalvageReport/isComplete`` is true, the reader returns no outdated value and no removed key: if a key's
+///   newest version may be lost, the key is not returned, but listed in ``SalvageReport/lost``.
 /// - It changes nothing. Nothing may write to the directory at the same time: close the database first.
 /// - It keeps in memory: the logs, and for each table whose key range contains the current key, the index and one
 ///   block.
@@ -107,8 +107,8 @@ package final class SalvageReader {
 
     // MARK: Gaps
 
-    /// Updates ``SalvageSink/gaps``: adds the gaps that begin at or before the current key, and drops those that end before
-    /// it. Returns whether any gap contains the key.
+    /// Updates ``SalvageSink/gaps``: adds the gaps that begin at or before the current key, and drops those that end
+    /// before it. Returns whether any gap contains the key.
     private func updateGaps() -> Bool {
         while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
             sink.gaps.append(logGaps[gapIndex])

@@ -3,8 +3,8 @@ import LarderLevelDBFormat
 
 /// Finds the data blocks of a table whose footer or index cannot be read.
 ///
-/// LevelDB writes the blocks without gaps from the beginning of the file. A checksum follows each block, so a block ends
-/// where the checksum of all bytes since the previous block is right. The search ends at the first damaged block,
+/// LevelDB writes the blocks without gaps from the beginning of the file. A checksum follows each block, so a block
+/// ends where the checksum of all bytes since the previous block is right. The search ends at the first damaged block,
 /// because nothing tells where the next one begins. Takes time in proportion to the file's length.
 struct BlockSearch {
     private let blocks: BlockReader

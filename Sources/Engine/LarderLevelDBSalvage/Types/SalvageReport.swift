@@ -39,8 +39,8 @@ package struct SalvageReport: Sendable {
     package internal(set) var removals = 0
     /// The number of keys that were found but not returned, because a newer state may be lost. They are in ``lost``.
     package internal(set) var withheld = 0
-    /// The ranges of keys whose newest state may be lost: ascending and disjoint. If a key in such a range was returned,
-    /// its value is the newest one.
+    /// The ranges of keys whose newest state may be lost: ascending and disjoint. If a key in such a range was
+    /// returned, its value is the newest one.
     package internal(set) var lost: [KeyRange] = []
     /// The first ``damagesMax`` damaged parts, in the order of detection.
     package internal(set) var damages: [SalvageDamage] = []

@@ -115,7 +115,8 @@ final class ExpiryWatch {
     }
 
     /// Begins the next slice of a kind of scan.
-    /// - Returns: the scan, whose next slice the caller must read and pass to ``endSlice(_:_:)``; nil if no scan is due.
+    /// - Returns: the scan, whose next slice the caller must read and pass to ``endSlice(_:_:)``; nil if no scan is
+    ///   due.
     func beginSlice(_ kind: DeadlineScan.Kind, now: Int64) -> Pass? {
         for index in parts.indices where parts[index].kind == kind {
             beginScan(index, now: now)

@@ -95,8 +95,8 @@ final class Script: Sendable {
     let code: ScriptCode
     /// The first line of the source if it begins with `#!`, otherwise empty.
     private let head: [UInt8]
-    /// Whether the script (in its first line: `#!lua flags=no-writes`) or the function (at its registration) has the flag
-    /// `no-writes`; nil if the source declares no flags. If it declares flags, EVAL_RO requires this one.
+    /// Whether the script (in its first line: `#!lua flags=no-writes`) or the function (at its registration) has the
+    /// flag `no-writes`; nil if the source declares no flags. If it declares flags, EVAL_RO requires this one.
     let noWrites: Bool?
     /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]

@@ -19,7 +19,8 @@ final class RedisClient: @unchecked Sendable {
     private var failure: OriginError?
 
     var servers: [OriginEndpoint: RedisServer] = [:]
-    /// The recent invalidations, for the calls that must know at their end whether their keys were invalidated meanwhile.
+    /// The recent invalidations, for the calls that must know at their end whether their keys were invalidated
+    /// meanwhile.
     var tracker = InvalidationTracker<[UInt8]>()
     /// The calls in the order of their deadlines.
     private var calls = Deque<RedisCall>()

@@ -6,8 +6,8 @@ import LarderRESP
 
 /// The host of a running script: executes the commands that the script calls.
 ///
-/// A script first runs in memory, on an ``Update`` of its declared keys. There, a call that needs more stops the script.
-/// Its changes are then dropped, and it starts again in a transaction, which can execute all commands.
+/// A script first runs in memory, on an ``Update`` of its declared keys. There, a call that needs more stops the
+/// script. Its changes are then dropped, and it starts again in a transaction, which can execute all commands.
 ///
 /// A struct, so that a script in memory needs no allocation. The functions that run for each call are mutating, because
 /// Swift would copy the struct for others. Used only on the thread that runs the script.
