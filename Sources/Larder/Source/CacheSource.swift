@@ -108,7 +108,7 @@ public final class CacheSource: @unchecked Sendable {
         let outcome = try database.read(
             key, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket,
             holding: { () throws(LarderError) in try hold(operation) },
-            { header, record, _ in body(header, header.payload(of: record)) })
+            { record, _ in body(record.header, record.payload) })
         if ticket != .none { try waitForCommit(ticket.sequence) }
         return outcome == .hit
     }

@@ -143,8 +143,8 @@ extension CacheSource {
             var ticket = CommitTicket.none
             var known: (record: Record?, version: UInt64) = (nil, 0)
             let outcome = try key.withBytes { (bytes) throws(LarderError) in
-                try database.read(bytes, .memoryOnly, ticket: &ticket) { header, record, version in
-                    known = (Record(header, stored: record), version)
+                try database.read(bytes, .memoryOnly, ticket: &ticket) { record, version in
+                    known = (Record(record), version)
                 }
             }
             guard outcome == .cold else {
@@ -180,8 +180,8 @@ extension CacheSource {
         // Only copy the payload here, where a lock of the entry cache is held. Decode it later, because decoding runs
         // code of the model.
         _ = try key.withBytes { (bytes) throws(LarderError) in
-            try database.read(bytes, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, itsVersion in
-                found = Record(header, stored: record)
+            try database.read(bytes, .mayBlock, fillCache: fillCache, ticket: &ticket) { record, itsVersion in
+                found = Record(record)
                 version = itsVersion
             }
         }

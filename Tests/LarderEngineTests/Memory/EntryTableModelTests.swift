@@ -117,7 +117,7 @@ private struct EntryTableModel {
         case 16: changeOne(key, &random)
         case 17: pinOrUnpin(key, &random)
         case 18:
-            guard let entry = table.entry(key), entry.record != nil else { break }
+            guard let entry = table.entry(key), entry.hasRecord else { break }
             table.table.attach(Attached(Model(number), madeBy: nil, outerBytes: 10), to: entry)
             states[key]?.attached = number
         case 19: table.table.compact()
@@ -132,19 +132,36 @@ private struct EntryTableModel {
 
     private func record(_ random: inout SeededGenerator) -> [UInt8] {
         let size = Int.random(in: setting.sizes.randomElement(using: &random) ?? 0...0, using: &random)
-        let now = Int64.random(in: 0..<1 << 40, using: &random)
-        let rules: [DeadlineRule] = [.governed, .ownNever, .own(now + 60_000), .own(now + 1 << 30)]
-        let header = RecordHeader(storedAt: now, rule: rules.randomElement(using: &random) ?? .governed)
         let byte = UInt8.random(in: .min ... .max, using: &random)
-        return Record(header, payload: [UInt8](repeating: byte, count: size)).stored
+        let payload = [UInt8](repeating: byte, count: size)
+        // Also bytes that are no record.
+        if random.oneIn(30) { return [3] + payload }
+        let now = random.oneIn(5) ? Int64.random(in: 0..<1 << 40, using: &random) : 1_800_000_000_000 + Int64(size)
+        let lifetime = Int64.random(in: 1...100_000, using: &random)
+        let rules: [DeadlineRule] = [
+            .governed, .ownNever, .own(now + lifetime), .own(now + 60_000 * lifetime), .own(now + 1 << 30), .own(0),
+        ]
+        let header = RecordHeader(
+            storedAt: now, rule: rules.randomElement(using: &random) ?? .governed,
+            codec: random.oneIn(4) ? Codec(rawValue: byte) : .raw, grace: random.oneIn(5) ? lifetime : nil)
+        let tags = random.oneIn(5) ? try? Tags(checking: [Array("tag".utf8)]).section(stamp: 7) : nil
+        return Record(header, tags: tags ?? [], payload: payload).stored
     }
 
     private mutating func put(_ key: String, _ record: [UInt8], isBlock: Bool) {
         if isBlock {
             Key(key).withBytes { bytes in
-                let entry = EntryBlock.make(bytes, recordCount: record.count)
-                record.withUnsafeBytes { entry.recordPlace.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+                let entry = EntryBlock.make(bytes, recordCount: 1 + record.count)
+                let place = PackedRecord.beginStored(at: entry.recordPlace)
+                record.withUnsafeBytes { place.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
                 table.table.put(entry, hash: setting.hash(bytes), sequence: sequence)
+            }
+        } else if let record = try? Record(parsing: record, nil) {
+            Key(key).withBytes { bytes in
+                record.stored.withUnsafeBytes { stored in
+                    guard let view = try? RecordView(parsing: stored, nil) else { return }
+                    table.table.put(bytes, hash: setting.hash(bytes), view, sequence: sequence)
+                }
             }
         } else {
             table.put(key, record, sequence: sequence)
@@ -174,11 +191,12 @@ private struct EntryTableModel {
     }
 
     private mutating func pinOrUnpin(_ key: String, _ random: inout SeededGenerator) {
-        if let entry = table.entry(key), let record = entry.record, pinned.count < 20, entry.pin() {
-            pinned.append((entry, Array(record)))
+        if let entry = table.entry(key), let record = entry.stored, pinned.count < 20, entry.pin() {
+            #expect(record.count < setting.pinnedBytesMin || entry.pinnedRecord.map { Array($0) } == record)
+            pinned.append((entry, record))
         } else if let index = pinned.indices.randomElement(using: &random) {
             let (entry, record) = pinned.remove(at: index)
-            let present = entry.record.map { Array($0) }
+            let present = entry.stored
             #expect(present == record)
             entry.unpin()
         }
@@ -203,16 +221,16 @@ private struct EntryTableModel {
                 { entry, indexed in
                     let key = entry.text
                     #expect(indexed == 0 || indexed == self.indexed[key])
-                    guard let record = entry.record, !expires else {
+                    guard let record = entry.stored, let header = entry.header(nil), !expires else {
                         self.indexed[key] = 0
                         disk[key] = []
                         states[key]?.record = nil
                         states[key]?.attached = nil
                         return .removal
                     }
-                    let slot = (try? RecordHeader(parsing: record, nil)).map { rules.slot($0) } ?? 0
+                    let slot = rules.slot(header)
                     self.indexed[key] = slot
-                    disk[key] = Array(record)
+                    disk[key] = record
                     return .record(slot)
                 }, left: { #expect($0 > checkpoint) })
         case 4:
@@ -269,7 +287,7 @@ private struct EntryTableModel {
         let (entry, state) = (table.entry(key), states[key])
         #expect((entry == nil) == (state == nil))
         guard let entry, let state else { return }
-        let present = entry.record.map { Array($0) }
+        let present = entry.stored
         #expect(present == state.record)
         #expect(entry.isDirty == state.isDirty)
         let attached = entry.attachment?.takeUnretainedValue().value(of: ObjectIdentifier(Model.self), madeBy: nil)

@@ -148,7 +148,7 @@ import Testing
     }
 
     /// What a checkpoint without index keys writes for an entry.
-    static func taken(_ entry: EntryPointer) -> EntryTable.Taken { entry.record == nil ? .removal : .record(0) }
+    static func taken(_ entry: EntryPointer) -> EntryTable.Taken { entry.hasRecord ? .record(0) : .removal }
 
     /// Returns the hit ratio of a table with `capacity` entries when `keys` are read. Each missing key is added, as in
     /// a cache.
@@ -335,7 +335,7 @@ import Testing
             }
         }
         for number in 0..<100 {
-            let found = bytes(number).withUnsafeBytes { table.find($0, hash: number % 3 << 4)?.record?.count }
+            let found = bytes(number).withUnsafeBytes { table.find($0, hash: number % 3 << 4)?.stored?.count }
             #expect(found == (number % 2 == 0 ? nil : number + 16))
         }
     }
@@ -358,7 +358,7 @@ struct TestTable {
         return key.withBytes { table.find($0, hash: hash($0)) }
     }
 
-    func payloadCount(_ key: String) -> Int? { entry(key)?.record.map { $0.count - 16 } }
+    func payloadCount(_ key: String) -> Int? { entry(key)?.stored.map { $0.count - 16 } }
 
     func keep(_ key: String, _ record: [UInt8]?) {
         let key = Key(key)
@@ -369,11 +369,7 @@ struct TestTable {
     func put(_ key: String, _ record: [UInt8], sequence: UInt64) {
         let key = Key(key)
         key.withBytes { bytes in
-            _ = table.put(bytes, hash: hash(bytes), count: record.count, sequence: sequence) { place in
-                record.withUnsafeBytes { source in
-                    if let start = source.baseAddress { place.copyMemory(from: start, byteCount: source.count) }
-                }
-            }
+            record.withUnsafeBytes { table.put(bytes, hash: hash(bytes), stored: $0, sequence: sequence) }
         }
     }
 
@@ -391,4 +387,11 @@ struct TestTable {
 
 extension EntryPointer {
     var text: String { String(decoding: key, as: UTF8.self) }
+
+    /// The record as stored; nil if there is none.
+    var stored: [UInt8]? {
+        var bytes: [UInt8] = []
+        appendStored(to: &bytes)
+        return hasRecord ? bytes : nil
+    }
 }

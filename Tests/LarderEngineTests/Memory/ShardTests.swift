@@ -26,7 +26,7 @@ import Testing
         let key = Key("k")
         let old = Record(RecordHeader(storedAt: 1), payload: [1])
         let new = Record(RecordHeader(storedAt: 2), payload: [2])
-        func stored() -> [UInt8]? { shard.find(key)?.record.map { Array($0) } }
+        func stored() -> [UInt8]? { shard.find(key)?.stored }
         func end(_ read: Int, _ record: Record?) {
             key.withBytes { bytes in
                 guard let record else { return shard.endRead(read, bytes, key.hash, keeping: nil) }
@@ -95,7 +95,7 @@ import Testing
             let read = shard.beginRead(key.hash)
             key.withBytes { shard.endRead(read, $0, key.hash, keeping: nil) }
             #expect(shard.find(key) != nil)
-            #expect(shard.find(key)?.record == nil)
+            #expect(shard.find(key)?.hasRecord == false)
             #expect(shard.find(key)?.isDirty == false)
         }
     }

@@ -9,7 +9,7 @@ import Testing
     private func look(_ database: Database, _ key: String) throws -> ReadOutcome {
         var ticket = CommitTicket.none
         return try Array(key.utf8).withUnsafeBytes { bytes in
-            try database.read(bytes, .memoryOnly, ticket: &ticket) { _, _, _ in }
+            try database.read(bytes, .memoryOnly, ticket: &ticket) { _, _ in }
         }
     }
 

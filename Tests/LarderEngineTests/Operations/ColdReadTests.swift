@@ -10,9 +10,9 @@ import Testing
         var text: String?
         var ticket = CommitTicket.none
         let outcome = try Array(key.utf8).withUnsafeBytes { key in
-            try database.read(key, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, _ in
-                #expect(header.codec == .raw)
-                text = String(decoding: header.payload(of: record), as: UTF8.self)
+            try database.read(key, .mayBlock, fillCache: fillCache, ticket: &ticket) { record, _ in
+                #expect(record.header.codec == .raw)
+                text = String(decoding: record.payload, as: UTF8.self)
             }
         }
         #expect(outcome == (text == nil ? .miss : .hit))
@@ -57,7 +57,7 @@ import Testing
                     holding: {
                         held += 1
                         return nil
-                    }, { _, _, _ in })
+                    }, { _, _ in })
             }
         }
         try read()
@@ -80,7 +80,7 @@ import Testing
                         try database.read(
                             key, .mayBlock, ticket: &ticket,
                             holding: { () throws(LarderError) in throw LarderError(.closed, "no", operation: "test") },
-                            { _, _, _ in Issue.record("it was read") })
+                            { _, _ in Issue.record("it was read") })
                     }
                 } == .closed)
         }

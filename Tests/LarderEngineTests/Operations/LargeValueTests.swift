@@ -9,7 +9,7 @@ extension Database {
     fileprivate func readInMemory(_ key: Key) throws(LarderError) -> ReadOutcome {
         var ticket = CommitTicket.none
         return try key.withBytes { (bytes) throws(LarderError) in
-            try read(bytes, .memoryOnly, ticket: &ticket) { _, _, _ in }
+            try read(bytes, .memoryOnly, ticket: &ticket) { _, _ in }
         }
     }
 }
@@ -273,7 +273,7 @@ extension Database {
             let key = "k\(index)"
             table.put(key, stored("pinned text"), sequence: 1)
             let entry = try #require(table.entry(key))
-            let record = try #require(entry.record)
+            let record = try #require(entry.pinnedRecord)
             #expect(entry.pin() && entry.pin())
             change(key)
             // Stores other entries, which would reuse the memory of the pinned value if it had been released.

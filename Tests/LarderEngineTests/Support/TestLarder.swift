@@ -144,8 +144,8 @@ extension Database {
     func read(_ key: Key, now: Int64) throws(LarderError) -> (record: Record?, ticket: CommitTicket) {
         var (found, ticket): (Record?, CommitTicket) = (nil, .none)
         _ = try key.withBytes { (bytes) throws(LarderError) in
-            try read(bytes, now: now, .mayBlock, ticket: &ticket) { header, record, _ in
-                found = Record(header, stored: record)
+            try read(bytes, now: now, .mayBlock, ticket: &ticket) { record, _ in
+                found = Record(record)
             }
         }
         return (found, ticket)

@@ -82,42 +82,43 @@ final class CheckpointPass: CheckpointWork {
     /// held.
     /// - Parameter indexed: the index key that LevelDB has for the entry; 0 for none.
     private func take(_ entry: EntryPointer, indexed: ExpiryIndex.Slot) -> EntryTable.Taken {
-        guard let record = entry.record, let header = try? RecordHeader(parsing: record, removal.purges) else {
+        guard let record = try? entry.record(removal.purges) else {
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
+        let header = record.header
         guard !removal.isGone(header, now: now) else {
             // Remove the expired entry from LevelDB, so that no older record of the key reappears.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
-            expired.count(bytes: entry.key.count + record.count - header.byteCount)
+            expired.count(bytes: entry.key.count + record.payload.count)
             database.context.statistics.expiredSwept.add()
             database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
             if !entry.isFoundExpired { database.context.statistics.expired.add() }
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
-        guard record.count <= room else {
-            evict(entry, header)
+        guard record.byteCount <= room else {
+            evict(entry, record)
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
-        if room != .max { room -= record.count }
-        if record.count >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
+        if room != .max { room -= record.byteCount }
+        if record.byteCount >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
         let index = indexing.slot(header)
-        run.add(entry, record, from: indexed, to: index)
+        run.add(entry, recordCount: record.byteCount, from: indexed, to: index)
         return .record(index)
     }
 
     /// Evicts an entry instead of writing it, because the disk limit has no room for it and nothing else could be
     /// evicted. Called with the lock of the entry's shard held.
-    private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
+    private func evict(_ entry: EntryPointer, _ record: RecordView) {
         let statistics = database.context.statistics
         statistics.evicted.add()
         let hash = Key.hash(entry.key)
         let shard = database.shards[Shard.index(hash)]
         shard.counters.evicted += 1
-        shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
-        statistics.evictedBytes.add(entry.key.count + entry.recordCount)
+        shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(record.header))
+        statistics.evictedBytes.add(entry.key.count + record.byteCount)
         // Publish the eviction now, before later writes of the key.
         if database.context.changes.isOn {
             database.context.changes.publish([EntryChange(database: database, key: Array(entry.key), kind: .evicted)])
@@ -228,26 +229,27 @@ private struct SortedRun {
 
     mutating func add(removal entry: EntryPointer, indexed: ExpiryIndex.Slot) {
         if !entry.isAbsentInLevelDB { removalCount += 1 }
-        add(entry, UnsafeRawBufferPointer(start: nil, count: 0), from: indexed, to: 0)
+        add(entry, recordCount: 0, from: indexed, to: 0)
     }
 
+    /// - Parameter recordCount: the record's length as stored; 0 for a removal.
     mutating func add(
-        _ entry: EntryPointer, _ record: UnsafeRawBufferPointer, from oldIndex: ExpiryIndex.Slot,
-        to newIndex: ExpiryIndex.Slot
+        _ entry: EntryPointer, recordCount: Int, from oldIndex: ExpiryIndex.Slot, to newIndex: ExpiryIndex.Slot
     ) {
         let key = entry.key
-        let isLong = record.count >= pinnedBytesMin && entry.pin()
-        if isLong {
+        var isLong = false
+        if recordCount >= pinnedBytesMin, let record = entry.pinnedRecord, entry.pin() {
             pinned[bytes.count] = Pinned(entry: entry, record: record, shard: Shard.index(Key.hash(key)))
+            isLong = true
         }
         items.append(
             Item(
                 prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
-                recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: oldIndex,
+                recordCount: isLong ? Self.pinnedCount : Int32(recordCount), oldIndex: oldIndex,
                 newIndex: newIndex, isAbsentInLevelDB: entry.isAbsentInLevelDB))
         bytes.append(KeyKind.record)
         bytes.append(contentsOf: key)
-        if !isLong { bytes.append(contentsOf: record) }
+        if recordCount > 0, !isLong { entry.appendStored(to: &bytes) }
     }
 
     private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {

@@ -53,14 +53,17 @@ final class RewritePass: CheckpointWork {
             if written <= sequence { slice.append(entry) } else { newest = max(newest, written) }
         }
         guard !slice.isEmpty else { return hasMore }
+        var record: [UInt8] = []
         let unit = database.pipeline.enqueue(.os) { batch, unit in
             batch.select(database: database.name, number: database.number, epoch: epoch)
             for entry in slice {
-                if let record = entry.record {
-                    batch.put(key: entry.key, record: record, sequence: unit)
-                } else {
+                guard entry.hasRecord else {
                     batch.remove(key: entry.key, sequence: unit)
+                    continue
                 }
+                record.removeAll(keepingCapacity: true)
+                entry.appendStored(to: &record)
+                record.withUnsafeBytes { batch.put(key: entry.key, record: $0, sequence: unit) }
             }
         }
         newest = max(newest, unit)

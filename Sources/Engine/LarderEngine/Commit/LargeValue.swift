@@ -14,11 +14,12 @@ package final class LargeValue: @unchecked Sendable {
         self.key = key
         self.headerCount = headerCount
         self.staged = staged
-        let count = headerCount + payload.count
+        // The block has space for the packed record, which is as stored, with one byte in front of it.
+        let count = 1 + headerCount + payload.count
         let entry = key.withBytes { EntryBlock.make($0, recordCount: count) }
+        let place = PackedRecord.beginStored(at: entry.recordPlace)
         if let start = payload.baseAddress {
-            // The block has space for header and payload.
-            (entry.recordPlace + headerCount).copyMemory(from: start, byteCount: payload.count)
+            (place + headerCount).copyMemory(from: start, byteCount: payload.count)
         }
         self.entry = entry
     }
@@ -30,7 +31,7 @@ package final class LargeValue: @unchecked Sendable {
         guard let entry, header.byteCount == headerCount else {
             preconditionFailure("a long value is stored once, with the header it was made for")
         }
-        header.write(to: entry.recordPlace)
+        header.write(to: PackedRecord.beginStored(at: entry.recordPlace))
         self.entry = nil
         return entry
     }

@@ -47,11 +47,6 @@ extension RecordHeader {
     /// The header's length in bytes, with the tags.
     package var byteCount: Int { fixedCount + Int(tagsCount) }
 
-    /// The payload of a record with this header.
-    package func payload(of record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: record[byteCount...])
-    }
-
     /// The header's length without the tags: 16 to ``fixedCountMax`` bytes.
     var fixedCount: Int {
         let extra = grace == nil ? 0 : 8
@@ -174,6 +169,36 @@ extension RecordHeader {
     }
 }
 
+/// A record in memory that belongs to something else.
+package struct RecordView {
+    package let header: RecordHeader
+    /// The bytes after the header's fixed part: the stamp and the tags, if any, and the payload.
+    let tail: UnsafeRawBufferPointer
+
+    init(_ header: RecordHeader, tail: UnsafeRawBufferPointer) { (self.header, self.tail) = (header, tail) }
+
+    /// Parses stored bytes.
+    /// - Parameter purges: see ``RecordHeader/init(parsing:_:)``.
+    init(parsing stored: UnsafeRawBufferPointer, _ purges: TagPurges?) throws(RecordHeader.Defect) {
+        header = try RecordHeader(parsing: stored, purges)
+        tail = UnsafeRawBufferPointer(rebasing: stored[header.fixedCount...])
+    }
+
+    package var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: tail[Int(header.tagsCount)...]) }
+    /// The part with the stamp and the tags; empty without tags.
+    var tagsSection: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: tail[..<Int(header.tagsCount)]) }
+    /// The length of the record as stored, in bytes.
+    package var byteCount: Int { header.fixedCount + tail.count }
+
+    /// Writes the record as stored: ``byteCount`` bytes.
+    func write(to place: UnsafeMutableRawPointer) {
+        header.write(to: place)
+        if let start = tail.baseAddress {
+            (place + header.fixedCount).copyMemory(from: start, byteCount: tail.count)
+        }
+    }
+}
+
 /// An entry without its key: a header and the payload, in the bytes that LevelDB stores.
 package struct Record: Hashable, Sendable {
     package let header: RecordHeader
@@ -247,10 +272,13 @@ package struct Record: Hashable, Sendable {
         self.stored = stored
     }
 
-    /// Creates a record from a copy of stored bytes, whose header was parsed before.
-    package init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
-        self.header = header
-        stored = [UInt8](bytes)
+    /// Copies a record.
+    package init(_ record: RecordView) {
+        header = record.header
+        stored = [UInt8](unsafeUninitializedCapacity: record.byteCount) { space, initialized in
+            if let start = space.baseAddress { record.write(to: start) }
+            initialized = record.byteCount
+        }
     }
 
     /// Parses stored bytes.

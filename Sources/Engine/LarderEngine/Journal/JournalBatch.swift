@@ -85,24 +85,22 @@ final class JournalBatch: @unchecked Sendable {
         copy(record, to: place + 9 + key.count)
     }
 
-    /// Adds the operation that stores a record, from the record's header and payload.
-    func put(
-        key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer, sequence: UInt64
-    ) {
-        let headerCount = header.byteCount
-        guard key.count <= JournalFormat.keyBytesMax, payload.count <= JournalFormat.recordBytesMax - headerCount else {
+    /// Like ``put(key:record:sequence:)``, for a record in parts.
+    func put(key: UnsafeRawBufferPointer, _ record: RecordView, sequence: UInt64) {
+        let (headerCount, tail) = (record.header.fixedCount, record.tail)
+        guard key.count <= JournalFormat.keyBytesMax, tail.count <= JournalFormat.recordBytesMax - headerCount else {
             return fail(EMSGSIZE)
         }
-        guard note(sequence), let place = begin(key, header, headerCount, payload.count, room: payload.count) else {
+        guard note(sequence), let place = begin(key, record.header, headerCount, tail.count, room: tail.count) else {
             return
         }
-        copy(payload, to: place)
+        copy(tail, to: place)
     }
 
-    /// Adds the operation that stores a record whose payload is in a staged file. This must be the batch's only
-    /// operation.
+    /// Adds the operation that stores a record without tags whose payload is in a staged file. This must be the batch's
+    /// only operation.
     func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
-        let headerCount = header.byteCount
+        let headerCount = header.fixedCount
         guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
             payloadByteCount + 9 + key.count + headerCount == staged.bytesBefore
         else { return fail(EINVAL) }
@@ -110,14 +108,14 @@ final class JournalBatch: @unchecked Sendable {
         self.staged = staged
     }
 
-    /// Adds the beginning of a put operation: everything except the payload.
-    /// - Parameter room: the number of payload bytes for which to reserve memory; 0 for a staged payload.
-    /// - Returns: the address for the payload; nil if there is not enough memory.
+    /// Adds the beginning of a put operation: everything except the record's tail.
+    /// - Parameter room: the number of the tail's bytes for which to reserve memory; 0 for a staged payload.
+    /// - Returns: the address for the tail; nil if there is not enough memory.
     @inline(__always)
     private func begin(
-        _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
+        _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ tailCount: Int, room: Int
     ) -> UnsafeMutableRawPointer? {
-        let count = headerCount + payloadCount
+        let count = headerCount + tailCount
         guard let place = reserve(9 + key.count + headerCount + room) else { return nil }
         removesOnly = false
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)

@@ -355,8 +355,13 @@ extension Engine {
         maintenance.wake()
     }
 
-    /// The memory of an entry in addition to its key and its record, in bytes: see docs/Architecture.md.
-    package static var entryOverheadBytes: Int { EntryPointer.overheadBytes }
+    /// Returns the size of an entry in memory, in bytes.
+    package static func entryBytes(keyCount: Int, _ header: RecordHeader, payloadCount: Int) -> Int {
+        let fixed = RecordView(header, tail: UnsafeRawBufferPointer(start: nil, count: 0))
+        let tailCount = header.byteCount - header.fixedCount + payloadCount
+        let bytes = keyCount + PackedRecord(fixed, storedFrom: .max).byteCount + tailCount
+        return EntryPointer.overheadBytes + (bytes + 7) / 8 * 8
+    }
 
     package var isExpiryHeld: Bool { context.expiryHold.isPaused }
 

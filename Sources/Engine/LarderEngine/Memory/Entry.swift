@@ -11,7 +11,7 @@ typealias EntryReference = UInt32
 ///      4      4  bits 0-2 the queue, 3 room for an attachment, 4-5 hits, 6-9 flags,
 ///                10-20 the key's length, 21-31 the record's length
 ///      8      8  the attachment; only with "room for an attachment"
-///                the key, then the record (header and payload) as in LevelDB
+///                the key, then the record as a ``PackedRecord``
 /// ```
 ///
 /// A long entry has its own block of memory, with the lengths in front of the head: see ``EntryBlock``.
@@ -156,20 +156,34 @@ struct EntryPointer: Equatable {
 
     var keyCount: Int { isBlock ? Int(block.pointee.keyCount) : Int(word >> Self.keyShift & Self.lengthMask) }
 
-    /// The length of the record; 0 if there is none. A dirty entry without a record is a removal. A clean entry without
-    /// a record means that LevelDB has no record of the key.
+    /// The length of the packed record; 0 if there is none. A dirty entry without a record is a removal. A clean entry
+    /// without a record means that LevelDB has no record of the key.
     var recordCount: Int { isBlock ? Int(block.pointee.recordCount) : Int(word >> Self.recordShift) }
 
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: content, count: keyCount) }
 
-    /// The header and the payload; nil if there is no record.
-    var record: UnsafeRawBufferPointer? {
-        let count = recordCount
-        guard count > 0 else { return nil }
-        return UnsafeRawBufferPointer(start: content + keyCount, count: count)
+    var hasRecord: Bool { recordCount > 0 }
+
+    private var packed: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: content + keyCount, count: recordCount) }
+
+    /// Returns the record; nil if there is none.
+    /// - Parameter purges: see ``RecordHeader/init(parsing:_:)``.
+    @inline(__always)
+    func record(_ purges: TagPurges?) throws(RecordHeader.Defect) -> RecordView? {
+        let packed = packed
+        return packed.isEmpty ? nil : try PackedRecord.read(packed, purges)
     }
 
-    /// The place of the record, for `recordCount` bytes.
+    /// Returns the record's header; nil if there is no record, or its header cannot be read.
+    func header(_ purges: TagPurges?) -> RecordHeader? { (try? record(purges))?.header }
+
+    /// Appends the record as stored, if there is one, to an array.
+    func appendStored(to bytes: inout [UInt8]) { if hasRecord { PackedRecord.appendStored(packed, to: &bytes) } }
+
+    /// The record of a pinned entry as stored; nil for other records, which may be contained in another form.
+    var pinnedRecord: UnsafeRawBufferPointer? { hasRecord ? PackedRecord.stored(packed) : nil }
+
+    /// The place of the packed record, for `recordCount` bytes.
     var recordPlace: UnsafeMutableRawPointer { content + keyCount }
 
     /// Changes the length of the record. The new length must fit the entry's memory. The caller overwrites the record.
@@ -224,7 +238,7 @@ struct EntryPointer: Equatable {
     // MARK: Pins
 
     /// Keeps the key and the record unchanged until ``unpin()``, even if the key is written or removed. So the caller
-    /// can read them without the lock.
+    /// can read them without the lock. For records of at least ``EngineOptions/pinnedBytesMin``.
     /// - Returns: false if the entry has no block of its own, or too many pins already.
     func pin() -> Bool {
         guard isBlock, block.pointee.pins < .max else { return false }

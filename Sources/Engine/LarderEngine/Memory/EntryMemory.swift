@@ -74,8 +74,9 @@ struct EntryMemory {
     /// Whether a size may be sparse.
     private(set) var maybeSparse = false
     private var sparseIndex = 0
-    /// The length of the shortest record for which an entry always has its own block, so that it can be pinned.
-    private let blockBytesMin: Int
+    /// The length of the shortest record, as stored, for which an entry always has its own block, so that it can be
+    /// pinned.
+    let blockBytesMin: Int
 
     init(blockBytesMin: Int) {
         self.blockBytesMin = blockBytesMin
@@ -141,7 +142,7 @@ struct EntryMemory {
 
     /// Whether an entry with these lengths has a block of its own.
     private func needsBlock(key: Int, record: Int, hasRoom: Bool) -> Bool {
-        record >= blockBytesMin
+        record > blockBytesMin  // Such a record is packed as stored, so it has one byte more.
             || EntryPointer.byteCount(key: key, record: record, hasRoom: hasRoom) > CellSize.bytesMax
             || key >= EntryPointer.lengthLimit
     }

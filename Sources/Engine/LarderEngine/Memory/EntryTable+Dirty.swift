@@ -8,6 +8,9 @@ struct DirtyEntry {
 
     /// The memory of a dirty entry in addition to that of a clean one, in bytes.
     static let extraBytes = 20
+    /// The size of an entry's operation in the journal in addition to its cell, in bytes: the lengths, the longer
+    /// header, and a share of a frame.
+    static let journalExtraBytes = 24
 }
 
 /// The entries that LevelDB does not have yet, and the steps that write them to it.
@@ -26,7 +29,7 @@ extension EntryTable {
     var dirtyCount: Int { active.count + written.count }
 
     /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet.
-    var journalBytesOfDirty: Int { active.entryBytes + written.entryBytes + dirtyCount * 2 * EntryPointer.headBytes }
+    var journalBytesOfDirty: Int { active.entryBytes + written.entryBytes + dirtyCount * DirtyEntry.journalExtraBytes }
 
     /// Calls `body` with every dirty entry. `body` must not change the table.
     func forEachDirty(_ body: (EntryPointer) -> Void) {
@@ -49,9 +52,7 @@ extension EntryTable {
 
     /// The index key that LevelDB is known to have for a clean entry; 0 for none.
     func indexedSlot(_ entry: EntryPointer) -> ExpiryIndex.Slot {
-        guard entry.isIndexed, let indexing, let record = entry.record,
-            let header = try? RecordHeader(parsing: record, nil)
-        else { return 0 }
+        guard entry.isIndexed, let indexing, let header = entry.header(nil) else { return 0 }
         return indexing.slot(header)
     }
 

@@ -135,17 +135,19 @@ final class EntryTable {
 
     // MARK: Changes
 
-    /// Stores a record of `count` bytes as a dirty entry.
-    /// - Parameters:
-    ///   - sequence: the sequence of the commit unit.
-    ///   - fill: writes the record to the given memory.
-    func put(
-        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, sequence: UInt64,
-        _ fill: (UnsafeMutableRawPointer) -> Void
-    ) -> EntryPointer {
-        let entry = dirtyEntry(key, hash, recordCount: count, sequence)
-        fill(entry.recordPlace)
-        return entry
+    /// Stores a record as a dirty entry.
+    /// - Parameter sequence: the sequence of the commit unit.
+    func put(_ key: UnsafeRawBufferPointer, hash: Int, _ record: RecordView, sequence: UInt64) {
+        put(key, hash, PackedRecord(record, storedFrom: memory.blockBytesMin), sequence)
+    }
+
+    /// Stores an encoded record as a dirty entry.
+    func put(_ key: UnsafeRawBufferPointer, hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
+        put(key, hash, PackedRecord(stored: stored, storedFrom: memory.blockBytesMin), sequence)
+    }
+
+    private func put(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: PackedRecord, _ sequence: UInt64) {
+        record.write(to: dirtyEntry(key, hash, recordCount: record.byteCount, sequence).recordPlace)
     }
 
     /// Stores an entry with a block of its own, which belongs to no table, as a dirty entry.
@@ -170,10 +172,10 @@ final class EntryTable {
     /// nothing if the table already has the key.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard !memory.isNearlyFull, findSlot(key, hash) == nil else { return }
-        let count = record?.count ?? 0
-        let (reference, entry) = memory.make(key, recordCount: count)
+        let packed = record.map { PackedRecord(stored: $0, storedFrom: memory.blockBytesMin) }
+        let (reference, entry) = memory.make(key, recordCount: packed?.byteCount ?? 0)
         entry.isAbsentInLevelDB = record == nil
-        if let start = record?.baseAddress { entry.recordPlace.copyMemory(from: start, byteCount: count) }
+        packed?.write(to: entry.recordPlace)
         insert(reference, hash)
         admit(reference, entry, hash: hash, wasMain: false)
     }
@@ -219,9 +221,7 @@ final class EntryTable {
         var entry = entry
         if !entry.hasRoom {
             let (reference, roomy) = memory.make(entry.key, recordCount: entry.recordCount, hasRoom: true)
-            if let record = entry.record?.baseAddress {
-                roomy.recordPlace.copyMemory(from: record, byteCount: entry.recordCount)
-            }
+            roomy.recordPlace.copyMemory(from: entry.recordPlace, byteCount: entry.recordCount)
             replace(entry, at: slot(of: entry), by: reference, roomy)
             entry = roomy
         }

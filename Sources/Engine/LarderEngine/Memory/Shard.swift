@@ -107,33 +107,19 @@ package final class Shard: @unchecked Sendable {
 
     /// Stores a record as a dirty entry.
     func put(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer,
-        sequence: UInt64
-    )
-        -> EntryPointer
-    {
-        let headerCount = header.byteCount
-        let entry = table.put(key, hash: hash, count: headerCount + payload.count, sequence: sequence) { place in
-            header.write(to: place)
-            if let start = payload.baseAddress {
-                (place + headerCount).copyMemory(from: start, byteCount: payload.count)
-            }
-        }
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ record: RecordView, sequence: UInt64,
+        lease: LeaseEffect = .outdated
+    ) {
+        table.put(key, hash: hash, record, sequence: sequence)
         counters.writes += 1
-        changed(key, hash)
-        return entry
+        changed(key, hash, lease)
     }
 
     /// Stores an encoded record as a dirty entry.
-    func put(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
-        lease: LeaseEffect = .outdated
-    ) {
-        _ = table.put(key, hash: hash, count: stored.count, sequence: sequence) { place in
-            if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
-        }
+    func put(_ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64) {
+        table.put(key, hash: hash, stored: stored, sequence: sequence)
         counters.writes += 1
-        changed(key, hash, lease)
+        changed(key, hash)
     }
 
     /// Stores an entry with a block of its own as a dirty entry. The table takes ownership of it.
@@ -216,7 +202,7 @@ package final class Shard: @unchecked Sendable {
 
     /// Attaches an object to an entry if the entry still has this version.
     func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
-        guard budget.isOn, table.version(of: entry) == version, entry.recordCount > 0,
+        guard budget.isOn, table.version(of: entry) == version, entry.hasRecord,
             budget.admits(object.byteCount)
         else { return }
         table.attach(object, to: entry)
@@ -231,7 +217,7 @@ package final class Shard: @unchecked Sendable {
     var keepsRecords: Bool { budget.isOn }
 
     /// Returns whether a dirty entry stays in memory after it has become clean.
-    func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
+    func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.recordCount) }
 
     /// Adds a clean entry with the record that LevelDB has for a key, or without a record if LevelDB has none. Does
     /// nothing if memory has an entry of the key, or does not keep entries of this size.

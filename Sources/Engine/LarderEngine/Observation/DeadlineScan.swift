@@ -91,8 +91,7 @@ package struct DeadlineScan {
         // The limit of the journal bounds the number of dirty entries, so this takes at most a few milliseconds.
         shard.lock.withLock {
             shard.table.forEachDirty { entry in
-                guard let record = entry.record, let deadline = deadline(try? RecordHeader(parsing: record, purges))
-                else { return }
+                guard let deadline = deadline(entry.header(purges)) else { return }
                 found.append(Found(key: Array(entry.key), deadline: deadline, mayRepeat: true))
             }
         }
@@ -174,7 +173,7 @@ package struct DeadlineScan {
         database.shards.withLocked(key.hash) { shard in
             guard let entry = shard.find(key) else { return .unknown }
             if entry.isDirty { return .dirty }
-            return .clean(entry.record.flatMap { try? RecordHeader(parsing: $0, purges) })
+            return .clean(entry.header(purges))
         }
     }
 }

@@ -17,8 +17,8 @@ extension Database {
         var ticket = CommitTicket.none
         var found: Record?
         _ = try key.withBytes { (bytes) throws(LarderError) in
-            try read(bytes, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, _ in
-                found = Record(header, stored: record)
+            try read(bytes, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket) { record, _ in
+                found = Record(record)
             }
         }
         try pipeline.wait(for: ticket)
@@ -33,13 +33,13 @@ extension Database {
     ///     would block an event loop for too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
-    ///   - body: called once on a hit, with the header, the record, and the entry's version for attaching an object.
-    ///     The version is 0 if no object can be attached. A shard's lock may be held: copy the data that you need, and
-    ///     do not call the engine.
+    ///   - body: called once on a hit, with the record, and the entry's version for attaching an object. The version is
+    ///     0 if no object can be attached. A shard's lock may be held: copy the data that you need, and do not call the
+    ///     engine.
     package func read(
         _ key: UnsafeRawBufferPointer, now: Int64? = nil, _ access: Access, below bytesMax: Int = .max,
         fillCache: Bool = true, ticket: inout CommitTicket, holding: () throws(LarderError) -> AnyObject? = { nil },
-        _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
+        _ body: (RecordView, _ version: UInt64) -> Void
     ) throws(LarderError) -> ReadOutcome {
         try ForkGuard.check("get")
         let hash = Key.hash(key)
@@ -50,15 +50,15 @@ extension Database {
             let begun = shards.withLocked(hash) { shard -> Begun in
                 let isInMemory = access == .memoryOnly
                 switch look(shard, key, hash, now, access, &ticket) {
-                case .fresh(let header, let record, let entry):
+                case .fresh(let record, let entry):
                     // The thread that reads the entry counts the hit.
-                    if isInMemory, record.count >= bytesMax { return .ended(.cold) }
+                    if isInMemory, record.byteCount >= bytesMax { return .ended(.cold) }
                     use(entry, shard, &ticket)
                     let version = shard.table.version(of: entry)
-                    if record.count >= context.options.pinnedBytesMin, entry.pin() {
-                        return .pinned(entry, header, record, version: version)
+                    if record.byteCount >= context.options.pinnedBytesMin, entry.pin() {
+                        return .pinned(entry, record, version: version)
                     }
-                    body(header, record, version)
+                    body(record, version)
                     return .ended(.hit)
                 case .absent: return .ended(.miss)
                 case .unreadable where isInMemory, .unavailable where isInMemory, .unknown where isInMemory:
@@ -76,9 +76,9 @@ extension Database {
             }
             switch begun {
             case .ended(let outcome): return outcome
-            case .pinned(let entry, let header, let record, let version):
+            case .pinned(let entry, let record, let version):
                 defer { shards.withLocked(hash) { _ in entry.unpin() } }
-                body(header, record, version)
+                body(record, version)
                 return .hit
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
@@ -110,12 +110,11 @@ extension Database {
         let hash = Key.hash(key)
         return shards.withLocked(hash) { shard in
             guard case .open = applied.presence, let entry = shard.table.find(key, hash: hash),
-                !usesAttachment || entry.attachment != nil, let record = entry.record,
-                let header = try? RecordHeader(parsing: record, applied.rules.purges),
-                applied.rules.freshness(header, now: now) == .fresh,
+                !usesAttachment || entry.attachment != nil, let record = try? entry.record(applied.rules.purges),
+                applied.rules.freshness(record.header, now: now) == .fresh,
                 body(
                     FreshEntry(
-                        header: header, record: record, attachment: entry.attachment, hash: hash, now: now,
+                        record: record, attachment: entry.attachment, hash: hash, now: now,
                         database: .passUnretained(self)))
             else { return false }
             use(entry, shard, &ticket)
@@ -139,7 +138,7 @@ extension Database {
         /// The lookup was enough. A fresh entry was passed to `body`.
         case ended(ReadOutcome)
         /// There is a long fresh entry, which was pinned in memory.
-        case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer, version: UInt64)
+        case pinned(EntryPointer, RecordView, version: UInt64)
         case unreadable(RecordHeader.Defect)
         case unavailable
         case cold(ColdRead)
@@ -150,17 +149,17 @@ extension Database {
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
-        _ body: (RecordHeader, UnsafeRawBufferPointer, UInt64) -> Void
+        _ body: (RecordView, UInt64) -> Void
     ) throws(LarderError) -> ReadOutcome {
         let stored: UnsafeRawBufferPointer?
-        let header: RecordHeader?
+        let record: RecordView?
         do throws(LarderError) {
             let held = try holding()
             defer { withExtendedLifetime(held) {} }
             stored = try cold.store.take(key, fillCache: fillCache)
             do throws(RecordHeader.Defect) {
-                header = try stored.map { (bytes) throws(RecordHeader.Defect) in
-                    try RecordHeader(parsing: bytes, cold.rules.purges)
+                record = try stored.map { (bytes) throws(RecordHeader.Defect) in
+                    try RecordView(parsing: bytes, cold.rules.purges)
                 }
             } catch {
                 EpochStore.release(stored)
@@ -173,12 +172,12 @@ extension Database {
             throw error
         }
         defer { EpochStore.release(stored) }
-        let freshness = header.map { cold.rules.freshness($0, now: now) }
+        let freshness = record.map { cold.rules.freshness($0.header, now: now) }
         let isFresh = freshness == .fresh
         if let place = cold.place {
             shards.withLocked(hash) { shard in
                 shard.endRead(place, key, hash, keeping: stored)
-                if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
+                if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(record?.header, hash, now: now) }
                 // Count the expired entry now if it is in memory. Otherwise it is counted when it is removed.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
@@ -187,11 +186,11 @@ extension Database {
         } else if !isFresh {
             shards.withLocked(hash) { shard in
                 shard.counters.hits -= 1
-                shard.noteMiss(header, hash, now: now)
+                shard.noteMiss(record?.header, hash, now: now)
             }
         }
         ticket = max(ticket, CommitTicket(sequence: cold.sequence))
-        if isFresh, let header, let stored { body(header, stored, 0) }
+        if isFresh, let record { body(record, 0) }
         return isFresh ? .hit : .miss
     }
 

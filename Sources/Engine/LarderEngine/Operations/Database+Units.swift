@@ -31,7 +31,7 @@ extension Database {
         /// There is no fresh entry.
         case absent
         /// A caller that uses the entry must call ``use(_:_:_:)``.
-        case fresh(RecordHeader, record: UnsafeRawBufferPointer, EntryPointer)
+        case fresh(RecordView, EntryPointer)
     }
 
     /// Looks up a key, and counts a miss. Called with the lock of its shard held.
@@ -58,19 +58,17 @@ extension Database {
             shard.makeRoom()
             return .absent
         }
-        let header: RecordHeader
         do throws(RecordHeader.Defect) {
-            guard let record = entry.record else {
+            guard let record = try entry.record(applied.rules.purges) else {
                 depend(on: entry, shard, &ticket)
                 shard.noteMiss(nil, hash, now: now)
                 return .absent
             }
-            header = try RecordHeader(parsing: record, applied.rules.purges)
-            let freshness = applied.rules.freshness(header, now: now)
-            if freshness == .fresh { return .fresh(header, record: record, entry) }
+            let freshness = applied.rules.freshness(record.header, now: now)
+            if freshness == .fresh { return .fresh(record, entry) }
             depend(on: entry, shard, &ticket)
             if freshness == .gone { shard.foundExpired(entry) }
-            shard.counters.noteMiss(header)
+            shard.counters.noteMiss(record.header)
             return .absent
         } catch {
             return .unreadable(error)
@@ -138,9 +136,9 @@ extension Database {
                 var payload: UnsafeRawBufferPointer?
                 switch look(shard, unit.pointee.key, hash, now, .memoryOnly, &ticket) {
                 case .unknown: return (index, true)
-                case .fresh(let header, let record, let entry) where record.count < context.options.pinnedBytesMin:
+                case .fresh(let record, let entry) where record.byteCount < context.options.pinnedBytesMin:
                     use(entry, shard, &ticket)
-                    payload = header.payload(of: record)
+                    payload = record.payload
                 case .absent: break
                 case .unavailable, .unreadable, .fresh: return (index, false)
                 }
@@ -175,17 +173,18 @@ extension Database {
         let header = RecordHeader(
             storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation,
             grace: grace)
-        try checkFits(header.byteCount + payload.count, limit: applied.diskLimit)
+        let record = RecordView(header, tail: payload)
+        try checkFits(record.byteCount, limit: applied.diskLimit)
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
-            batch.put(key: key, header: header, payload: payload, sequence: sequence)
+            batch.put(key: key, record, sequence: sequence)
             guard context.changes.isOn else { return }
             batch.changes.append(
                 EntryChange(
                     database: self, key: Array(key), kind: .stored(header), origin: origin,
                     deadline: applied.rules.deadline(header), sequence: sequence))
         }
-        _ = shard.put(key, hash, header, payload, sequence: sequence)
+        shard.put(key, hash, record, sequence: sequence)
         return CommitTicket(sequence: max(sequence, applied.sequence))
     }
 }

@@ -2,15 +2,15 @@
 ///
 /// Contains no counted references, because counting them costs more than a lookup.
 package struct FreshEntry {
-    package let header: RecordHeader
-    package let record: UnsafeRawBufferPointer
+    package let record: RecordView
     /// The object attached to the entry; nil if there is none.
     package let attachment: Unmanaged<Attachment>?
     let hash: Int
     let now: Int64
     let database: Unmanaged<Database>
 
-    package var payload: UnsafeRawBufferPointer { header.payload(of: record) }
+    package var header: RecordHeader { record.header }
+    package var payload: UnsafeRawBufferPointer { record.payload }
 
     /// When the entry expires, in milliseconds since 1970; nil for never.
     package var deadline: Int64? { database._withUnsafeGuaranteedRef { $0.applied.rules.deadline(header) } }

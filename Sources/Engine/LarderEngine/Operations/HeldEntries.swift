@@ -4,7 +4,7 @@ package final class HeldEntries {
     private enum Item {
         case none
         case record(Record)
-        case pinned(Shard, EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+        case pinned(Shard, EntryPointer, RecordView)
 
         /// Pins a long entry in memory, or copies a short one. Called with the lock of its shard held.
         init(_ update: Update, _ index: Int) {
@@ -13,8 +13,7 @@ package final class HeldEntries {
             if slot.isFresh, let entry = slot.entry,
                 slot.stored.byteCount >= database.context.options.pinnedBytesMin, entry.pin()
             {
-                self = .pinned(
-                    database.shards[Shard.index(slot.hash)], entry, slot.stored.header, slot.stored.bytes)
+                self = .pinned(database.shards[Shard.index(slot.hash)], entry, slot.stored.view)
             } else {
                 self = update.current(index).map { .record($0) } ?? .none
             }
@@ -24,7 +23,7 @@ package final class HeldEntries {
             switch self {
             case .none: nil
             case .record(let record): record.header
-            case .pinned(_, _, let header, _): header
+            case .pinned(_, _, let record): record.header
             }
         }
 
@@ -32,12 +31,12 @@ package final class HeldEntries {
             switch self {
             case .none: 0
             case .record(let record): record.payloadCount
-            case .pinned(_, _, let header, let record): record.count - header.byteCount
+            case .pinned(_, _, let record): record.payload.count
             }
         }
 
         /// Called with the shard's lock held.
-        func unpin() { if case .pinned(_, let entry, _, _) = self { entry.unpin() } }
+        func unpin() { if case .pinned(_, let entry, _) = self { entry.unpin() } }
     }
 
     private let items: [Item]
@@ -70,7 +69,7 @@ package final class HeldEntries {
 
     deinit {
         for item in items {
-            if case .pinned(let shard, _, _, _) = item { shard.lock.withLock { item.unpin() } }
+            if case .pinned(let shard, _, _) = item { shard.lock.withLock { item.unpin() } }
         }
     }
 
@@ -87,7 +86,7 @@ package final class HeldEntries {
         switch items[index] {
         case .none: body(nil)
         case .record(let record): record.withPayload { body($0) }
-        case .pinned(_, _, let header, let record): body(header.payload(of: record))
+        case .pinned(_, _, let record): body(record.payload)
         }
     }
 }

@@ -30,7 +30,7 @@ extension Update {
             } else if let large {
                 batch.put(key: key, header: operation.pointee.stored.header, staged: large.staged, sequence: sequence)
             } else {
-                batch.put(key: key, record: operation.pointee.stored.bytes, sequence: sequence)
+                batch.put(key: key, operation.pointee.stored.view, sequence: sequence)
             }
         }
     }
@@ -69,7 +69,7 @@ extension Update {
     /// - Returns: the previous state of the key, and whether its entry has expired.
     private func lookedUp(_ slot: Slot) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = slot.withShard({ $0.table.find(slot.key, hash: slot.hash) }) else { return (.unknown, false) }
-        if entry.record == nil { return (.absent, false) }
+        if !entry.hasRecord { return (.absent, false) }
         return entry.isFoundExpired ? (.absent, true) : (.unknown, false)
     }
 
@@ -93,7 +93,7 @@ extension Update {
                 } else if let large {
                     shard.put(large.take(operation.pointee.stored.header), hash, sequence: sequence, lease: lease)
                 } else {
-                    shard.put(key, hash, stored: operation.pointee.stored.bytes, sequence: sequence, lease: lease)
+                    shard.put(key, hash, operation.pointee.stored.view, sequence: sequence, lease: lease)
                 }
                 if operation.pointee.note.isUnseen { shard.reads.noteUnseen(Key(key)) }
                 if operation.pointee.note.isRenewal { shard.counters.renewals += 1 }
@@ -108,7 +108,7 @@ extension Update {
         case .absent: return false
         case .unknown:
             guard let entry = shard.table.find(key, hash: hash) else { return true }
-            return entry.record != nil && !entry.isFoundExpired
+            return entry.hasRecord && !entry.isFoundExpired
         }
     }
 }

@@ -46,26 +46,23 @@ extension Update {
         return note
     }
 
-    /// Copies a record into ``arena``.
-    /// - Parameter tail: the bytes after the header's fixed part: the tags and the payload.
+    /// Copies a record's tail into ``arena``.
     /// - Returns: the copy; nil if the arena has no space for it.
-    private func copy(_ header: RecordHeader, _ tail: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-        let headerCount = header.fixedCount
-        guard tail.count <= Self.arenaBytes - arenaCount - headerCount else { return nil }
+    private func copy(_ tail: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard tail.count <= Self.arenaBytes - arenaCount else { return nil }
         if arena == nil { arena = malloc(Self.arenaBytes) }
         guard let place = arena.map({ $0 + arenaCount }) else { return nil }
-        header.write(to: place)
-        if let start = tail.baseAddress { (place + headerCount).copyMemory(from: start, byteCount: tail.count) }
-        arenaCount += headerCount + tail.count
-        return UnsafeRawBufferPointer(start: place, count: headerCount + tail.count)
+        if let start = tail.baseAddress { place.copyMemory(from: start, byteCount: tail.count) }
+        arenaCount += tail.count
+        return UnsafeRawBufferPointer(start: place, count: tail.count)
     }
 
     /// Stores a payload as a record without tags.
     private func put(_ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
         let header = header.tagged(0)
         let note = changeNote(index)
-        if let record = copy(header, payload) {
-            append(index, .view(header, record), note)
+        if let copy = copy(payload) {
+            append(index, Stored(RecordView(header, tail: copy)), note)
         } else {
             append(index, own(Record(header, payload: payload)), note)
         }
@@ -168,14 +165,12 @@ extension Update {
 
     private func set(_ index: Int, _ rule: DeadlineRule, _ note: ChangeNote) {
         guard var header = header(index), slots[slot(index)].pointee.stored.kind == .record else { return }
-        let record = slots[slot(index)].pointee.stored
-        let tail = UnsafeRawBufferPointer(rebasing: record.bytes[header.fixedCount...])
+        let record = slots[slot(index)].pointee.stored.view
         header.rule = rule
-        if let copy = copy(header, tail) {
-            append(index, .view(header, copy), note)
+        if let copy = copy(record.tail) {
+            append(index, Stored(RecordView(header, tail: copy)), note)
         } else {
-            let tags = tail.prefix(record.header.byteCount - record.header.fixedCount)
-            append(index, own(Record(header, tags: Array(tags), payload: record.payload)), note)
+            append(index, own(Record(RecordView(header, tail: record.tail))), note)
         }
     }
 

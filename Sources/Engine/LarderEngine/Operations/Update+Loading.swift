@@ -98,22 +98,22 @@ extension Update {
         let hash = slots[slot].pointee.hash
         guard let entry = shard.table.find(slots[slot].pointee.key, hash: hash) else { return .unknown }
         sequence = max(sequence, withDatabase { $0.undecided(entry, shard) })
-        guard let record = entry.record else { return .known }
-        let header: RecordHeader
+        let record: RecordView
         do throws(RecordHeader.Defect) {
-            header = try RecordHeader(parsing: record, rules.purges)
+            guard let found = try entry.record(rules.purges) else { return .known }
+            record = found
         } catch {
             return .defective(error)
         }
-        let freshness = rules.freshness(header, now: now)
+        let freshness = rules.freshness(record.header, now: now)
         if freshness == .gone { shard.foundExpired(entry) }
         let stored: Stored =
             if loading != .records {
-                .header(header, byteCount: record.count)
+                .header(record.header, byteCount: record.byteCount)
             } else if isSpeculative {
-                own(Record(header, stored: record))
+                own(Record(record))
             } else {
-                .view(header, record)
+                Stored(record)
             }
         slots[slot].pointee.stored = stored
         slots[slot].pointee.isFresh = freshness == .fresh

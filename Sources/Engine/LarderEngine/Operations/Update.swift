@@ -44,38 +44,31 @@ package final class Update: @unchecked Sendable {
         }
 
         let kind: Kind
-        /// The header of the record. Meaningful only if ``hasHeader``.
-        let header: RecordHeader
-        /// The record as stored in LevelDB. Points into memory of the update, or of a shard whose lock is held.
-        let bytes: UnsafeRawBufferPointer
-        /// The length of the record in bytes.
+        /// The record. Meaningful only if ``hasHeader``; without its tail if only the header is known. Points into
+        /// memory of the update, or of a shard whose lock is held.
+        let view: RecordView
+        /// The length of the record as stored, in bytes.
         let byteCount: Int
-        /// The index in ``Update/owners`` of the array that owns the bytes; -1 for none.
+        /// The index in ``Update/owners`` of the array that owns the record; -1 for none.
         var owner = -1
 
-        private init(_ kind: Kind, _ header: RecordHeader, _ bytes: UnsafeRawBufferPointer, byteCount: Int) {
-            (self.kind, self.header, self.bytes, self.byteCount) = (kind, header, bytes, byteCount)
+        private init(_ kind: Kind, _ header: RecordHeader = RecordHeader(storedAt: 0), byteCount: Int = 0) {
+            (self.kind, self.byteCount) = (kind, byteCount)
+            view = RecordView(header, tail: UnsafeRawBufferPointer(start: nil, count: 0))
         }
 
-        private init(_ kind: Kind) {
-            self.init(kind, RecordHeader(storedAt: 0), UnsafeRawBufferPointer(start: nil, count: 0), byteCount: 0)
-        }
+        init(_ view: RecordView) { (kind, self.view, byteCount) = (.record, view, view.byteCount) }
 
         static var absent: Stored { Stored(.absent) }
         static var unreadable: Stored { Stored(.unreadable) }
 
         static func header(_ header: RecordHeader, byteCount: Int) -> Stored {
-            Stored(.header, header, UnsafeRawBufferPointer(start: nil, count: 0), byteCount: byteCount)
+            Stored(.header, header, byteCount: byteCount)
         }
 
-        static func view(_ header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Stored {
-            Stored(.record, header, bytes, byteCount: bytes.count)
-        }
-
+        var header: RecordHeader { view.header }
         /// Whether there is a record with a readable header.
         var hasHeader: Bool { kind == .record || kind == .header }
-
-        var payload: UnsafeRawBufferPointer { header.payload(of: bytes) }
     }
 
     /// A change of one key. It contains the resulting record, never a relative change such as "add one".
@@ -319,7 +312,8 @@ extension Update {
     func own(_ record: Record) -> Stored {
         owners.append(record.stored)
         // The pointer stays valid, because `owners` retains the array, which is never changed.
-        var stored = Stored.view(record.header, record.stored.withUnsafeBytes { $0 })
+        let tail = record.stored.withUnsafeBytes { UnsafeRawBufferPointer(rebasing: $0[record.header.fixedCount...]) }
+        var stored = Stored(RecordView(record.header, tail: tail))
         stored.owner = owners.count - 1
         return stored
     }
@@ -333,14 +327,14 @@ extension Update {
     /// The payload of the entry stored under the key at `index`, expired or not.
     func storedPayload(_ index: Int) -> UnsafeRawBufferPointer? {
         let stored = slots[slot(index)].pointee.stored
-        return stored.kind == .record ? stored.payload : nil
+        return stored.kind == .record ? stored.view.payload : nil
     }
 
     /// The hashes of the tags of the entry stored under the key at `index`.
     func tagHashes(_ index: Int) -> [UInt64] {
         let stored = slots[slot(index)].pointee.stored
         guard stored.kind == .record, stored.header.hasTags else { return [] }
-        return Tags(section: stored.bytes[stored.header.fixedCount..<stored.header.byteCount])?.hashes ?? []
+        return Tags(section: stored.view.tagsSection)?.hashes ?? []
     }
 
     /// The total length in bytes of the fresh entries' payloads.
@@ -370,7 +364,7 @@ extension Update {
     package func payload(_ index: Int) -> UnsafeRawBufferPointer? {
         let slot = slot(index)
         return slots[slot].pointee.isFresh && slots[slot].pointee.stored.kind == .record
-            ? slots[slot].pointee.stored.payload : nil
+            ? slots[slot].pointee.stored.view.payload : nil
     }
 
     /// The fresh entry of the key at `index`, after the update's changes so far.
@@ -383,7 +377,7 @@ extension Update {
         case .absent, .unreadable: nil
         case .header: Record(headerOnly: stored.header)
         case .record where stored.owner >= 0: Record(stored.header, owned: owners[stored.owner])
-        case .record: Record(stored.header, stored: stored.bytes)
+        case .record: Record(stored.view)
         }
     }
 

@@ -117,11 +117,12 @@ struct EpochSalvage {
             let batch = LarderLevelDB.WriteBatch()
             shard.lock.withLock {
                 shard.table.forEachClean { entry in
-                    guard let record = entry.record else { return }
                     let key = [KeyKind.record] + Array(entry.key)
-                    guard lost.contains(where: { $0.contains(key) }) else { return }
-                    key.withUnsafeBytes { batch.put($0, record) }
-                    guard let header = try? RecordHeader(parsing: record, nil) else { return }
+                    guard entry.hasRecord, lost.contains(where: { $0.contains(key) }) else { return }
+                    var record: [UInt8] = []
+                    entry.appendStored(to: &record)
+                    batch.put(key, record)
+                    guard let header = entry.header(nil) else { return }
                     let slot = indexing.slot(header)
                     if slot != 0 {
                         batch.put(key.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value)

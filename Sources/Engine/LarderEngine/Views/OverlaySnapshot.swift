@@ -19,11 +19,13 @@ struct OverlaySnapshot: Sendable {
             shard.table.forEachDirty { entry in
                 let key = entry.key
                 guard key.starts(with: prefix) else { return }
-                let record = entry.record
-                items.append(
-                    Item(offset: bytes.count, keyCount: Int32(key.count), recordCount: Int32(record?.count ?? 0)))
+                let offset = bytes.count
                 bytes.append(contentsOf: key)
-                if let record { bytes.append(contentsOf: record) }
+                entry.appendStored(to: &bytes)
+                items.append(
+                    Item(
+                        offset: offset, keyCount: Int32(key.count),
+                        recordCount: Int32(bytes.count - offset - key.count)))
             }
         }
     }

@@ -61,7 +61,7 @@ extension InMemoryRunner {
         guard key.count <= Key.bytesMax, session.waits.fetching.waiting == nil else { return false }
         return replyFromMemory { database, ticket in
             database.readInMemory(key, now: words.now, ticket: &ticket) { entry in
-                guard entry.record.count < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
+                guard entry.record.byteCount < Limits.loopBytesMax, entry.answersFetch(maxAge: options.maxAge) else {
                     return false
                 }
                 replies.pointee.fetched(

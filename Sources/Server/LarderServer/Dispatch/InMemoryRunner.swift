@@ -188,8 +188,8 @@ struct InMemoryRunner {
             // again by itself, and replies with the error.
             let outcome = try? session.prechecks.database.takeUnretainedValue().read(
                 key, now: session.clock.now(), .mayBlock, ticket: &ticket
-            ) { header, record, _ in
-                replies.pointee.bulk(header.payload(of: record))
+            ) { record, _ in
+                replies.pointee.bulk(record.payload)
             }
             guard let outcome else { break }
             if outcome == .miss { replies.pointee.null() }

@@ -163,8 +163,8 @@ extension Call {
         var waits = ticket
         let outcome = try CommandError.wrap(
             key.withBytes { (bytes) throws(LarderError) in
-                try database.read(bytes, now: now, access, below: bytesMax, ticket: &waits) { header, record, _ in
-                    body(header, header.payload(of: record))
+                try database.read(bytes, now: now, access, below: bytesMax, ticket: &waits) { record, _ in
+                    body(record.header, record.payload)
                 }
             })
         ticket = waits

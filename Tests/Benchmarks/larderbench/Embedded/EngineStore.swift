@@ -47,8 +47,8 @@ final class EngineStore: EmbeddedStore {
         var value: [UInt8]?
         var ticket = CommitTicket.none
         _ = try key.withUnsafeBytes { key in
-            try database.read(key, .mayBlock, ticket: &ticket) { header, record, _ in
-                value = [UInt8](header.payload(of: record))
+            try database.read(key, .mayBlock, ticket: &ticket) { record, _ in
+                value = [UInt8](record.payload)
             }
         }
         if ticket != .none { try engine.pipeline.wait(for: ticket) }

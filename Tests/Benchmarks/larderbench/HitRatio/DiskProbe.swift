@@ -59,7 +59,7 @@ final class DiskProbe {
     private func isThere(_ key: Key, _ database: Database) throws -> Bool {
         var ticket = CommitTicket.none
         return try key.withBytes { key in
-            try database.read(key, .mayBlock, ticket: &ticket) { _, _, _ in } == .hit
+            try database.read(key, .mayBlock, ticket: &ticket) { _, _ in } == .hit
         }
     }
 }

@@ -45,7 +45,7 @@ final class TierProbe {
         var ticket = CommitTicket.none
         let now = database.now()
         return try key.withUnsafeBytes { key in
-            try database.read(key, now: now, .memoryOnly, ticket: &ticket) { _, _, _ in } == .hit
+            try database.read(key, now: now, .memoryOnly, ticket: &ticket) { _, _ in } == .hit
         }
     }
 }

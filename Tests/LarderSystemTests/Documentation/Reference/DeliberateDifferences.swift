@@ -39,8 +39,8 @@ let deliberateDifferences: [DeliberateDifference] = [
         redis: "$3\r\nraw", larder: "$6\r\nembstr",
         "It reports how Redis keeps a value that was stored by SET."),
     DeliberateDifference(
-        "MEMORY USAGE reports Larder's memory use", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":48",
-        "The size of the entry in memory: its record, its key and 24 bytes of overhead."),
+        "MEMORY USAGE reports Larder's memory use", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":32",
+        "The size of the entry in memory: its value, its key, a header and 24 bytes of overhead."),
     DeliberateDifference(
         "MEMORY DOCTOR and STATS report Larder's memory use", "MEMORY DOCTOR", redis: "$",
         larder: "$9", "They describe Larder's memory, which is divided differently."),

@@ -79,8 +79,8 @@ extension CommandTable {
         }
         return .facts(2, .uncounted) { facts, _, replies in
             guard let facts else { return replies.null() }
-            let bytes = words.bytes(2).count + facts.header.byteCount + facts.payloadCount
-            replies.integer(Engine.entryOverheadBytes + (bytes + 7) / 8 * 8)
+            let keyCount = words.bytes(2).count
+            replies.integer(Engine.entryBytes(keyCount: keyCount, facts.header, payloadCount: facts.payloadCount))
         }
     }
 
