@@ -178,8 +178,8 @@ let package = Package(
         .target(
             name: "Larder",
             dependencies: [
-                "LarderFetching", "LarderModelCoding", "LarderObserving", "LarderOutboxes", "LarderEngine",
-                "LarderPlatform",
+                "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving", "LarderOutboxes",
+                "LarderEngine", "LarderPlatform",
             ],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
@@ -206,7 +206,7 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "LarderBackup", "CLarderLuaBridge", "CLarderMessageDigest", "LarderCommandCatalog", "LarderEngine",
-                "LarderOriginClients", "LarderOutboxes",
+                "LarderJSONCoding", "LarderOriginClients", "LarderOutboxes",
                 "LarderRESP",
                 "LarderPlatform",
                 "LarderServices",
@@ -216,7 +216,8 @@ let package = Package(
         .target(
             name: "LarderClient",
             dependencies: [
-                "LarderCommandCatalog", "LarderFetching", "LarderModelCoding", "LarderObserving", "LarderRESP",
+                "LarderCommandCatalog", "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving",
+                "LarderRESP",
                 "LarderVocabulary", "LarderPlatform", "LarderWire",
             ],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.

@@ -128,7 +128,7 @@ extension CommandMetadata: Hashable {
 extension CommandMetadata {
     /// All commands, in the order of the help and the documentation. Subcommands are in the rows of their commands.
     package static let all: [CommandMetadata] =
-        strings + bits + comparison + keyspace + expiry + connections + scripting + server + absentTypes
+        strings + bits + comparison + documents + keyspace + expiry + connections + scripting + server + absentTypes
         + larder
 
     /// All commands and subcommands. The subcommands of a command follow it.

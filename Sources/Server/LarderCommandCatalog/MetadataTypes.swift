@@ -2,7 +2,7 @@
 
 /// The group to which a command belongs in the documentation.
 package enum CommandGroup: String, Sendable {
-    case string, bitmap, generic, transactions, scripting, pubsub, connection, server, larder
+    case string, bitmap, json, generic, transactions, scripting, pubsub, connection, server, larder
     case hash, set, list, stream, geo
     case sortedSet = "sorted-set"
 
@@ -17,7 +17,7 @@ package enum CommandGroup: String, Sendable {
         case .scripting: "scripting"
         case .sortedSet: "sortedset"
         case .hash, .set, .list, .stream, .geo: rawValue
-        case .pubsub, .server, .larder: nil
+        case .json, .pubsub, .server, .larder: nil
         }
     }
 }
@@ -103,7 +103,9 @@ package struct KeyPositions: Sendable {
     package static let second = KeyPositions(first: 2, last: 2, step: 1)
     package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
+    package static let allButLast = KeyPositions(first: 1, last: -2, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
+    package static let triples = KeyPositions(first: 1, last: -1, step: 3)
     /// After the name: the number of keys, then the keys, each followed by a value.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
     /// After the name: the number of keys, then the keys.

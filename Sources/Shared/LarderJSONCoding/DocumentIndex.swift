@@ -1,3 +1,6 @@
+/// The kinds of JSON values.
+package enum JSONKind: UInt8, Sendable { case null, no, yes, number, string, object, array }
+
 /// The positions of all values and keys in a JSON text: one node for each, in the order of the text.
 ///
 /// ```
@@ -19,13 +22,13 @@
 /// For one thread at a time. Never reads beyond the text: words of eight bytes are read only if eight bytes are left.
 struct DocumentIndex {
     struct Node {
-        enum Kind: UInt8 { case null, no, yes, number, string, object, array }
+        typealias Kind = JSONKind
 
-        /// For a number or string: the offset of its first byte in the text, without the quote. For an object: the node
-        /// of the key at which the next search begins.
+        /// The offset of the first byte in the text, without the quote. For an object or array, only if the index
+        /// ``locates`` them; otherwise, for an object, the node of the key at which the next search begins.
         var start: UInt32 = 0
-        /// For a number or string: the offset after its last byte, without the quote. For an object or array: the
-        /// number of its fields or elements.
+        /// The offset after the last byte, without the quote. For an object or array, only if the index ``locates``
+        /// them; otherwise the number of fields or elements.
         var end: UInt32 = 0
         var next: UInt32 = 0
         var kind = Kind.null
@@ -62,8 +65,15 @@ struct DocumentIndex {
     private(set) var nodes: UnsafeMutablePointer<Node>
     private(set) var capacity = 256
     private(set) var count = 0
+    /// Whether `start` and `end` of objects and arrays are offsets in the text.
+    private let locates: Bool
+    /// How many bytes of the text the last call of ``build(_:)`` has read.
+    private(set) var bytesRead = 0
 
-    init() { nodes = .allocate(capacity: capacity) }
+    init(locates: Bool = false) {
+        nodes = .allocate(capacity: capacity)
+        self.locates = locates
+    }
 
     func free() { nodes.deallocate() }
 
@@ -103,6 +113,7 @@ struct DocumentIndex {
             return false
         }
         var scanner = JSONScanner(base, text.count)
+        defer { bytesRead = scanner.position }
         guard buildValue(&scanner) else { return false }
         scanner.skipSpace()
         return scanner.isAtEnd
@@ -123,12 +134,12 @@ struct DocumentIndex {
                 depth &+= 1
                 guard depth <= Self.depthMax else { return false }
                 let node = count
-                add(isObject ? .object : .array, 0, 0, true)
+                add(isObject ? .object : .array, scanner.position &- 1, 0, true)
                 nodes[node].next = UInt32(truncatingIfNeeded: open)
                 open = node
                 scanner.skipSpace()
                 if scanner.skip(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
-                    close(&open, &depth)
+                    close(&open, &depth, scanner.position)
                 } else {
                     if isObject, !addKey(&scanner) { return false }
                     continue
@@ -139,13 +150,13 @@ struct DocumentIndex {
                 add(.number, start, scanner.position, isInteger)
             case UInt8(ascii: "t"):
                 guard scanner.skip(rest: "rue") else { return false }
-                add(.yes, 0, 0, true)
+                add(.yes, scanner.position &- 4, scanner.position, true)
             case UInt8(ascii: "f"):
                 guard scanner.skip(rest: "alse") else { return false }
-                add(.no, 0, 0, true)
+                add(.no, scanner.position &- 5, scanner.position, true)
             case UInt8(ascii: "n"):
                 guard scanner.skip(rest: "ull") else { return false }
-                add(.null, 0, 0, true)
+                add(.null, scanner.position &- 4, scanner.position, true)
             default: return false
             }
             // A value has ended here.
@@ -162,15 +173,19 @@ struct DocumentIndex {
                     break
                 }
                 guard scanner.skip(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { return false }
-                close(&open, &depth)
+                close(&open, &depth, scanner.position)
             }
         }
     }
 
-    private func close(_ open: inout Int, _ depth: inout Int) {
+    private func close(_ open: inout Int, _ depth: inout Int, _ position: Int) {
         let around = Int(nodes[open].next)
         nodes[open].next = UInt32(truncatingIfNeeded: count)
-        nodes[open].start = UInt32(truncatingIfNeeded: open &+ 1)
+        if locates {
+            nodes[open].end = UInt32(truncatingIfNeeded: position)
+        } else {
+            nodes[open].start = UInt32(truncatingIfNeeded: open &+ 1)
+        }
         open = around
         depth &-= 1
     }

@@ -26,6 +26,123 @@ enum ProtocolExamples {
         > SADD members bob
         -ERR unknown command 'SADD', with args beginning with: 'members' 'bob' (there are no sets: Larder stores strings only)
         """#,
+        "json": #"""
+        > JSON.SET d $ '{"a":1,"b":[1,2],"s":"x"}'
+        +OK
+        > JSON.GET d
+        $25
+        {"a":1,"b":[1,2],"s":"x"}
+        > JSON.GET d $..a
+        $3
+        [1]
+        > JSON.GET d .a .s
+        $17
+        {".a":1,".s":"x"}
+        > JSON.SET d $.c {} NX
+        +OK
+        > JSON.SET d $.c 1 NX
+        $-1
+        > JSON.MSET e . '{"a":5}' d $.n 2
+        +OK
+        > JSON.MGET d none e $.a
+        *3
+        $3
+        [1]
+        $-1
+        $3
+        [5]
+        > JSON.MERGE e $ '{"a":null,"z":{"y":1}}'
+        +OK
+        > JSON.GET e
+        $13
+        {"z":{"y":1}}
+        > JSON.TYPE d $.*
+        *5
+        $7
+        integer
+        $5
+        array
+        $6
+        string
+        $6
+        object
+        $7
+        integer
+        > JSON.NUMINCRBY d $.a 4
+        $3
+        [5]
+        > JSON.NUMMULTBY d .a 0.5
+        $3
+        2.5
+        > JSON.NUMINCRBY d .s 1
+        -ERR Path does not exist or does not contains a number
+        > JSON.TOGGLE d .s
+        -ERR Path does not exist or not a bool
+        > JSON.STRAPPEND d .s '"yz"'
+        :3
+        > JSON.STRLEN d $.*
+        *5
+        $-1
+        $-1
+        :3
+        $-1
+        $-1
+        > JSON.ARRAPPEND d .b 3 [4]
+        :4
+        > JSON.ARRLEN d .b
+        :4
+        > JSON.ARRINDEX d .b 3
+        :2
+        > JSON.ARRINSERT d $.b 0 0
+        *1
+        :5
+        > JSON.ARRPOP d .b
+        $3
+        [4]
+        > JSON.ARRTRIM d .b 1 2
+        :2
+        > JSON.OBJKEYS d
+        *5
+        $1
+        a
+        $1
+        b
+        $1
+        s
+        $1
+        c
+        $1
+        n
+        > JSON.OBJLEN d .
+        :5
+        > JSON.RESP d .b
+        *3
+        +[
+        :1
+        :2
+        > JSON.CLEAR d $.b
+        :1
+        > JSON.DEL d $.c
+        :1
+        > JSON.FORGET d .n
+        :1
+        > GET d
+        $26
+        {"a":2.5,"b":[],"s":"xyz"}
+        > EDIT d INCR a 1.5 PUSH b 7 RETURN b
+        $3
+        [7]
+        > EDIT d INCR s 1
+        -ERR step 1: s is a string and not a number
+        > EDIT none DEL a
+        -ERR could not perform this operation on a key that doesn't exist
+        > JSON.NUMINCRBY none $.a 1
+        -ERR could not perform this operation on a key that doesn't exist
+        > SET plain x
+        +OK
+        > JSON.GET plain
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        """#,
         "string": #"""
         > SET fruit apple
         +OK

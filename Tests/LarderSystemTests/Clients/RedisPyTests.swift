@@ -8,6 +8,10 @@ import Testing
         try run("redis_py_strings.py", server, version)
     }
 
+    @Test(arguments: [2, 3]) func redisPyCanUseJSON(_ version: Int) throws {
+        try run("redis_py_json.py", .larderd, version)
+    }
+
     @Test(arguments: LiveServer.allCases, [2, 3])
     func redisPyCanUseTransactions(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_transactions.py", server, version)

@@ -22,7 +22,7 @@ package enum CommandTable {
     static let planners: Planners = merge([
         stringPlanners, valuePartPlanners, numberPlanners, bitPlanners, bitFieldPlanners, lcsPlanners,
         keyPlanners, movingPlanners, dumpPlanners, objectPlanners, larderPlanners,
-        entryPlanners, changesPlanners, absentTypePlanners,
+        entryPlanners, changesPlanners, absentTypePlanners, editPlanners, jsonReadPlanners, jsonChangePlanners,
     ])
 
     private static func merge<Function>(

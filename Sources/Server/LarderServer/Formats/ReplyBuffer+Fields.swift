@@ -14,6 +14,12 @@ extension ReplyBuffer {
         for word in words { bulk(word) }
     }
 
+    /// Writes an array of integers, with null for nil.
+    mutating func integers(_ numbers: [Int64?]) {
+        array(count: numbers.count)
+        for number in numbers { if let number { integer(number) } else { null() } }
+    }
+
     /// Writes a word; null for nil.
     mutating func word(_ word: [UInt8]?) { if let word { bulk(word) } else { null() } }
 

@@ -151,6 +151,11 @@ struct ChangeContext {
         guard thread.admits(bytes) else { throw .needsLongThread }
     }
 
+    /// Throws if a text of this many bytes must not be parsed on this thread.
+    func admit(parsing bytes: Int) throws(CommandError) {
+        guard thread.admits(bytes * Limits.parsingCost) else { throw .needsLongThread }
+    }
+
     /// Counts the read of a key, unless it is already counted.
     func countRead(_ index: Int, in update: Update) { if !hasCounted { _ = update.has(index) } }
 }
@@ -178,8 +183,8 @@ enum ChangeReply {
     case record(Record?)
     /// The value of an entry in memory. Valid while the entry is locked.
     case payload(UnsafeRawBufferPointer)
-    /// An array of numbers, with null for nil.
-    case integers([Int64?])
+    /// Any reply, which the function writes.
+    case written((inout ReplyBuffer) -> Void)
 
     static func integer(_ number: Int) -> ChangeReply { .integer(Int64(number)) }
     static func flag(_ isTrue: Bool) -> ChangeReply { .integer(isTrue ? 1 : 0) }
@@ -239,9 +244,7 @@ extension ReplyBuffer {
         case .bulk(let text): bulk(text)
         case .record(let record): value(record)
         case .payload(let bytes): bulk(bytes)
-        case .integers(let numbers):
-            array(count: numbers.count)
-            for number in numbers { if let number { integer(number) } else { null() } }
+        case .written(let write): write(&self)
         }
     }
 

@@ -103,6 +103,8 @@ package struct Limits: Sendable {
     /// The maximum number of bytes that a command may receive, build or process on an event loop: 1 MiB. Commands with
     /// more bytes run on other threads.
     static let loopBytesMax = 1 << 20
+    /// Parsing a byte takes about as long as copying this many bytes.
+    static let parsingCost = 16
     /// After this many bytes of replies, an event loop ends a series of commands that use the same time: 64 KiB.
     static let loopCopyBytesMax = 64 << 10
     /// An event loop commits writes of up to this many bytes itself: 4 MiB. The pipeline's thread commits larger ones.

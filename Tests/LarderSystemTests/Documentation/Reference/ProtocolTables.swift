@@ -13,7 +13,12 @@ enum ProtocolTables {
         ]
         for row in CommandMetadata.all where row.absent == nil {
             let name = row.group.rawValue
-            let title = row.group == .larder ? "Larder's own" : name.prefix(1).uppercased() + name.dropFirst()
+            let title =
+                switch row.group {
+                case .larder: "Larder's own"
+                case .json: "JSON"
+                default: name.prefix(1).uppercased() + name.dropFirst()
+                }
             tables["commands: \(title)"] = tables["commands: \(title)"] ?? commands(row.group)
         }
         return tables
@@ -158,6 +163,10 @@ enum ProtocolTables {
         // List subcommands separately, instead of their command.
         let specs = CommandMetadata.all.filter { $0.group == group }.flatMap { row in
             (row.runsByItself ? [row] : []) + row.subcommands.filter { !$0.name.hasSuffix("|help") }
+        }
+        // These work as in Redis or in RedisJSON, whose pages explain them.
+        if [.bitmap, .json, .pubsub, .transactions].contains(group) {
+            return specs.map { "`\(usage(of: $0))`" }.joined(separator: ",\n") + "\n"
         }
         let rows = specs.map { spec in
             let reply = group == .larder ? " \(escaped(spec.reply)) |" : ""

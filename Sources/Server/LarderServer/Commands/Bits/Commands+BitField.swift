@@ -42,7 +42,7 @@ extension CommandTable {
         guard let bytesNeeded = operations.filter(\.writes).map(\.field.bytesNeeded).max() else {
             return .read(1) { payload, replies in
                 let numbers = payload.map { payload in operations.map { $0.run(on: payload).reply } }
-                replies.reply(.integers(numbers ?? operations.map { _ in 0 }))
+                replies.integers(numbers ?? operations.map { _ in 0 })
             }
         }
         guard mayWrite else { throw CommandError("ERR BITFIELD_RO only supports the GET subcommand") }
@@ -53,7 +53,7 @@ extension CommandTable {
             if let record, record.payloadCount == count {
                 var unchanged: [Int64?]?
                 record.withPayload { unchanged = runUnchanging(operations, on: $0) }
-                if let unchanged { return .integers(unchanged) }
+                if let unchanged { return .written { $0.integers(unchanged) } }
             }
             try context.admit(count, update)
             var numbers: [Int64?] = []
@@ -64,7 +64,7 @@ extension CommandTable {
                     return reply
                 }
             }
-            return .integers(numbers)
+            return .written { [numbers] in $0.integers(numbers) }
         }
     }
 

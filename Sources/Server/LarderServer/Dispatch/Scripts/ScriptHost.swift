@@ -378,7 +378,7 @@ extension larder_script_answer {
             integer = number
         case .ok: kind = LARDER_ANSWER_OK
         case .null: kind = LARDER_ANSWER_NULL
-        case .text, .bulk, .record, .integers: return false
+        case .text, .bulk, .record, .written: return false
         }
         return true
     }

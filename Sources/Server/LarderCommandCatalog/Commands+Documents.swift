@@ -1,0 +1,156 @@
+/// Commands for entries that contain JSON: EDIT, and those of RedisJSON.
+extension CommandMetadata {
+    static let documents: [CommandMetadata] = [
+        .edit, .jsonGet, .jsonMget, .jsonSet, .jsonMset, .jsonMerge, .jsonDel, .jsonForget, .jsonClear, .jsonType,
+        .jsonNumincrby, .jsonNummultby, .jsonToggle, .jsonStrappend, .jsonStrlen, .jsonArrappend, .jsonArrindex,
+        .jsonArrinsert, .jsonArrlen, .jsonArrpop, .jsonArrtrim, .jsonObjkeys, .jsonObjlen, .jsonResp,
+    ]
+
+    package static let edit = CommandMetadata(
+        "edit", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "0.1.0",
+        complexity: "O(N) with N the value's length", syntax: "key step [step ...] [RETURN path]",
+        summary: "Changes fields of a JSON value, all steps or none. Steps: SET path json, DEL path, INCR "
+            + "path number, APPEND path json, ADDUNIQUE, REMOVE or PUSH path json [json ...]. The entry "
+            + "keeps its deadline rule and gets a new storage time.",
+        reply: "OK; with RETURN, the JSON at that path afterwards, or null", tag: .setKeeping)
+
+    package static let jsonGet = CommandMetadata(
+        "json.get", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length",
+        syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [path ...]",
+        summary: "Returns the values of one or more paths of a JSON value.",
+        reply: "bulk: the JSON; null when there is no fresh entry")
+
+    package static let jsonMget = CommandMetadata(
+        "json.mget", arity: -3, [.readonly], keys: .allButLast, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [key ...] path",
+        summary: "Returns the values of a path of several JSON values.",
+        reply: "array of bulks; null for keys without a fresh entry that is JSON")
+
+    package static let jsonSet = CommandMetadata(
+        "json.set", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path json [NX|XX]",
+        summary: "Stores a JSON value, or sets the values of a path. The entry keeps its deadline rule and "
+            + "gets a new storage time.",
+        reply: "OK; null when nothing was set", tag: .setKeeping)
+
+    package static let jsonMset = CommandMetadata(
+        "json.mset", arity: -4, [.write, .denyOOM, .creates], keys: .triples, group: .json, since: "2.6.0",
+        complexity: "O(N) with N the value's length", syntax: "key path json [key path json ...]",
+        summary: "Sets the values of one path in each key, all or none.",
+        reply: "OK; null when a path was not found", tag: .setKeeping)
+
+    package static let jsonMerge = CommandMetadata(
+        "json.merge", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "2.6.0",
+        complexity: "O(N) with N the value's length", syntax: "key path json",
+        summary: "Merges a JSON value into the values of a path (RFC 7396): null removes a member.",
+        reply: "OK; null when nothing was changed", tag: .setKeeping)
+
+    package static let jsonDel = CommandMetadata(
+        "json.del", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Removes the values of a path, or the entry.",
+        reply: "integer: the number of removed values", tag: .setKeeping)
+
+    package static let jsonForget = CommandMetadata(
+        "json.forget", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Another name of JSON.DEL.",
+        reply: "integer: the number of removed values", tag: .setKeeping)
+
+    package static let jsonClear = CommandMetadata(
+        "json.clear", arity: -2, [.write], keys: .one, group: .json, since: "2.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Empties objects and arrays, and sets numbers to 0.",
+        reply: "integer: the number of changed values", tag: .setKeeping)
+
+    package static let jsonType = CommandMetadata(
+        "json.type", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the types of the values of a path.",
+        reply: "bulk, or an array for a path with $")
+
+    package static let jsonNumincrby = CommandMetadata(
+        "json.numincrby", arity: 4, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path number",
+        summary: "Adds a number to the numbers of a path.",
+        reply: "bulk: the new number, or a JSON array for a path with $; RESP3: array of numbers", tag: .setKeeping)
+
+    package static let jsonNummultby = CommandMetadata(
+        "json.nummultby", arity: 4, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path number",
+        summary: "Multiplies the numbers of a path.",
+        reply: "like JSON.NUMINCRBY", tag: .setKeeping)
+
+    package static let jsonToggle = CommandMetadata(
+        "json.toggle", arity: 3, [.write], keys: .one, group: .json, since: "2.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path",
+        summary: "Negates the booleans of a path.",
+        reply: "bulk true or false, or an array of 1 and 0 for a path with $", tag: .setKeeping)
+
+    package static let jsonStrappend = CommandMetadata(
+        "json.strappend", arity: -3, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path] json",
+        summary: "Appends to the strings of a path.",
+        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
+
+    package static let jsonStrlen = CommandMetadata(
+        "json.strlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the lengths of the strings of a path in bytes.",
+        reply: "integer, or an array for a path with $")
+
+    package static let jsonArrappend = CommandMetadata(
+        "json.arrappend", arity: -4, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path json [json ...]",
+        summary: "Appends values to the arrays of a path.",
+        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
+
+    package static let jsonArrindex = CommandMetadata(
+        "json.arrindex", arity: -4, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path json [start [stop]]",
+        summary: "Returns the index of a value in the arrays of a path.",
+        reply: "integer; -1 when not found; an array for a path with $")
+
+    package static let jsonArrinsert = CommandMetadata(
+        "json.arrinsert", arity: -5, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path index json [json ...]",
+        summary: "Inserts values into the arrays of a path.",
+        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
+
+    package static let jsonArrlen = CommandMetadata(
+        "json.arrlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the lengths of the arrays of a path.",
+        reply: "integer, or an array for a path with $")
+
+    package static let jsonArrpop = CommandMetadata(
+        "json.arrpop", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path [index]]",
+        summary: "Removes one element of each array of a path, by default the last, and returns it.",
+        reply: "bulk: the JSON; null for an empty array; an array for a path with $", tag: .setKeeping)
+
+    package static let jsonArrtrim = CommandMetadata(
+        "json.arrtrim", arity: 5, [.write], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key path start stop",
+        summary: "Keeps only the elements from start to stop of the arrays of a path.",
+        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
+
+    package static let jsonObjkeys = CommandMetadata(
+        "json.objkeys", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the names of the members of the objects of a path.",
+        reply: "array of bulks, or an array of these for a path with $")
+
+    package static let jsonObjlen = CommandMetadata(
+        "json.objlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the numbers of members of the objects of a path.",
+        reply: "integer, or an array for a path with $")
+
+    package static let jsonResp = CommandMetadata(
+        "json.resp", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
+        complexity: "O(N) with N the value's length", syntax: "key [path]",
+        summary: "Returns the values of a path in types of RESP: an array begins with [, an object with {.",
+        reply: "the value, or an array for a path with $")
+}

@@ -1,0 +1,131 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderJSONCoding
+import LarderRESP
+
+/// EDIT changes fields of an entry that contains JSON: all steps or none.
+extension CommandTable {
+    static let editPlanners: Planners = [.edit: edit]
+
+    @Sendable private static func edit(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        var reader = EditReader(words)
+        let edits = try reader.edits()
+        let returned = reader.returned
+        return try .change(words, builtBytes: 0) { (update, context) throws(CommandError) in
+            let text = update.payload(0)
+            try context.admit(parsing: text?.count ?? 0)
+            let changed: [UInt8]?
+            do throws(JSONEdit.Failure) { changed = try JSONEdit.apply(edits, to: text) } catch {
+                throw CommandError(error)
+            }
+            guard let changed else {
+                guard let returned else { return .ok }
+                let value = text.flatMap { returned.value(in: $0) }
+                return .written { $0.word(value) }
+            }
+            let value = returned.flatMap { path in changed.withUnsafeBytes { path.value(in: $0) } }
+            try update.store(changed, context)
+            return returned == nil ? .ok : .written { $0.word(value) }
+        }
+    }
+}
+
+extension CommandError {
+    fileprivate init(_ failure: JSONEdit.Failure) {
+        switch failure {
+        case .noDocument: self = .noDocument
+        case .notJSON: self = .notJSON
+        case .step(let number, let reason): self.init("ERR step \(number): \(reason)")
+        }
+    }
+}
+
+extension Update {
+    /// Stores a changed document. The entry keeps its deadline rule.
+    func store(_ document: [UInt8], _ context: ChangeContext) throws(CommandError) {
+        try context.admit(document.count, self)
+        document.withUnsafeBytes { replace(0, payload: $0) }
+    }
+}
+
+/// Parses the steps of EDIT.
+private struct EditReader {
+    private let words: CallWords
+    private var index = 2
+    /// The path after RETURN; nil without this option.
+    private(set) var returned: EditPath?
+
+    init(_ words: CallWords) { self.words = words }
+
+    mutating func edits() throws(CommandError) -> [JSONEdit] {
+        var edits: [JSONEdit] = []
+        while index < words.count {
+            if words.isWord(index, "RETURN") {
+                guard index + 2 == words.count else { throw CommandError("ERR RETURN path must be the end of EDIT") }
+                returned = try path(index + 1)
+                break
+            }
+            edits.append(try edit(number: edits.count + 1))
+        }
+        guard !edits.isEmpty else {
+            throw CommandError("ERR EDIT needs a step: SET, DEL, INCR, APPEND, ADDUNIQUE, REMOVE or PUSH")
+        }
+        return edits
+    }
+
+    private mutating func edit(number: Int) throws(CommandError) -> JSONEdit {
+        let step = index
+        func isStep(_ word: StaticString) -> Bool { words.isWord(step, word) }
+        guard index + 1 < words.count else { throw missing("a path", number) }
+        let path = try path(index + 1)
+        index += 2
+        if isStep("DEL") { return JSONEdit(path, .delete) }
+        if isStep("SET") { return JSONEdit(path, .set(try value(number))) }
+        if isStep("INCR") { return JSONEdit(path, .increment(try value(number, "a number") { $0.isNumber })) }
+        if isStep("APPEND") { return JSONEdit(path, .append(try value(number, "a JSON string") { $0.isString })) }
+        if isStep("ADDUNIQUE") { return JSONEdit(path, .addUnique(try values(number))) }
+        if isStep("REMOVE") { return JSONEdit(path, .remove(try values(number))) }
+        if isStep("PUSH") { return JSONEdit(path, .push(try values(number))) }
+        throw CommandError(
+            "ERR step \(number): expected SET, DEL, INCR, APPEND, ADDUNIQUE, REMOVE, PUSH or RETURN, found '",
+            shown(words.bytes(step), 64), "'")
+    }
+
+    private func path(_ index: Int) throws(CommandError) -> EditPath {
+        guard let path = EditPath(words.text(index)) else {
+            throw CommandError(
+                "ERR invalid path '", shown(words.bytes(index), 128),
+                "': expected names and indices, such as a.b.0, or $")
+        }
+        return path
+    }
+
+    private func missing(_ what: String, _ number: Int) -> CommandError {
+        CommandError("ERR step \(number): expected \(what), found the end of the command")
+    }
+
+    private mutating func value(
+        _ number: Int, _ kind: String = "a JSON value", _ isRight: (JSONText) -> Bool = { _ in true }
+    ) throws(CommandError) -> JSONText {
+        guard index < words.count else { throw missing(kind, number) }
+        let value = try words.json(index)
+        guard isRight(value) else {
+            throw CommandError("ERR step \(number): expected \(kind), found '", shown(words.bytes(index), 64), "'")
+        }
+        index += 1
+        return value
+    }
+
+    /// Parses values up to the next step. No step begins like a JSON value.
+    private mutating func values(_ number: Int) throws(CommandError) -> [JSONText] {
+        var values = [try value(number)]
+        while index < words.count, !isStepOrReturn(index) { values.append(try value(number)) }
+        return values
+    }
+
+    private func isStepOrReturn(_ index: Int) -> Bool {
+        words.isWord(index, "SET") || words.isWord(index, "DEL") || words.isWord(index, "INCR")
+            || words.isWord(index, "APPEND") || words.isWord(index, "ADDUNIQUE") || words.isWord(index, "REMOVE")
+            || words.isWord(index, "PUSH") || words.isWord(index, "RETURN")
+    }
+}
