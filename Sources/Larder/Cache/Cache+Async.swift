@@ -51,7 +51,7 @@ extension Cache {
             try source.write(value, key, policy, tags, if: try source.holding(previous, key), durability))
     }
 
-    private func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
+    func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
         try await BlockingWork.run { () throws(LarderError) in try self.perform(write) }
     }
 

@@ -59,8 +59,8 @@ extension Cache {
     /// The time limit, in milliseconds, of an update without a given number of attempts.
     static let updateMilliseconds = 5_000
 
-    func conflict(_ key: Key, _ attempts: UpdateAttempts) -> LarderError {
-        LarderError(.conflict, attempts.conflict, operation: "update", database: name, key: key.description)
+    func conflict(_ key: Key, _ attempts: UpdateAttempts, _ operation: String = "update") -> LarderError {
+        LarderError(.conflict, attempts.conflict, operation: operation, database: name, key: key.description)
     }
 
     // MARK: Numbers

@@ -272,6 +272,24 @@ extension BlockingLarderClient {
         try perform(.increment(key.keyBytes, by: step))
     }
 
+    /// Changes single properties of a stored model in one atomic step, as ``RemoteCache/edit(_:of:_:)``.
+    @discardableResult
+    public func edit<Value: Codable>(
+        _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
+    ) throws -> Value {
+        let edit = try EntryEdit(key.keyBytes, codec, name, body)
+        if edit.isUnverified, let bytes = try bytes(forKey: edit.key),
+            let model = try decodable(type, bytes, edit.key)
+        {
+            try edit.verify(model, in: bytes)
+        }
+        let bytes: [UInt8]
+        do throws(LarderClientError) { bytes = try perform(edit.request) } catch { throw edit.failure(error) }
+        guard let model = try decoded(type, bytes, edit.key) else { throw edit.undecoded }
+        try edit.verify(model, in: bytes)
+        return model
+    }
+
     // MARK: Fetching
 
     /// Returns the model of a key. On a miss it runs `fetch`, and stores the result, as

@@ -103,6 +103,34 @@ extension RemoteCache {
         }
     }
 
+    /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The daemon makes
+    /// the changes, in one round trip; before the first edit of a property, another one reads the entry. The entry must
+    /// be JSON. It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
+    /// - Parameters:
+    ///   - body: appends the changes; called once. If it throws, nothing is changed.
+    /// - Returns: the model as it was stored.
+    /// - Throws: `noSuchEntry` if there is no fresh entry; `invalidArgument` if a change is impossible, `server` if the
+    ///   daemon refuses it. The entry is then unchanged. `decode` if the value is no longer a model of this type, and
+    ///   `invalidArgument` if a change has created a field that is not the property: the change is then stored.
+    @discardableResult
+    public func edit(
+        _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
+    ) async throws -> Value {
+        let edit = try EntryEdit(key.keyBytes, codec, name, body)
+        if edit.isUnverified, let bytes = try await store.perform(.get(edit.key)),
+            let model = try await decodable(bytes, edit.key, "EDIT")
+        {
+            try edit.verify(model, in: bytes)
+        }
+        let bytes: [UInt8]
+        do throws(LarderClientError) { bytes = try await store.perform(edit.request) } catch {
+            throw edit.failure(error)
+        }
+        guard let model = try await decoded(bytes, edit.key, "EDIT") else { throw edit.undecoded }
+        try edit.verify(model, in: bytes)
+        return model
+    }
+
     /// If the stored value is still `previous`, stores an entry, or removes the key if the entry is nil.
     /// - Returns: whether the stored value was still `previous`, so that the change was made.
     private func exchange(_ previous: [UInt8]?, for entry: NewEntry?, _ key: [UInt8])

@@ -34,6 +34,8 @@ public struct LarderClientError: Error, Sendable {
         /// All attempts of an update or a transaction failed, because another client had changed the values that it
         /// read.
         public static let conflict = Code("conflict")
+        /// There is no fresh entry to edit.
+        public static let noSuchEntry = Code("noSuchEntry")
         /// Another holder kept the lock for as long as the call may wait.
         public static let locked = Code("locked")
         /// The lock was lost while its body ran: another holder may have had it at the same time.

@@ -64,6 +64,7 @@ import Testing
             try await visits.update(forKey: "ana") { visit in
                 visit?.seconds += 1
             }
+            let seconds = try await visits.edit("ana") { $0.increment(\.seconds, by: 0.5) }.seconds
             let renewed = try await visits.value(forKey: "ana", renewing: .hours(1))
             let removed = try await visits.remove("eve")
 
@@ -72,7 +73,7 @@ import Testing
             try await visits.removeAll(tagged: "site:7")
             #expect(tags == ["site:7"])
             #expect(both.count == 2 && !isFirst && removed)
-            #expect(renewed == Visit(page: "index", seconds: 2.5))
+            #expect(seconds == 3 && renewed == Visit(page: "index", seconds: 3))
             let pages = try await visits.withSnapshot { snapshot in
                 try await snapshot.values(forKeys: ["ana", "eve"]).mapValues(\.page)
             }

@@ -9,7 +9,13 @@ import Testing
 
     init() throws { cache = try Cache.inMemory() }
 
+    private struct Book: Codable {
+        let title: String
+        let price: Double
+    }
+
     @Test func theExamplesForGettingStartedWork() throws {
+        try cache.set(Book(title: "Sea", price: 18.5), forKey: "book:1")
         // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
@@ -18,13 +24,16 @@ import Testing
             basket = (basket ?? []) + ["apple"]
         }
 
+        // Changes single properties in the stored JSON, and returns the model.
+        let price = try cache.edit("book:1", of: Book.self) { $0.increment(\.price, by: 0.5) }.price
+
         // Stores only if there is no entry, or only if there is one.
         let isFirst = try cache.setIfAbsent("Ana", forKey: "owner")
         let wasThere = try cache.setIfPresent("Eve", forKey: "owner")
 
         // Stores only if the entry has this value.
         let isReplaced = try cache.replace("Eve", with: "Ana", forKey: "owner")
-        #expect(visits == 1 && isFirst && wasThere && isReplaced)
+        #expect(visits == 1 && price == 19 && isFirst && wasThere && isReplaced)
         #expect(try cache.value([String].self, forKey: "basket") == ["apple"])
         #expect(try cache.value(String.self, forKey: "owner") == "Ana")
     }

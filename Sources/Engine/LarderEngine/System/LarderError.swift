@@ -37,6 +37,8 @@ public struct LarderError: Error, Sendable {
         public static let tooManyDatabases = Code("tooManyDatabases")
         /// There is no such database.
         public static let noSuchDatabase = Code("noSuchDatabase")
+        /// There is no fresh entry to edit.
+        public static let noSuchEntry = Code("noSuchEntry")
         /// The process was forked after the larder was opened; the child must not use it.
         public static let forked = Code("forked")
         /// A model could not be encoded.

@@ -1,0 +1,119 @@
+import LarderEngine
+import LarderJSONCoding
+import LarderModelCoding
+import LarderPlatform
+import LarderVocabulary
+
+// Changes of single properties of stored models.
+
+extension Cache {
+    /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The entry must be
+    /// JSON. It keeps its expiry rule and its tags, and counts as stored now.
+    /// - Parameters:
+    ///   - body: appends the changes; called once. If it throws, nothing is changed.
+    /// - Returns: the model as it was stored.
+    /// - Throws: ``LarderError/Code/noSuchEntry`` if there is no fresh entry; ``LarderError/Code/invalidArgument`` if a
+    ///   change is impossible; ``LarderError/Code/decoding`` if the value is not JSON, or would no longer be a model of
+    ///   this type; ``LarderError/Code/conflict`` if other callers change the entry for 5 seconds; errors of `body`.
+    ///   The entry is then unchanged.
+    @discardableResult
+    public func edit<Value: Codable>(
+        _ key: some CacheKey, of type: Value.Type = Value.self, durability: Durability? = nil,
+        _ body: (inout ModelEdits<Value>) throws -> Void
+    ) throws -> Value {
+        let edit = try RunningEdit(key, self, durability, body)
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: Self.updateMilliseconds)
+        while true {
+            let (model, write) = try edit.result(for: try source.record(edit.key, "edit"))
+            guard let write, try !perform(write) else { return model }
+            guard let rest = runs.rest() else { throw conflict(edit.key, runs, "edit") }
+            WorkThread.sleep(nanoseconds: rest)
+        }
+    }
+
+    /// Runs ``edit(_:of:durability:_:)-(CacheKey,Value.Type,Durability?,(ModelEdits<Value>)->Void)`` without blocking
+    /// the calling thread.
+    @discardableResult
+    public func edit<Value: Codable>(
+        _ key: some CacheKey, of type: Value.Type = Value.self, durability: Durability? = nil,
+        _ body: (inout ModelEdits<Value>) throws -> Void
+    ) async throws -> Value {
+        let edit = try RunningEdit(key, self, durability, body)
+        var runs = UpdateAttempts(most: nil, limitMilliseconds: Self.updateMilliseconds)
+        while true {
+            let (model, write) = try edit.result(for: try await source.recordForTask(edit.key, "edit"))
+            guard let write else { return model }
+            if try await carryOut(write) { return model }
+            guard let rest = runs.rest() else { throw conflict(edit.key, runs, "edit") }
+            // `Task.sleep` does not wait in a cancelled task. Yield instead, so that other tasks can run.
+            if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
+        }
+    }
+}
+
+/// A call of `edit`. Its changes may be applied several times, because other callers may change the entry meanwhile.
+private struct RunningEdit<Value: Codable> {
+    let key: Key
+    private let cache: Cache
+    private let durability: Durability?
+    private let edits: ModelEdits<Value>
+
+    init(
+        _ key: some CacheKey, _ cache: Cache, _ durability: Durability?,
+        _ body: (inout ModelEdits<Value>) throws -> Void
+    ) throws {
+        self.key = try cache.source.key(key, "edit")
+        self.cache = cache
+        self.durability = durability
+        var edits = ModelEdits<Value>(cache.source.codec)
+        try body(&edits)
+        do throws(ModelEdits<Value>.Impossible) { try edits.check() } catch {
+            throw LarderError.invalid(error.message, "edit", cache.name, self.key)
+        }
+        self.edits = edits
+    }
+
+    /// Applies the changes to an entry.
+    /// - Returns: the model afterwards, and the write that stores it; nil if nothing is changed.
+    func result(for record: Record?) throws(LarderError) -> (Value, EntryWrite?) {
+        guard let record else {
+            throw LarderError(
+                .noSuchEntry, "there is no fresh entry", operation: "edit", database: cache.name, key: key.description)
+        }
+        let changed: [UInt8]?
+        do throws(JSONEdit.Failure) {
+            changed = try record.payload.withUnsafeBufferPointer { (payload) throws(JSONEdit.Failure) in
+                try JSONEdit.apply(edits.edits, to: UnsafeRawBufferPointer(payload))
+            }
+        } catch {
+            switch error {
+            case .step(let number, let reason): throw .invalid("edit \(number): \(reason)", "edit", cache.name, key)
+            case .notJSON, .noDocument:
+                throw LarderError(
+                    .decoding, "the value is not JSON", operation: "edit", database: cache.name, key: key.description)
+            }
+        }
+        let text = changed ?? Array(record.payload)
+        let model = try verified(text, record.header.codec)
+        guard let changed else { return (model, nil) }
+        var write = try EntryWrite(.bytes(changed), record.header.codec, key, .keep, [], cache.name, "edit")
+        (write.tags, write.condition, write.durability) = (record.tags, .unchanged(record), durability)
+        return (model, write)
+    }
+
+    private func verified(_ text: [UInt8], _ codec: Codec) throws(LarderError) -> Value {
+        let model: Value
+        do { model = try text.withUnsafeBytes { try cache.source.codec.decode(Value.self, $0, storedAs: codec) } } catch
+        {
+            throw .decodingFailed(Value.self, codec, key, cache.name, error)
+        }
+        do throws(ModelEdits<Value>.Impossible) {
+            try text.withUnsafeBufferPointer { (text) throws(ModelEdits<Value>.Impossible) in
+                try edits.verify(model, in: UnsafeRawBufferPointer(text))
+            }
+        } catch {
+            throw .invalid(error.message, "edit", cache.name, key)
+        }
+        return model
+    }
+}

@@ -1,0 +1,83 @@
+// Changes of single properties of stored models, for the calls `edit` of both clients.
+
+import LarderJSONCoding
+import LarderPlatform
+import LarderRESP
+
+/// The changes that a call of `edit` makes. The daemon makes them, with the command EDIT.
+///
+/// A property may be stored under another name than its own. Before the first edit of a place, the client therefore
+/// compares the place with the property of the entry's present model: an edit of the wrong field must not be stored.
+struct EntryEdit<Model: Codable> {
+    let key: [UInt8]
+    private let edits: ModelEdits<Model>
+    private let database: String
+
+    init(
+        _ key: [UInt8], _ codec: ModelCodec, _ database: String, _ body: (inout ModelEdits<Model>) throws -> Void
+    ) throws {
+        var edits = ModelEdits<Model>(codec)
+        try body(&edits)
+        (self.key, self.edits, self.database) = (key, edits, database)
+        try checking { try edits.check() }
+    }
+
+    private func checking(_ body: () throws -> Void) throws(LarderClientError) {
+        do { try body() } catch {
+            throw LarderClientError(
+                .invalidArgument, (error as? ModelEdits<Model>.Impossible)?.message ?? "\(error)", operation: "EDIT",
+                database: database, key: printableKey(key))
+        }
+    }
+
+    var request: Request<[UInt8]> {
+        let words = wordList("EDIT") + [key] + edits.edits.flatMap(\.words) + wordList("RETURN", "$")
+        return Request(words, key: key, expects: "the model") { $0.bytes }
+    }
+
+    /// Whether a place was never compared with a model of this type.
+    var isUnverified: Bool { !VerifiedPlaces.contain(Model.self, edits.paths) }
+
+    /// Compares the places with the properties of the model that was decoded from `text`.
+    func verify(_ model: Model, in text: [UInt8]) throws(LarderClientError) {
+        try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0) } }
+        VerifiedPlaces.insert(Model.self, edits.paths)
+    }
+
+    /// The error for a reply without a model, which EDIT never sends.
+    var undecoded: LarderClientError { .unexpectedReply(to: "EDIT", "the model", key: printableKey(key)) }
+
+    /// Converts the daemon's error for a missing entry.
+    func failure(_ error: LarderClientError) -> LarderClientError {
+        guard error.serverText == "ERR could not perform this operation on a key that doesn't exist" else {
+            return error
+        }
+        return LarderClientError(
+            .noSuchEntry, "there is no fresh entry", operation: "EDIT", database: database, key: printableKey(key))
+    }
+}
+
+/// The places in stored models that this process has compared with the properties of the models.
+private enum VerifiedPlaces {
+    private struct Place: Hashable {
+        let model: ObjectIdentifier
+        let path: String
+    }
+
+    private static let known = Locked<Set<Place>>([])
+    /// Places can contain indices, so their number is not limited by the models.
+    private static let countMax = 10_000
+
+    static func contain(_ model: Any.Type, _ paths: [String]) -> Bool {
+        known.withLock { known in
+            paths.allSatisfy { known.contains(Place(model: ObjectIdentifier(model), path: $0)) }
+        }
+    }
+
+    static func insert(_ model: Any.Type, _ paths: [String]) {
+        known.withLock { known in
+            if known.count > countMax { known = [] }
+            for path in paths { known.insert(Place(model: ObjectIdentifier(model), path: path)) }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import LarderJSONCoding
+import LarderVocabulary
+
+/// Changes of single properties of a stored model, without reading and storing the whole model. The closures of `edit`
+/// receive this value:
+///
+/// ```swift
+/// let score = try await games.edit("g:1", of: GameScore.self) {
+///     $0.increment(\.score)
+///     $0.insert("flying", into: \.skills)
+///     $0.remove("pwnage", from: \.skills)
+/// }.score
+/// ```
+/// The changes are made in the stored JSON, all or none, in the order of the calls. Other fields keep their bytes, also
+/// those that this version of the model does not know.
+///
+/// A property is found by its name. If the model's `CodingKeys`, or the encoder's strategy, store it under another
+/// name, pass the stored name: `$0.set(\.isbn, to: "1", at: "ISBN")`. Names of nested properties are joined by dots,
+/// and may contain indices of arrays: `tags.0`. The call compares the JSON at that place with the property of the
+/// decoded model, and throws `invalidArgument` if they differ.
+///
+/// A value type. Each call appends a change; `edit` throws its errors.
+public struct ModelEdits<Model: Codable> {
+    /// A place that a change uses, and the property that should be stored there.
+    private struct Place {
+        let path: EditPath
+        /// Returns the property of a model as JSON.
+        let encode: (Model) throws -> JSONText
+    }
+
+    package private(set) var edits: [JSONEdit] = []
+    private var places: [Place] = []
+    private let codec: ModelCodec
+    /// The first error of a call.
+    private var failure: Impossible?
+
+    /// Why edits are impossible. A message for `invalidArgument`.
+    package struct Impossible: Error {
+        package let message: String
+    }
+
+    package init(_ codec: ModelCodec) { self.codec = codec }
+
+    // MARK: Values
+
+    /// Sets a property.
+    public mutating func set<Value: Encodable>(
+        _ property: KeyPath<Model, Value>, to value: Value, at place: String? = nil
+    ) {
+        change(property, place) { .set(try $0.json(value)) }
+    }
+
+    /// Removes the field of an optional property, so that it is nil.
+    public mutating func removeValue<Value: Encodable>(
+        of property: KeyPath<Model, Value?>, at place: String? = nil
+    ) {
+        change(property, place) { _ in .delete }
+    }
+
+    /// Adds to a number. A missing number counts as 0. If a sum of integers does not fit into 64 bits, or the sum is
+    /// not a value of the property's type, nothing is changed.
+    public mutating func increment<Value: Numeric & Encodable>(
+        _ property: KeyPath<Model, Value>, by amount: Value = 1, at place: String? = nil
+    ) {
+        change(property, place) { .increment(try $0.json(amount)) }
+    }
+
+    /// Adds to an optional number. A missing number counts as 0.
+    public mutating func increment<Value: Numeric & Encodable>(
+        _ property: KeyPath<Model, Value?>, by amount: Value = 1, at place: String? = nil
+    ) {
+        change(property, place) { .increment(try $0.json(amount)) }
+    }
+
+    /// Appends to a text. A missing text counts as an empty one.
+    public mutating func append(_ text: String, to property: KeyPath<Model, String>, at place: String? = nil) {
+        change(property, place) { .append(try $0.json(text)) }
+    }
+
+    // MARK: Collections
+
+    /// Appends elements to an array.
+    public mutating func append<Element: Encodable>(
+        _ elements: Element..., to property: KeyPath<Model, [Element]>, at place: String? = nil
+    ) {
+        change(property, place) { edits in .push(try elements.map { try edits.json($0) }) }
+    }
+
+    /// Appends those elements to an array that it does not contain.
+    public mutating func insert<Element: Encodable>(
+        _ elements: Element..., into property: KeyPath<Model, [Element]>, at place: String? = nil
+    ) {
+        change(property, place) { edits in .addUnique(try elements.map { try edits.json($0) }) }
+    }
+
+    /// Adds elements to a set.
+    public mutating func insert<Element: Encodable>(
+        _ elements: Element..., into property: KeyPath<Model, Set<Element>>, at place: String? = nil
+    ) {
+        change(property, place) { edits in .addUnique(try elements.map { try edits.json($0) }) }
+    }
+
+    /// Removes all elements of an array that equal one of these.
+    public mutating func remove<Element: Encodable>(
+        _ elements: Element..., from property: KeyPath<Model, [Element]>, at place: String? = nil
+    ) {
+        change(property, place) { edits in .remove(try elements.map { try edits.json($0) }) }
+    }
+
+    /// Removes elements from a set.
+    public mutating func remove<Element: Encodable>(
+        _ elements: Element..., from property: KeyPath<Model, Set<Element>>, at place: String? = nil
+    ) {
+        change(property, place) { edits in .remove(try elements.map { try edits.json($0) }) }
+    }
+
+    // MARK: Preparation
+
+    private mutating func change<Value: Encodable>(
+        _ property: KeyPath<Model, Value>, _ place: String?, _ action: (ModelEdits) throws -> JSONEdit.Action
+    ) {
+        guard failure == nil else { return }
+        do {
+            let path = try Self.path(of: property, place)
+            let codec = codec
+            edits.append(JSONEdit(path, try action(self)))
+            places.append(Place(path: path) { try Self.json($0[keyPath: property], codec) })
+        } catch {
+            failure = error as? Impossible ?? Impossible(message: CodingProblem.encoding(error, codec.codec))
+        }
+    }
+
+    private func json(_ value: some Encodable) throws -> JSONText { try Self.json(value, codec) }
+
+    /// Encodes a value as JSON, also a text or bytes, which the standard codec does not store as JSON.
+    private static func json(_ value: some Encodable, _ codec: ModelCodec) throws -> JSONText {
+        guard codec.codec == .json else {
+            throw Impossible(message: "the cache's codec is \(codec.codec), and only JSON can be edited")
+        }
+        let array = try codec.encode([value]).0.bytes
+        guard let text = try? JSONText(onlyElementOf: array) else {
+            throw Impossible(message: "the encoder's text is not JSON")
+        }
+        return text
+    }
+
+    /// Returns the place of a property.
+    private static func path(of property: AnyKeyPath, _ place: String?) throws(Impossible) -> EditPath {
+        if let place {
+            if let path = EditPath(place), !path.steps.isEmpty { return path }
+            throw Impossible(message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b")
+        }
+        // The description of a key path is `\Type.name.name`; optional steps end with `?`.
+        let description = String(describing: property)
+        let prefix = "\\\(Model.self)."
+        let names = description.dropFirst(prefix.count).replacing("?", with: "").replacing("!", with: "")
+        guard description.hasPrefix(prefix), !names.contains("<"), !names.contains("("),
+            let path = EditPath(String(names))
+        else {
+            throw Impossible(
+                message: "\(description) is not a stored property; pass the place in the JSON, as in at: \"name\"")
+        }
+        return path
+    }
+
+    // MARK: Use
+
+    /// Throws if one of the calls was impossible, or there was none.
+    package func check() throws(Impossible) {
+        if let failure { throw failure }
+        if edits.isEmpty { throw Impossible(message: "the closure made no edits") }
+    }
+
+    /// The places that the edits use.
+    package var paths: [String] { places.map(\.path.text) }
+
+    /// Compares the JSON at each place with the property of the model that was decoded from it.
+    package func verify(_ model: Model, in text: UnsafeRawBufferPointer) throws(Impossible) {
+        for place in places {
+            let stored = place.path.value(in: text).flatMap { bytes in
+                bytes.withUnsafeBytes { try? JSONText(parsing: $0) }
+            }
+            let property: JSONText
+            do { property = try place.encode(model) } catch {
+                throw Impossible(message: CodingProblem.encoding(error, codec.codec))
+            }
+            // A set is encoded in any order.
+            if let stored, stored.isEqual(to: property) || stored.hasSameElements(as: property) { continue }
+            if stored == nil, property.isNull { continue }
+            throw Impossible(
+                message:
+                    "the field '\(printableKey(place.path.text.utf8))' does not hold the property of \(Model.self); "
+                    + "pass the place in the JSON, as in at: \"name\"")
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import Larder
+import LarderClient
+import LarderTestSupport
+import Testing
+
+/// Tests edits of single properties of models, by the library and both clients.
+@Suite(.timeLimit(.minutes(5))) struct ModelEditTests {
+    private struct Author: Codable, Equatable, Sendable {
+        var name: String
+        var born: Int?
+    }
+
+    private struct Book: Codable, Equatable, Sendable {
+        var title: String
+        var price: Double
+        var stock: Int
+        var tags: [String]
+        var shelves: Set<Int>
+        var author: Author
+        var sold: Int?
+        var isbn: String
+
+        enum CodingKeys: String, CodingKey {
+            case title, price, stock, tags, shelves, author, sold
+            case isbn = "ISBN"
+        }
+
+        var label: String { title + isbn }
+    }
+
+    private static let book = Book(
+        title: "Sea", price: 8.5, stock: 2, tags: ["a"], shelves: [1, 2], author: Author(name: "Bo", born: 1950),
+        sold: nil, isbn: "1")
+
+    private typealias Edit = ((inout ModelEdits<Book>) -> Void) throws -> Book
+
+    private static func editEverything(_ edits: inout ModelEdits<Book>) {
+        edits.set(\.title, to: "Land")
+        edits.append("!", to: \.title)
+        edits.increment(\.price, by: 0.5)
+        edits.increment(\.stock, by: -1)
+        edits.increment(\.sold)
+        edits.append("b", "a", to: \.tags)
+        edits.insert("b", "c", into: \.tags)
+        edits.remove("a", from: \.tags)
+        edits.insert(2, 3, into: \.shelves)
+        edits.remove(1, from: \.shelves)
+        edits.set(\.author.name, to: "Al")
+        edits.removeValue(of: \.author.born)
+        edits.set(\.isbn, to: "2", at: "ISBN")
+    }
+
+    private static let edited = Book(
+        title: "Land!", price: 9, stock: 1, tags: ["b", "c"], shelves: [2, 3], author: Author(name: "Al", born: nil),
+        sold: 1, isbn: "2")
+
+    /// Runs the checks for one way to edit.
+    private func check(
+        _ edit: Edit, read: () throws -> Book?, missing: ((inout ModelEdits<Book>) -> Void) throws -> Book
+    )
+        throws
+    {
+        #expect(throws: (any Error).self, "the field has another name") { try edit { $0.set(\.isbn, to: "9") } }
+        #expect(throws: (any Error).self, "computed") { try edit { $0.set(\.label, to: "x") } }
+        #expect(throws: (any Error).self, "no edits") { try edit { _ in } }
+        #expect(throws: (any Error).self, "the second edit is impossible") {
+            try edit {
+                $0.increment(\.stock)
+                $0.set(\.stock, to: 1, at: "title.x")
+            }
+        }
+        #expect(throws: (any Error).self, "no longer a model") {
+            try edit { $0.increment(\.stock, by: .max) }
+        }
+        #expect(try read() == Self.book, "nothing was changed")
+        #expect(try edit(Self.editEverything) == Self.edited)
+        #expect(try read() == Self.edited)
+        do {
+            _ = try missing { $0.increment(\.stock) }
+            Issue.record("there is no entry")
+        } catch let error as LarderError {
+            #expect(error.code == .noSuchEntry)
+        } catch let error as LarderClientError {
+            #expect(error.code == .noSuchEntry)
+        }
+    }
+
+    @Test func theLibraryEditsProperties() async throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let cache = try await Cache(named: "books", directory: directory.path + "/larder")
+        try await cache.set(Self.book, forKey: "b", policy: .hours(1), tags: ["t"])
+        try check(
+            { try cache.edit("b", of: Book.self, $0) }, read: { try cache.value(Book.self, forKey: "b") },
+            missing: { try cache.edit("none", of: Book.self, $0) })
+        #expect(try await cache.tags(forKey: "b") == ["t"])
+        #expect(try await cache.info(forKey: "b")?.deadline != nil)
+        // Fields that the model does not know, and digits, stay.
+        try await cache.setBytes(Array(#"{"new":[1.50], "name":"Bo"}"#.utf8), forKey: "a")
+        #expect(try await cache.edit("a", of: Author.self) { $0.increment(\.born, by: 1990) }.born == 1990)
+        #expect(
+            try await cache.bytes(forKey: "a").map { String(decoding: $0, as: UTF8.self) }
+                == #"{"new":[1.50], "name":"Bo","born":1990}"#)
+        try await cache.setBytes([0], forKey: "raw")
+        #expect(throws: LarderError.self) { try cache.edit("raw", of: Author.self) { $0.set(\.name, to: "x") } }
+    }
+
+    @Test func concurrentEditsLoseNothing() async throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let cache = try await Cache(named: "books", directory: directory.path + "/larder")
+        try await cache.set(Self.book, forKey: "b")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<50 { _ = try await cache.edit("b", of: Book.self) { $0.increment(\.stock) } }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await cache.value(Book.self, forKey: "b")?.stock == 202)
+    }
+
+    @Test func clientsEditProperties() async throws {
+        let daemon = try DaemonProcess()
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
+        try blocking.set(Self.book, forKey: "b")
+        try check(
+            { try blocking.edit("b", of: Book.self, $0) }, read: { try blocking.value(Book.self, forKey: "b") },
+            missing: { try blocking.edit("none", of: Book.self, $0) })
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let books = client.cache("0", of: Book.self)
+        try await books.set(Self.book, forKey: "b")
+        #expect(try await books.edit("b", Self.editEverything) == Self.edited)
+        let authors = client.cache("0", of: Author.self)
+        try await authors.set(Author(name: "Bo", born: nil), forKey: "a")
+        let error = await #expect(throws: LarderClientError.self) {
+            try await authors.edit("a", of: Author.self) { $0.set(\.name, to: "x", at: "nome") }
+        }
+        #expect(error?.code == .invalidArgument)
+        #expect(try await authors.value(forKey: "a") == Author(name: "Bo", born: nil))
+        await #expect(throws: LarderClientError.self) { try await authors.edit("none") { $0.increment(\.born) } }
+        client.close()
+    }
+}
