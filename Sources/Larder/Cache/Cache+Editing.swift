@@ -10,6 +10,9 @@ extension Cache {
     /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The entry must be
     /// JSON. It keeps its expiry rule and its tags, and counts as stored now.
     /// - Parameters:
+    ///   - key: the entry's key.
+    ///   - type: the model's type.
+    ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: appends the changes; called once. If it throws, nothing is changed.
     /// - Returns: the model as it was stored.
     /// - Throws: ``LarderError/Code/noSuchEntry`` if there is no fresh entry; ``LarderError/Code/invalidArgument`` if a

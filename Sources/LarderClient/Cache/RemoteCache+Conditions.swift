@@ -107,6 +107,8 @@ extension RemoteCache {
     /// the changes, in one round trip; before the first edit of a property, another one reads the entry. The entry must
     /// be JSON. It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
     /// - Parameters:
+    ///   - key: the entry's key.
+    ///   - type: the model's type; that of the cache.
     ///   - body: appends the changes; called once. If it throws, nothing is changed.
     /// - Returns: the model as it was stored.
     /// - Throws: `noSuchEntry` if there is no fresh entry; `invalidArgument` if a change is impossible, `server` if the
