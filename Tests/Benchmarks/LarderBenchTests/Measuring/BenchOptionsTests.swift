@@ -8,6 +8,7 @@ import Testing
         #expect(options.roundCount == 11)
         #expect(options.roundCount(of: .socket) == 11)
         #expect(options.roundCount(of: .scale) == 3)
+        #expect(options.roundCount(of: .expiryLag) == 1)
         #expect(options.suites == Set(BenchOptions.SuiteName.allCases))
         #expect(options.countsOfScale == [100_000, 1_000_000, 10_000_000])
         #expect(options.busyPercentMax == 10)

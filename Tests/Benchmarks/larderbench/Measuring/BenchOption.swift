@@ -21,7 +21,8 @@ extension BenchOption {
             BenchOption("--only", "LIST", onlySummary) { $0.only = try BenchOptions.SuiteName.set($1) },
             BenchOption(
                 "--scale", "LIST",
-                "the numbers of entries of the suite scale (default 100000,1000000,10000000; with --quick the first two)"
+                "the numbers of entries of the suites scale and expiry-lag (default 100000,1000000,10000000; with --quick the "
+                    + "first two)"
             ) { $0.scaleCounts = try $1.numbers(1000...1_000_000_000) },
             BenchOption(
                 "--simulate", "S",

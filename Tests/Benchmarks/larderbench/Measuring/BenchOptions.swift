@@ -6,7 +6,7 @@ struct BenchOptions {
     var rounds: Int?
     var seconds: Double?
     var only: Set<SuiteName>?
-    /// The numbers of entries of the suite scale, in ascending order.
+    /// The numbers of entries of the suites scale and expiry-lag, in ascending order.
     var scaleCounts: [Int]?
     /// The time in seconds of a simulated day, or hour, of the suites churn and disk-bytes.
     var simulationSeconds: Double?

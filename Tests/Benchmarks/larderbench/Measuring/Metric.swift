@@ -43,6 +43,7 @@ struct Metric: Hashable {
     static let loadProcessor = Metric("loadCPUMicrosecondsPerOperation", "load µs/op", .two)
     static let hitRatio = Metric("hitPercent", "hits %", .two)
     static let entries = Metric("entriesHeld", "entries", .none)
+    static let events = Metric("eventsReceived", "events", .none)
     static let reloads = Metric("reloadsPerSecond", "reloads/s", .none)
     static let peakReloads = Metric("peakReloadsPerSecond", "peak reloads/s", .none)
     static let writeRate = Metric("writesPerSecond", "1000 writes/s", .thousands)

@@ -5,12 +5,14 @@ extension BenchOptions {
     enum SuiteName: String, CaseIterable {
         case socket, steady, crosscheck, mixed, bystander, start, memory, churn
         case diskBytes = "disk-bytes"
-        case expiry, scale, embedded, models, fetching, hits, settings, origin
+        case expiry
+        case expiryLag = "expiry-lag"
+        case scale, embedded, models, fetching, hits, settings, origin
 
         /// Whether `--quick` runs the suite if `--only` is not given.
         var isInQuickRuns: Bool {
             switch self {
-            case .crosscheck, .diskBytes, .expiry, .scale, .settings, .origin: false
+            case .crosscheck, .diskBytes, .expiry, .expiryLag, .scale, .settings, .origin: false
             default: true
             }
         }
@@ -21,6 +23,7 @@ extension BenchOptions {
             case .socket, .crosscheck: .max
             case .steady, .mixed, .bystander, .start, .memory, .embedded, .models, .fetching: isQuick ? 1 : .max
             case .churn, .diskBytes, .expiry, .scale, .hits, .settings, .origin: isQuick ? 1 : 3
+            case .expiryLag: 1
             }
         }
 

@@ -103,6 +103,7 @@ enum Bench {
                 case .churn: ChurnSuite(options, tree)
                 case .diskBytes: DiskBytesSuite(options, tree)
                 case .expiry: ExpirySuite(options, tree)
+                case .expiryLag: ExpiryLagSuite(options, tree)
                 case .scale: ScaleSuite(options, tree)
                 case .embedded: EmbeddedSuite(options, tree)
                 case .models: ModelSuite(options, tree)

@@ -3,7 +3,8 @@ extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
         gets + fetches + tags + sets + scripts + steady + threads + mixed + bystanders + embedded(options) + models
             + fetching
-            + start + memory + entries + churn + scale(options) + hits
+            + start + memory + entries + churn + expiryLag(options) + scale(options)
+            + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
@@ -192,6 +193,20 @@ extension Target {
             Target(
                 "disk bytes written per byte accepted", DiskBytesSuite.table, ours, .diskWrites, .most(3)),
         ]
+    }
+
+    private static func expiryLag(_ options: BenchOptions) -> [Target] {
+        options.countsOfScale.suffix(1).flatMap { others in
+            let row = ExpiryLagSuite.row(ours, others)
+            return [
+                Target(
+                    "`expired` events among \(others) entries", ExpiryLagSuite.table, row, .events,
+                    .least(Double(ExpiryLagSuite.eventCount))),
+                Target(
+                    "p99.9 of `expired` events among \(others) entries, ms", ExpiryLagSuite.table, row, .p999,
+                    .most(100)),
+            ]
+        }
     }
 
     private static func scale(_ options: BenchOptions) -> [Target] {

@@ -56,17 +56,33 @@ final class SocketClient {
     }
 
     private func reply() throws(BenchError) -> RESPValue {
-        do {
-            while true {
-                if let value = try parser.next() { return value }
-                let count = unistdRead(descriptor, parser.writableSpace(atLeast: 65_536))
-                guard count > 0 else { throw BenchError("the server ended the connection") }
-                parser.didWrite(count)
-            }
-        } catch let error as BenchError {
-            throw error
-        } catch {
+        while true {
+            if let value = try parsed() { return value }
+            try receive()
+        }
+    }
+
+    /// Returns the next message of a subscription; nil if none arrives before `end`, a time of ``Clocks/monotonic()``.
+    func message(before end: Double) throws(BenchError) -> RESPValue? {
+        while true {
+            if let value = try parsed() { return value }
+            try Interruption.check()
+            let seconds = end - Clocks.monotonic()
+            guard seconds > 0 else { return nil }
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            if systemPoll(&entry, 1, Int32(min(seconds, 0.5) * 1000) + 1) > 0 { try receive() }
+        }
+    }
+
+    private func parsed() throws(BenchError) -> RESPValue? {
+        do { return try parser.next() } catch {
             throw BenchError("the server's answer is not the protocol: \(error)")
         }
+    }
+
+    private func receive() throws(BenchError) {
+        let count = unistdRead(descriptor, parser.writableSpace(atLeast: 65_536))
+        guard count > 0 else { throw BenchError("the server ended the connection") }
+        parser.didWrite(count)
     }
 }
