@@ -10,8 +10,10 @@
 
 #include <leveldb/c.h>
 #include <leveldb/cache.h>
+#include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
+#include <leveldb/options.h>
 #include <leveldb/slice.h>
 #include <leveldb/status.h>
 
@@ -269,6 +271,23 @@ leveldb::Cache *CacheIn(const leveldb_cache_t *structure) {
   return cache;
 }
 
+/// The space for the values that this thread reads.
+thread_local std::string value_space;
+
+/// The memory that a thread keeps for values, in bytes.
+constexpr size_t value_space_max = 65536;
+
+/// Reads a value into `value_space`. The structures of the C interface begin with the database, and with the options.
+Status Get(const leveldb_t *database, const leveldb_readoptions_t *options, const Slice &key) {
+  leveldb::DB *rep;
+  std::memcpy(&rep, database, sizeof rep);
+  return rep->Get(*reinterpret_cast<const leveldb::ReadOptions *>(options), key, &value_space);
+}
+
+void FreeLongValue() {
+  if (value_space.capacity() > value_space_max) std::string().swap(value_space);
+}
+
 // LevelDB's own Bloom filter, except that it excludes every key during a probe, which then continues with the next table.
 // These are the functions of the C interface; `state` is the filter.
 
@@ -309,15 +328,30 @@ leveldb_filterpolicy_t *larder_leveldb_bloom_filter(int bits_per_key) {
   return leveldb_filterpolicy_create(filter, DestroyFilter, CreateFilter, MayMatch, FilterName);
 }
 
+char *larder_leveldb_get(
+    leveldb_t *database, const leveldb_readoptions_t *options, const char *key, size_t key_length, size_t *value_length,
+    char **error) {
+  // If LevelDB's environment has an unknown structure, its databases may have one too.
+  if (larder_leveldb_environment() == nullptr) return leveldb_get(database, options, key, key_length, value_length, error);
+  const Status status = Get(database, options, Slice(key, key_length));
+  if (!status.ok()) {
+    *value_length = 0;
+    if (!status.IsNotFound()) *error = strdup(status.ToString().c_str());
+    return nullptr;
+  }
+  *value_length = value_space.size();
+  char *const copy = static_cast<char *>(std::malloc(value_space.size() + 1));
+  if (copy == nullptr) std::abort();
+  std::memcpy(copy, value_space.data(), value_space.size());
+  FreeLongValue();
+  return copy;
+}
+
 int larder_leveldb_lacks(leveldb_t *database, const leveldb_readoptions_t *options, const char *key, size_t key_length) {
   probe = {true, false};
-  char *error = nullptr;
-  size_t length = 0;
-  char *const value = leveldb_get(database, options, key, key_length, &length, &error);
-  const bool lacks = value == nullptr && error == nullptr && !probe.isUndecided;
+  const bool lacks = Get(database, options, Slice(key, key_length)).IsNotFound() && !probe.isUndecided;
   probe = {};
-  leveldb_free(value);
-  leveldb_free(error);
+  FreeLongValue();
   return lacks;
 }
 

@@ -36,9 +36,7 @@ extension Database {
         guard let handle = try? openHandle("get") else { return false }
         let options = ReadOptionsHandle.shared(fillCache: false)
         // Returns false if the gate is locked for writing, so that this call does not wait.
-        return gate.reads.withReadLockUnlessBusy {
-            larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
-        } ?? false
+        return gate.readUnlessBusy { larder_leveldb_lacks(handle, options, key.characters, key.count) != 0 } ?? false
     }
 
     /// Reads the newest value of a key, and verifies checksums. Returns a copy that LevelDB has allocated; nil if the
@@ -73,7 +71,7 @@ extension Database {
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
         var length = 0
         let value = try checked("get", path: path, key: key) { status in
-            gate.reads.withReadLock { leveldb_get(handle, options, key.characters, key.count, &length, status) }
+            gate.read { larder_leveldb_get(handle, options, key.characters, key.count, &length, status) }
         }
         return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
     }

@@ -36,7 +36,7 @@ final class VersionGate: @unchecked Sendable {
     }
 
     /// - Parameter yields: returns whether cursors must release their tables at the end of a merge. Called on LevelDB's
-    ///   thread; must not block.
+    ///   thread and for each read; must not block.
     init(yields: @escaping @Sendable () -> Bool) { self.yields = yields }
 
     /// Makes merges of the database in this directory use this gate.
@@ -46,6 +46,18 @@ final class VersionGate: @unchecked Sendable {
     }
 
     func unregister(_ directory: String) { Self.gates.withLock { _ = $0.removeValue(forKey: directory) } }
+
+    /// Runs a read of one key. Takes the lock only if merges use this gate at present: if they begin to do so during the
+    /// read, LevelDB may remove the tables later than it could.
+    @inline(__always)
+    func read<Result>(_ body: () -> Result) -> Result { yields() ? reads.withReadLock(body) : body() }
+
+    /// Like ``read(_:)``, but does not wait.
+    /// - Returns: nil, without calling `body`, if the lock is held for writing.
+    @inline(__always)
+    func readUnlessBusy<Result>(_ body: () -> Result) -> Result? {
+        yields() ? reads.withReadLockUnlessBusy(body) : body()
+    }
 
     func add(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = slot } }
     func remove(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = nil } }

@@ -31,9 +31,15 @@ size_t larder_leveldb_cache_bytes(const struct leveldb_cache_t *cache);
 /// with LevelDB's own filter. Destroy it with leveldb_filterpolicy_destroy().
 struct leveldb_filterpolicy_t *larder_leveldb_bloom_filter(int bits_per_key);
 
+/// Like leveldb_get(), but allocates only the returned copy: LevelDB's function allocates another one for each value.
+/// Free the copy with leveldb_free(). Thread-safe.
+char *larder_leveldb_get(
+    struct leveldb_t *database, const struct leveldb_readoptions_t *options, const char *key, size_t key_length,
+    size_t *value_length, char **error);
+
 /// Returns 1 if LevelDB's memory and the filters of its open tables prove that it has no value of a key. Returns 0 if
 /// it has a value, or would have to read a file to find out. Reads no file. If LevelDB's memory has a value, it is
-/// copied. Use it only with the environment and the filter of this header; with others this is a normal read.
+/// copied once. Use it only with the environment and the filter of this header; with others this is a normal read.
 /// Thread-safe.
 int larder_leveldb_lacks(
     struct leveldb_t *database, const struct leveldb_readoptions_t *options, const char *key, size_t key_length);
