@@ -29,22 +29,14 @@ static uint32_t extend_by_table(uint32_t crc, const uint8_t *bytes, size_t count
 
 #if defined(__x86_64__)
 #define HAS_INSTRUCTION 1
+#define WITH_INSTRUCTION __attribute__((target("sse4.2")))
 #include <nmmintrin.h>
 
-__attribute__((target("sse4.2")))
-static uint32_t extend_by_instruction(uint32_t crc, const uint8_t *bytes, size_t count) {
-    uint64_t wide = crc;
-    while (count >= 8) {
-        uint64_t word;
-        memcpy(&word, bytes, 8);
-        wide = _mm_crc32_u64(wide, word);
-        bytes += 8;
-        count -= 8;
-    }
-    crc = (uint32_t)wide;
-    while (count-- > 0) crc = _mm_crc32_u8(crc, *bytes++);
-    return crc;
+WITH_INSTRUCTION static inline uint32_t add_word(uint32_t crc, uint64_t word) {
+    return (uint32_t)_mm_crc32_u64(crc, word);
 }
+
+WITH_INSTRUCTION static inline uint32_t add_byte(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
 
 static int has_instruction(void) {
     __builtin_cpu_init();
@@ -54,20 +46,16 @@ static int has_instruction(void) {
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)
 #define HAS_INSTRUCTION 1
 
+#define WITH_INSTRUCTION __attribute__((target("crc")))
+
 // Uses the instructions directly instead of arm_acle.h, whose functions require compiler flags.
-__attribute__((target("crc")))
-static uint32_t extend_by_instruction(uint32_t crc, const uint8_t *bytes, size_t count) {
-    while (count >= 8) {
-        uint64_t word;
-        memcpy(&word, bytes, 8);
-        __asm__("crc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
-        bytes += 8;
-        count -= 8;
-    }
-    while (count-- > 0) {
-        uint32_t byte = *bytes++;
-        __asm__("crc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(byte));
-    }
+WITH_INSTRUCTION static inline uint32_t add_word(uint32_t crc, uint64_t word) {
+    __asm__("crc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+
+WITH_INSTRUCTION static inline uint32_t add_byte(uint32_t crc, uint8_t byte) {
+    __asm__("crc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
     return crc;
 }
 
@@ -79,6 +67,57 @@ static int has_instruction(void) {
 #else
     return 0;
 #endif
+}
+#endif
+
+#if defined(HAS_INSTRUCTION)
+// An instruction takes several cycles, but three of them run in parallel if they are independent of each other. So long
+// inputs are taken as three stripes.
+enum { STRIPE = 256 };
+
+// shifted[k][b]: the remainder of a checksum whose byte k is b, and whose other bytes are 0, followed by STRIPE zero
+// bytes. Written once, by `prepare`.
+static uint32_t shifted[4][256];
+
+static inline uint32_t shift(uint32_t crc) {
+    return shifted[0][crc & 0xFF] ^ shifted[1][crc >> 8 & 0xFF] ^ shifted[2][crc >> 16 & 0xFF] ^ shifted[3][crc >> 24];
+}
+
+static inline uint64_t word_at(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    return word;
+}
+
+WITH_INSTRUCTION static uint32_t extend_by_instruction(uint32_t crc, const uint8_t *bytes, size_t count) {
+    while (count >= 3 * STRIPE) {
+        uint32_t second = 0, third = 0;
+        for (int at = 0; at < STRIPE; at += 8) {
+            crc = add_word(crc, word_at(bytes + at));
+            second = add_word(second, word_at(bytes + STRIPE + at));
+            third = add_word(third, word_at(bytes + 2 * STRIPE + at));
+        }
+        crc = shift(shift(crc) ^ second) ^ third;
+        bytes += 3 * STRIPE;
+        count -= 3 * STRIPE;
+    }
+    while (count >= 8) {
+        crc = add_word(crc, word_at(bytes));
+        bytes += 8;
+        count -= 8;
+    }
+    while (count-- > 0) crc = add_byte(crc, *bytes++);
+    return crc;
+}
+
+static void prepare_stripes(void) {
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t remainder = (uint32_t)1 << bit;
+        for (int zeros = 0; zeros < STRIPE; zeros++) remainder = remainder >> 8 ^ table[0][remainder & 0xFF];
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            if (byte >> bit % 8 & 1) shifted[bit / 8][byte] ^= remainder;
+        }
+    }
 }
 #endif
 
@@ -99,7 +138,10 @@ static void prepare(void) {
         }
     }
 #if defined(HAS_INSTRUCTION)
-    if (has_instruction()) extend = extend_by_instruction;
+    if (has_instruction()) {
+        prepare_stripes();
+        extend = extend_by_instruction;
+    }
 #endif
 }
 
