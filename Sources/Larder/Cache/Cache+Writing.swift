@@ -119,13 +119,14 @@ extension Cache {
         let changes = try batch.changes()
         try source.whileOpen("batch") { (_) throws(LarderError) in
             if changes.isEmpty { return }
-            let keys = changes.map(\.key)
             let loads = try prepare(changes)
+            let (keys, ahead) = (changes.map(\.key), source.database.timeAhead)
             try source.database.commit(
                 keys, loading: loads ? .records : .none, durability: durability ?? self.durability
             ) { update in
-                for (index, change) in changes.enumerated() {
-                    change.apply(&update, index, ahead: source.database.timeAhead)
+                // The elements of an array would be copied, with all their references.
+                changes.withUnsafeBufferPointer { changes in
+                    for index in changes.indices { changes[index].apply(&update, index, ahead: ahead) }
                 }
             }
         }
@@ -135,8 +136,15 @@ extension Cache {
     /// key has an entry.
     /// - Returns: whether the batch must load the previous entries of its keys itself.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
-        if changes.contains(where: \.keepsPrevious) { return true }
-        let removed = changes.filter(\.isRemoval).map(\.key)
+        var removed: [Key] = []
+        let keepsPrevious = changes.withUnsafeBufferPointer { changes in
+            for index in changes.indices {
+                if changes[index].keepsPrevious { return true }
+                if changes[index].isRemoval { removed.append(changes[index].key) }
+            }
+            return false
+        }
+        if keepsPrevious { return true }
         if removed.isEmpty || !source.database.exists { return false }
         // Without memory for entries, the read entries could not be kept there. So the batch must load them itself.
         if source.database.attachmentBytesMax == 0 { return true }

@@ -218,15 +218,17 @@ extension EntryPolicy.Checked {
     /// - Parameters:
     ///   - settings: the database's policy.
     ///   - ahead: how far the larder's time is ahead of the system clock, in milliseconds. Absolute deadlines refer to
-    ///     the system clock.
+    ///     the system clock. Called only for these.
     ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
-    package func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
+    package func rule(
+        _ settings: DatabasePolicy, now: Int64, ahead: @autoclosure () -> Int64, previous: DeadlineRule?
+    ) -> DeadlineRule {
         switch lifetime {
         case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)
         case .keep: previous ?? .governed
         case .policy(let policy): settings.rule(policy, jitter: jitter ?? 0, now: now)
         case .until(let instant):
-            .own(now + Jitter.shortened(instant + ahead - now, by: jitter ?? 0))
+            .own(now + Jitter.shortened(instant + ahead() - now, by: jitter ?? 0))
         }
     }
 }
