@@ -184,31 +184,39 @@ struct SlotTable {
     /// Copies some slots to the new array, if there is one.
     private mutating func copySome() {
         guard isGrowing else { return }
-        var left = Self.copiedAtOnce
-        while true {
-            var index = copied
-            while index < current.count, current.words[index] == 0 { index += 1 }
-            guard index < current.count else { break }
-            let word = current.words[index]
-            // Equal tags stay together, because the boundary is a tag.
-            if left <= 0, UInt64(Self.tag(word)) >= boundary { return }
-            append(word)
-            copied = index + 1
-            boundary = UInt64(Self.tag(word)) + 1
-            left -= 1
+        let (words, end) = (current.words, current.count)
+        var (index, left, last) = (copied, Self.copiedAtOnce, Slot?.none)
+        while index < end {
+            let word = words[index]
+            if word != 0 {
+                // Equal tags stay together, because the boundary is a tag.
+                if left <= 0, UInt64(Self.tag(word)) >= boundary { break }
+                last = append(word, after: last)
+                boundary = UInt64(Self.tag(word)) + 1
+                // Not after the empty slots that follow: a word may be inserted there before the next call.
+                copied = index + 1
+                left -= 1
+            }
+            index += 1
         }
+        if index < end { return }
         current.deallocate()
         (current, isGrowing, boundary, copied) = (next, false, 0, 0)
     }
 
     /// Adds a word whose tag is not less than any tag in the new array.
-    private mutating func append(_ word: UInt64) {
+    /// - Parameter last: the slot of the last such word, if nothing was changed since; nil to search from the home.
+    @inline(__always)
+    private mutating func append(_ word: UInt64, after last: Slot?) -> Slot {
         var slot = next.home(Self.tag(word))
+        if let last, slot <= last { slot = last + 1 }
         while slot.pointee != 0 { slot += 1 }
         if slot >= next.end - 1 {
+            let index = slot - next.words
             next = Self.extended(next)
-            return append(word)
+            slot = next.words + index
         }
         slot.pointee = word
+        return slot
     }
 }
