@@ -20,11 +20,11 @@ final class JournalApplier: @unchecked Sendable {
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
     /// The database to which the next operations are applied; nil if they are skipped or stored in ``unresolved``.
-    private var database: Database?
+    @exclusivity(unchecked) private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
     /// The latest time at which any record in the journal was stored. The engine's time must not be earlier.
-    private(set) var latestStored: Int64 = 0
+    @exclusivity(unchecked) private(set) var latestStored: Int64 = 0
     /// The database of the next operations if its current epoch (LevelDB) is still unknown; nil otherwise. The database
     /// keeps these operations until it is known whether they apply.
     private var unresolved: Database?
@@ -38,7 +38,7 @@ final class JournalApplier: @unchecked Sendable {
     private let progress = Condition()
     // `filled`: how many portions of each half the caller has filled. `done`: how many portions of each half the
     // threads have applied. Guarded by `lock`; only the caller changes `filled`.
-    private var filled = 0
+    @exclusivity(unchecked) private var filled = 0
     private var done = [0, 0]
     private var isEnding = false
 
@@ -156,8 +156,9 @@ private final class ReplayPortion {
         let recordCount: Int32
     }
 
-    private var items: ContiguousArray<Item> = []
-    private var bytes: [UInt8] = []
+    // Only one thread at a time uses a portion, and its accesses never overlap.
+    @exclusivity(unchecked) private var items: ContiguousArray<Item> = []
+    @exclusivity(unchecked) private var bytes: [UInt8] = []
 
     /// How many operations in advance a slot of a table, and its entry, are prefetched into the CPU cache.
     private static let slotDistance = 12
