@@ -1,3 +1,4 @@
+import CLarderPrefetch
 import LarderLevelDB
 
 /// One database's part of a checkpoint: sorts the dirty entries (those that LevelDB does not have yet), and writes them
@@ -179,8 +180,6 @@ final class CheckpointPass: CheckpointWork {
 /// LevelDB writes. A long record is not copied: its entry is pinned, so that the record stays in memory unchanged.
 private struct SortedRun {
     private struct Item {
-        /// The first eight bytes of the key, big-endian: most comparisons need no more.
-        var prefix: UInt64
         /// The offset in `bytes` of the item: the key's kind (1 byte), the key, and the record.
         var offset: Int
         var keyCount: Int32
@@ -196,6 +195,9 @@ private struct SortedRun {
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
+    /// The indices of the items in the order of their keys, set by ``sort()``. With the eight bytes that follow the
+    /// bytes with which all keys begin: most comparisons need no more.
+    private var order: ContiguousArray<(word: UInt64, index: Int32)> = []
     /// A pinned entry. Without its shard's lock, only its record may be read.
     struct Pinned {
         let entry: EntryPointer
@@ -212,7 +214,7 @@ private struct SortedRun {
     private let pinnedBytesMin: Int
 
     /// The memory of an item in addition to its key and record, in bytes.
-    static let itemBytes = MemoryLayout<Item>.stride
+    static let itemBytes = MemoryLayout<Item>.stride + MemoryLayout<(UInt64, Int32)>.stride
 
     /// Reserves memory in advance, because entries are added while a shard is locked, and growing the arrays then takes
     /// too long.
@@ -244,7 +246,7 @@ private struct SortedRun {
         }
         items.append(
             Item(
-                prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
+                offset: bytes.count, keyCount: Int32(key.count + 1),
                 recordCount: isLong ? Self.pinnedCount : Int32(recordCount), oldIndex: oldIndex,
                 newIndex: newIndex, isAbsentInLevelDB: entry.isAbsentInLevelDB))
         bytes.append(KeyKind.record)
@@ -252,21 +254,42 @@ private struct SortedRun {
         if recordCount > 0, !isLong { entry.appendStored(to: &bytes) }
     }
 
-    private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
-        if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
-        var prefix: UInt64 = 0
-        for index in 0..<8 { prefix = prefix << 8 | UInt64(index < key.count ? key[index] : 0) }
-        return prefix
-    }
-
     /// Sorts by key, so that LevelDB's tables overlap less, and merging them is cheaper.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
-            items.sort { left, right in
-                if left.prefix != right.prefix { return left.prefix < right.prefix }
+            let shared = sharedCount(bytes)
+            order.removeAll(keepingCapacity: true)
+            order.reserveCapacity(items.count)
+            for index in items.indices {
+                order.append((Self.word(Self.key(items[index], bytes), at: shared), Int32(index)))
+            }
+            order.sort { left, right in
+                if left.word != right.word { return left.word < right.word }
+                let (left, right) = (items[Int(left.index)], items[Int(right.index)])
                 return KeyOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
             }
         }
+    }
+
+    /// The number of bytes with which all keys begin.
+    private func sharedCount(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard let first = items.first.map({ Self.key($0, bytes) }) else { return 0 }
+        var count = first.count
+        for item in items {
+            let key = Self.key(item, bytes)
+            count = min(count, key.count)
+            if first.prefix(count).elementsEqual(key.prefix(count)) { continue }
+            count = zip(first, key).prefix(while: ==).reduce(0) { count, _ in count + 1 }
+        }
+        return count
+    }
+
+    /// The eight bytes of a key from an offset on, big-endian; zeros follow the end of the key.
+    private static func word(_ key: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
+        if key.count >= offset + 8 {
+            return UInt64(bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        }
+        return (offset..<offset + 8).reduce(0) { $0 << 8 | UInt64($1 < key.count ? key[$1] : 0) }
     }
 
     private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
@@ -274,12 +297,30 @@ private struct SortedRun {
     }
 
     /// Adds the changes of one entry to a batch.
+    /// - Parameter index: the entry's place in the order of the keys.
     /// - Returns: the entry if it is pinned; the caller must unpin it.
     mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch) -> Pinned? {
-        let item = items[index]
+        prefetch(after: index)
+        let item = items[Int(order[index].index)]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
         put(item, long?.record, into: batch)
         return long
+    }
+
+    /// Prefetches entries into the CPU's caches, because their order in memory is not that of the keys.
+    private func prefetch(after index: Int) {
+        if index + 16 < count {
+            items.withUnsafeBufferPointer { items in
+                larder_prefetch(items.baseAddress.map { $0 + Int(order[index + 16].index) })
+            }
+        }
+        if index + 8 < count {
+            let item = items[Int(order[index + 8].index)]
+            bytes.withUnsafeBytes { bytes in
+                larder_prefetch(bytes.baseAddress.map { $0 + item.offset })
+                larder_prefetch(bytes.baseAddress.map { $0 + item.offset + 64 })
+            }
+        }
     }
 
     private func put(_ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch) {
@@ -310,6 +351,7 @@ private struct SortedRun {
     mutating func removeAll(keepingCapacity: Bool) {
         bytes.removeAll(keepingCapacity: keepingCapacity)
         items.removeAll(keepingCapacity: keepingCapacity)
+        order.removeAll(keepingCapacity: keepingCapacity)
         removalCount = 0
     }
 }

@@ -9,13 +9,13 @@ import CLarderLevelDB
 ///
 /// Not thread-safe: two threads must not use it at the same time, not even to write it to a database.
 package final class WriteBatch {
-    /// The number of puts and deletes.
-    package private(set) var count = 0
+    /// The number of puts and deletes. Accesses to it and to ``byteCount`` never overlap, so the check is turned off.
+    @exclusivity(unchecked) package private(set) var count = 0
 
     /// The size of the batch in LevelDB's format, and thus of its log record, in bytes. The header has 12 bytes. Each
     /// put or delete has a byte for its kind, then the key and, for a put, the value. The key and the value are each
     /// preceded by their length, a varint of 1 to 5 bytes.
-    package private(set) var byteCount = WriteBatch.headerBytes
+    @exclusivity(unchecked) package private(set) var byteCount = WriteBatch.headerBytes
 
     /// The maximum total length of a key and its value in bytes: 1 GiB. LevelDB uses 32-bit lengths without checking
     /// for overflow, so it would store a larger pair incorrectly.
