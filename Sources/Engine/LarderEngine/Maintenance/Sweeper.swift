@@ -329,8 +329,16 @@ struct Sweeper {
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
         let removalRules = database.removalRules
-        guard let (parsed, count) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
-        guard let header = try? parsed.get() else { return .keep }
+        let (header, count): (RecordHeader, Int)
+        // Reads of LevelDB would make it merge the tables that it searches.
+        if case .known(let known) = RecordInMemory(key, in: database, removalRules.purges) {
+            guard let known else { return .dropIndex }
+            (header, count) = known
+        } else {
+            guard let (parsed, byteCount) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
+            guard let readable = try? parsed.get() else { return .keep }
+            (header, count) = (readable, byteCount)
+        }
         let rules = database.rules
         let now = database.unnoticedNow()
         let mayBeOwn = mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))

@@ -110,7 +110,7 @@ package struct DeadlineScan {
             guard let deadline = deadline(record.header) else { return nil }
             let key = Key(stored: records.key(record))
             // A dirty entry was found in memory, or has changed since.
-            if case .dirty = state(key, nil) { return nil }
+            if case .newer = RecordInMemory(key, in: database, nil) { return nil }
             return Found(key: Array(key.bytes), deadline: deadline, mayRepeat: false)
         }
     }
@@ -122,9 +122,9 @@ package struct DeadlineScan {
         for index in keys {
             guard let key = index.withUnsafeBytes({ ExpiryIndex.parse($0)?.key }) else { continue }
             var header: RecordHeader?
-            switch state(key, purges) {
-            case .dirty: continue
-            case .clean(let known): header = known
+            switch RecordInMemory(key, in: database, purges) {
+            case .newer: continue
+            case .known(let known): header = known?.header
             case .unknown: header = try store.header(of: key, purges).flatMap { try? $0.0.get() }
             }
             // The index may also have old keys of the entry.
@@ -160,20 +160,25 @@ package struct DeadlineScan {
         }
         return found
     }
+}
 
-    private enum InMemory {
-        case dirty
-        /// The entry equals LevelDB's record; nil if the key has none, or its header cannot be read.
-        case clean(RecordHeader?)
-        /// LevelDB must be read.
-        case unknown
-    }
+/// What memory knows of a key's record in LevelDB.
+enum RecordInMemory {
+    /// Memory has a newer state.
+    case newer
+    /// The header and the length in bytes of LevelDB's record; nil if the key has none.
+    case known((header: RecordHeader, byteCount: Int)?)
+    /// LevelDB must be read.
+    case unknown
 
-    private func state(_ key: Key, _ purges: TagPurges?) -> InMemory {
-        database.shards.withLocked(key.hash) { shard in
+    /// - Parameter purges: as for ``RecordHeader``.
+    init(_ key: Key, in database: Database, _ purges: TagPurges?) {
+        self = database.shards.withLocked(key.hash) { shard in
             guard let entry = shard.find(key) else { return .unknown }
-            if entry.isDirty { return .dirty }
-            return .clean(entry.header(purges))
+            if entry.isDirty { return .newer }
+            guard entry.hasRecord else { return .known(nil) }
+            guard let record = try? entry.record(purges) else { return .unknown }
+            return .known((record.header, record.byteCount))
         }
     }
 }
