@@ -3,7 +3,8 @@
 final class ChurnSuite: Suite {
     static let larder = Contender.larder(memory: "4G")
     private static let contenders = [larder, .redisOff, .valkeyOff, .memcached]
-    static let table = "Churn: resident bytes / live bytes of keys and values, by the hour of a simulated day"
+    static let table =
+        "Churn: resident bytes without mapped files / live bytes of keys and values, by the hour of a simulated day"
     private static let stepsPerHour = 2
     /// The number of SETs during the day for each key.
     private static let setsPerKey = 12
@@ -47,7 +48,7 @@ final class ChurnSuite: Suite {
         let seconds = options.secondsPerSimulation
         let kinds = { Self.kinds($0, millisecondsPerHour: seconds * 1000 / 24) }
         server.settle()
-        let empty = server.residentMiB ?? .nan
+        let empty = server.ownMiB ?? .nan
         let ledger = Ledger(server.contender.dialect)
         var fill = Load.fill(keys, valueBytes: 0)
         fill.kinds = kinds(0)
@@ -56,8 +57,9 @@ final class ChurnSuite: Suite {
         func sample(_ hour: Int) {
             let live = Double(ledger.liveBytes(at: Clocks.monotonic())) / 1_048_576
             figures[.live] = live
-            figures[.resident] = server.residentMiB ?? .nan
-            figures[Self.column(hour: hour)] = ((server.residentMiB ?? .nan) - empty) / live
+            let own = server.ownMiB ?? .nan
+            figures[.own] = own
+            figures[Self.column(hour: hour)] = (own - empty) / live
         }
         sample(0)
         let simulation = Simulation(
