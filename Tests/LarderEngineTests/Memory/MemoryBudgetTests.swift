@@ -42,6 +42,36 @@ import Testing
         engine.shutdown()
     }
 
+    /// The memory that the process uses for a while besides the entries takes part of the limit, at most half of it.
+    @Test func theLimitIncludesTheOtherMemoryOfTheProcess() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("db")
+        let budget = engine.context.memory
+        func fill() throws {
+            for index in 0..<3000 { try Self.put(database, "\(index)", [UInt8](repeating: 1, count: 500)) }
+            engine.maintain()
+        }
+        func note(other bytes: Int) { budget.note(residentBytes: engine.memory.usedBytes + bytes) }
+        try fill()
+        #expect(engine.memory.usedBytes > 900_000)
+        note(other: 300_000)
+        #expect((600_000...748_576).contains(engine.memory.usedBytes))
+        // Memory that is used only for a moment does not count.
+        for _ in 0..<9 { note(other: 400_000) }
+        #expect(engine.memory.usedBytes > 600_000)
+        note(other: 400_000)
+        #expect((500_000...648_576).contains(engine.memory.usedBytes))
+        try fill()
+        #expect((500_000...648_576).contains(engine.memory.usedBytes))
+        for _ in 0..<10 { note(other: 10 << 20) }
+        #expect((400_000...524_288).contains(engine.memory.usedBytes))
+        note(other: 0)
+        try fill()
+        #expect(engine.memory.usedBytes > 900_000)
+        engine.shutdown()
+    }
+
     /// Dirty entries, which are not yet in LevelDB, count once towards the memory that makes a checkpoint due. After
     /// the checkpoint, they no longer count.
     @Test func checkpointsFreeMemoryForWrites() throws {

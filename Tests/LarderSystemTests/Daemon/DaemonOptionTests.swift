@@ -31,8 +31,8 @@ import Testing
           --durability LEVEL what an acknowledged write survives: os (a crash of the daemon), everysecond
                              (fsync at least once a second), always (fsync before the reply)
                              (default: everysecond)
-          --memory BYTES     memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet
-                             count too: a checkpoint begins when they take half of it, or 32M if that is more
+          --memory BYTES     memory of larderd, such as 256M: at least half of it for hot entries; 0 for none of them.
+                             A checkpoint begins when entries that are not in LevelDB take half of it, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
                              evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one

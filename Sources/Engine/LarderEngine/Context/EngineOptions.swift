@@ -52,6 +52,9 @@ package struct EngineOptions: Sendable {
     /// LOCK, after the pid of this process.
     package var holderSocket = ""
 
+    /// Whether ``memoryBytes`` limits the memory of the whole process, if possible, and not only that of the entries:
+    /// see ``MemoryBudget/note(residentBytes:)``. For a process that does nothing else.
+    package var memoryIncludesProcess = false
     /// Memory for entries, shared by all databases, in bytes: 16 MiB; 0 for none. Includes keys and overhead, but not
     /// LevelDB's own memory. The size does not affect the results of commands. Dirty entries count too, and cannot be
     /// evicted. A checkpoint is due when dirty entries take half of this size (but at least 32 MiB), or when the

@@ -29,6 +29,7 @@ final class Maintenance: Sendable {
     private let salvager: Salvager
     private let progress = Locked(Progress())
     private let lastSync = Locked<Int64?>(nil)
+    private let lastMeasurement = Locked<Int64>(.min / 2)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
     /// during the pause.
@@ -64,6 +65,7 @@ final class Maintenance: Sendable {
             if !promisesSyncs { syncIfDue() }
             checkpointer.startIfOld()
             evictor.measureWithoutThread()
+            measureMemory()
             return work() ? min(pause, Self.pauseWhileSweeping) : pause
         }
         guard promisesSyncs else { return }
@@ -115,6 +117,18 @@ final class Maintenance: Sendable {
             context.disposalQueue.clear(report: context.report)
             return more
         }
+    }
+
+    /// Measures the memory of the process, if the memory limit includes it.
+    private func measureMemory() {
+        guard context.options.memoryIncludesProcess, context.memory.isOn else { return }
+        let now = context.time.monotonic()
+        let isDue = lastMeasurement.withLock { last in
+            if now - last < MemoryBudget.measurementMilliseconds { return false }
+            last = now
+            return true
+        }
+        if isDue, let memory = ProcessMemory.measure() { context.memory.note(residentBytes: memory.ownBytes) }
     }
 
     private func passOnDamageReports() {

@@ -4,6 +4,8 @@ import Synchronization
 /// The limit for the total size of a larder's entries in memory, and the shards that contain them. Dirty entries cannot
 /// be evicted. They count towards the limit, except those of 1 MiB or more.
 ///
+/// The limit may include the other memory of the process: see ``note(residentBytes:)``.
+///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the list of shards. The caller of ``makeRoom(_:)`` holds a shard's
 /// lock, so the call never waits for the lock of another shard: it skips a shard whose lock is not free.
 final class MemoryBudget: @unchecked Sendable {
@@ -11,6 +13,10 @@ final class MemoryBudget: @unchecked Sendable {
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
     private let attached = Atomic<Int>(0)
+    /// The part of the limit that is not available for entries, in bytes.
+    private let reserved = Atomic<Int>(0)
+    /// The last measured sizes of the process's other memory, in bytes.
+    private let others = Locked<[Int]>([])
     /// Attachments that entries have dropped and that have not been released yet.
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
@@ -30,6 +36,8 @@ final class MemoryBudget: @unchecked Sendable {
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
+    /// The limit for the entries: ``limitBytes`` without the process's other memory, but at least half of it.
+    private var entryBytesMax: Int { limitBytes - min(reserved.load(ordering: .relaxed), limitBytes / 2) }
     /// The least change of a shard's size that the shard reports, in bytes. Reports must be rare, so that the shards do
     /// not contend for one counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
@@ -129,8 +137,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
-        // Leave space for growth that the shards have not reported yet.
-        let room = limitBytes - shardCount * stepBytes
+        let room = room
         guard usedBytes > room else { return }
         let part = max(0, room) / shardCount
         var tries = 0
@@ -143,28 +150,63 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// The maximum number of entries that ``changeLimit(to:)`` evicts before it releases a shard's lock for a moment.
+    /// The limit for the sizes that the shards have reported: leaves space for growth that they have not.
+    private var room: Int { entryBytesMax - shardCount.load(ordering: .relaxed) * stepBytes }
+
+    /// The maximum number of entries that ``shrink()`` evicts before it releases a shard's lock for a moment.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit. If it decreases, every shard evicts until it is within its equal share of the limit. Takes
-    /// the locks of all shards one after another. Dirty entries stay until a checkpoint.
+    /// Changes the limit. If it decreases, evicts excess entries. Dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
+        // Make the shards report all changes of their sizes.
+        _ = measure()
+        shrink()
+    }
+
+    /// Evicts entries of the shards that exceed their equal share, until the total size is within the limit. Takes the
+    /// locks of the shards one after another.
+    private func shrink() {
         let all = all
-        let part = limitBytes / max(1, all.count)
-        for shard in all {
-            while shard.lock.withLock({ evictSome(of: shard, beyond: part) }) {}
+        var hasEvicted = true
+        while usedBytes > room, hasEvicted {
+            hasEvicted = false
+            for shard in all where shard.lock.withLock({ evictSome(of: shard, beyond: max(0, room) / all.count) }) {
+                hasEvicted = true
+            }
         }
     }
 
-    /// - Returns: whether there may be more to evict. Called with the shard's lock held.
+    /// - Returns: whether anything was evicted. Called with the shard's lock held.
     private func evictSome(of shard: Shard, beyond part: Int) -> Bool {
         defer { shard.publish() }
-        for _ in 0..<Self.evictedAtOnce {
+        for count in 0..<Self.evictedAtOnce {
             let isTooMuch = shard.table.byteCount + shard.table.attachedByteCount > part
-            guard isTooMuch, shard.table.evict() || shard.table.dropAttachment() else { return false }
+            guard isTooMuch, shard.table.evict() || shard.table.dropAttachment() else { return count > 0 }
         }
         return true
+    }
+
+    // MARK: Other memory
+
+    /// The number of measurements that are compared. They take five seconds.
+    private static let measurementsMax = 10
+    /// The time between two measurements, in milliseconds.
+    static let measurementMilliseconds: Int64 = 500
+
+    /// Makes the limit include the other memory of the process: LevelDB's buffers and caches, connections, threads, and
+    /// what the allocator wastes. Called regularly with the process's resident memory, without mapped files.
+    ///
+    /// Counts the least of the last measurements, so that no entries are evicted for buffers that exist for a few
+    /// seconds, such as those of a checkpoint. Entries keep at least half of the limit.
+    func note(residentBytes: Int) {
+        let least = others.withLock { others in
+            others.append(max(0, residentBytes - usedBytes))
+            if others.count > Self.measurementsMax { others.removeFirst() }
+            return others.min() ?? 0
+        }
+        reserved.store(least, ordering: .relaxed)
+        shrink()
     }
 
     /// Evicts entries of another shard that exceeds its share and whose lock is free. Tries only a few shards.

@@ -43,9 +43,7 @@ package struct DaemonCommandLine: Sendable {
     init() {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
-        // The daemon's memory caches whole entries, so a larger block cache did not improve the results in
-        // docs/Benchmarks.md.
-        configuration.engine.blockCacheBytes = 8 << 20
+        configuration.engine.memoryIncludesProcess = true
     }
 
     /// Parses the words after the program's name, and the configuration file that they name. Words take precedence over
@@ -65,6 +63,11 @@ package struct DaemonCommandLine: Sendable {
             take(option, joined(option, value), place, &mistakes)
         }
         configuration.filePath = hasReadFile ? file?.path : nil
+        // The daemon's memory caches whole entries, so a larger block cache did not improve the results in
+        // docs/Benchmarks.md.
+        let memoryBytes = configuration.engine.memoryBytes
+        configuration.engine.blockCacheBytes =
+            memoryBytes == 0 ? 8 << 20 : min(max(1 << 20, memoryBytes / 16), 8 << 20)
         checkCombinations(&mistakes)
         if let failure = mistakes.failure { throw failure }
     }

@@ -94,8 +94,8 @@ extension DaemonOption {
         DaemonOption(
             "--memory", "BYTES",
             [
-                "memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet",
-                "count too: a checkpoint begins when they take half of it, or 32M if that is more",
+                "memory of larderd, such as 256M: at least half of it for hot entries; 0 for none of them.",
+                "A checkpoint begins when entries that are not in LevelDB take half of it, or 32M",
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
             settings: [

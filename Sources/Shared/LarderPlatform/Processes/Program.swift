@@ -29,6 +29,23 @@ package enum MachineStart {
     }()
 }
 
+/// The memory of this process.
+package struct ProcessMemory {
+    package let residentBytes: Int
+    /// The resident memory without mapped files, which the system can drop at any time.
+    package let ownBytes: Int
+
+    /// Returns nil if the system does not report the memory.
+    package static func measure() -> ProcessMemory? {
+        // Linux reports numbers of pages: all, resident ones, and those of mapped files.
+        guard let bytes = (try? FileSystem.read("/proc/self/statm")) ?? nil else { return nil }
+        let pages = String(decoding: bytes, as: UTF8.self).split(separator: " ").compactMap { Int($0) }
+        guard pages.count > 2 else { return nil }
+        let pageBytes = Int(sysconf(CInt(_SC_PAGESIZE)))
+        return ProcessMemory(residentBytes: pages[1] * pageBytes, ownBytes: (pages[1] - pages[2]) * pageBytes)
+    }
+}
+
 /// The memory of the machine.
 package enum MachineMemory {
     /// The number of bytes; 0 if the system does not report it.

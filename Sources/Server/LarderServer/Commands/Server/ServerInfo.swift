@@ -111,7 +111,7 @@ struct ServerInfo {
         let memory = server.engine.memory
         let scripts = server.scripts.kept
         let functions = try? server.functions.current()
-        let resident = residentBytes
+        let resident = ProcessMemory.measure()?.residentBytes ?? 0
         let peak = server.memoryPeak.max(resident, ordering: .relaxed).newValue
         return [
             ("used_memory", "\(resident)"), ("used_memory_human", Self.human(resident)),
@@ -160,14 +160,6 @@ struct ServerInfo {
 
     private static func percent(_ part: Int, of whole: Int) -> String {
         fixed(whole > 0 ? 100 * Double(part) / Double(whole) : 0, 2) + "%"
-    }
-
-    /// The resident memory of the process in bytes. Linux shows it in pages, in the second field of /proc/self/statm.
-    private var residentBytes: Int {
-        guard let bytes = (try? FileSystem.read("/proc/self/statm")) ?? nil else { return 0 }
-        let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
-        guard fields.count > 1, let pages = Int(fields[1]) else { return 0 }
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
     private var cpuFields: Fields {
