@@ -60,10 +60,12 @@ import Testing
         var command = CurrentCommand()
         let (get, set) = (ShortWord("get"), ShortWord("set"))
         #expect(!command.isNamed(get))
-        command.note(.get, CommandTable.planners[.get], get)
-        #expect(command.isNamed(get) && !command.isNamed(set) && command.row == .get && command.planner != nil)
-        command.note(.subscribe, nil, .other)
-        #expect(command.row == .subscribe && !command.isNamed(.other) && command.planner == nil)
+        command.note(CommandTable.spec(.get).planner, get)
+        #expect(command.isNamed(get) && !command.isNamed(set) && command.row == .get)
+        #expect(command.planner?.takeUnretainedValue().hasFunction == true)
+        command.note(CommandTable.spec(.subscribe).planner, .other)
+        #expect(command.row == .subscribe && !command.isNamed(.other))
+        #expect(command.planner?.takeUnretainedValue().hasFunction == false)
     }
 
     @Test("long values are built only on the thread for long values, which ends the need for it")

@@ -17,6 +17,10 @@ package struct CommitTicket: Hashable, Comparable, Sendable {
         left.sequence == right.sequence
     }
 
+    @inlinable package static func != (left: CommitTicket, right: CommitTicket) -> Bool {
+        left.sequence != right.sequence
+    }
+
     @inlinable package static func < (left: CommitTicket, right: CommitTicket) -> Bool {
         left.sequence < right.sequence
     }
@@ -128,10 +132,12 @@ package final class CommitPipeline: @unchecked Sendable {
         lastSequence += 1
         let sequence = lastSequence
         let batch = alone ? queue.batchAlone(durability) : queue.batch(durability)
-        let before = batch.payloadByteCount
-        write(batch, sequence)
+        let bytes = batch._withUnsafeGuaranteedRef { batch in
+            let before = batch.payloadByteCount
+            write(batch, sequence)
+            return batch.payloadByteCount - before
+        }
         if alone { queue.end() }
-        let bytes = batch.payloadByteCount - before
         lock.unlock()
         pendingBytes.add(bytes)
         return sequence

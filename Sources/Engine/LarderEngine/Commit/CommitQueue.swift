@@ -34,19 +34,20 @@ struct CommitQueue {
     /// Whether slow work waits: an fsync, or a change of a whole database.
     var hasSlowWork: Bool { !items.isEmpty || openLevel == .always }
 
-    /// Returns the batch to which the writes of one more commit unit are to be added.
-    mutating func batch(_ level: Durability) -> JournalBatch {
+    /// Returns the batch to which the writes of one more commit unit are to be added. It is not retained, because all
+    /// writers would change the same counter: the queue keeps it while the pipeline's lock is held.
+    mutating func batch(_ level: Durability) -> Unmanaged<JournalBatch> {
         if let open, open.byteCount > Self.batchBytesMax { close() }
         openUnits += 1
         if level.rank > openLevel.rank { openLevel = level }
-        if let open { return open }
+        if let open { return .passUnretained(open) }
         let batch = spares.popLast() ?? JournalBatch()
         open = batch
-        return batch
+        return .passUnretained(batch)
     }
 
     /// Returns a new batch for only one commit unit. Call ``end()`` after adding its writes.
-    mutating func batchAlone(_ level: Durability) -> JournalBatch {
+    mutating func batchAlone(_ level: Durability) -> Unmanaged<JournalBatch> {
         close()
         return batch(level)
     }

@@ -67,8 +67,8 @@ package final class Statistics: Sendable {
 
 extension Atomic where Value == Int {
     /// Adds with relaxed memory ordering.
-    package borrowing func add(_ amount: Int = 1) { _ = wrappingAdd(amount, ordering: .relaxed) }
-    package borrowing func read() -> Int { load(ordering: .relaxed) }
+    @inlinable package borrowing func add(_ amount: Int = 1) { _ = wrappingAdd(amount, ordering: .relaxed) }
+    @inlinable package borrowing func read() -> Int { load(ordering: .relaxed) }
 }
 
 /// The delay in freeing the space of expired entries: from their expiry to their removal from memory and files. Entries

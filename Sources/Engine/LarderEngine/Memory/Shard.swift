@@ -10,7 +10,7 @@ package final class Shard: @unchecked Sendable {
     private let budget: MemoryBudget
     private let disk: DiskBudget?
     /// The keys that were changed since an exchange of two databases began; nil while no exchange is running.
-    var recordedKeys: Set<Key>?
+    @exclusivity(unchecked) var recordedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until a lease is granted.

@@ -74,7 +74,7 @@ extension Database {
                         ColdRead(store: store, rules: applied.rules, sequence: applied.sequence, place: place))
                 }
             }
-            switch begun {
+            switch consume begun {
             case .ended(let outcome): return outcome
             case .pinned(let entry, let record, let version):
                 defer { shards.withLocked(hash) { _ in entry.unpin() } }

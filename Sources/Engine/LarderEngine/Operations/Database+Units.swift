@@ -165,18 +165,19 @@ extension Database {
         durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
-        let shard = shards[Shard.index(hash)]
-        shard.lock.lock()
-        defer { shard.lock.unlock() }
+        // Counts no references to the shard or the store, because all event loops would change the same counters.
+        let shard = shards.unmanaged(hash)
+        shard._withUnsafeGuaranteedRef { $0.lock.lock() }
+        defer { shard._withUnsafeGuaranteedRef { $0.lock.unlock() } }
         if isWithoutFiles { return nil }
-        let store = try writableStore(applied.presence, "update")
+        let epoch = try writableEpoch("update")
         let header = RecordHeader(
             storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation,
             grace: grace)
         let record = RecordView(header, tail: payload)
         try checkFits(record.byteCount, limit: applied.diskLimit)
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
-            batch.select(database: name, number: number, epoch: store.epoch)
+            batch.select(database: name, number: number, epoch: epoch)
             batch.put(key: key, record, sequence: sequence)
             guard context.changes.isOn else { return }
             batch.changes.append(
@@ -184,7 +185,7 @@ extension Database {
                     database: self, key: Array(key), kind: .stored(header), origin: origin,
                     deadline: applied.rules.deadline(header), sequence: sequence))
         }
-        shard.put(key, hash, record, sequence: sequence)
+        _ = shard._withUnsafeGuaranteedRef { $0.put(key, hash, record, sequence: sequence) }
         return CommitTicket(sequence: max(sequence, applied.sequence))
     }
 }

@@ -92,6 +92,15 @@ extension Database {
         }
     }
 
+    /// Returns the epoch for writes. Throws if its store does not accept writes now.
+    @inline(__always)
+    func writableEpoch(_ operation: String) throws(LarderError) -> UInt64 {
+        if pipeline.refusal(operation) == nil, case .open(let store) = applied.presence, !store.isSuspended {
+            return store.epoch
+        }
+        return try writableStore(applied.presence, operation).epoch
+    }
+
     /// Returns the store for writes. Throws if the store does not accept writes now.
     func writableStore(
         _ presence: DatabaseState.Presence, _ operation: String

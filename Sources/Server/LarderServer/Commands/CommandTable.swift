@@ -63,13 +63,13 @@ package enum CommandTable {
 
     /// Finds the command with a name, and makes it a session's current command. Searches only if the name is another.
     @inline(__always)
-    static func find(_ name: UnsafeRawBufferPointer, _ current: inout CurrentCommand) -> CommandMetadata? {
+    static func find(_ name: UnsafeRawBufferPointer, _ current: inout CurrentCommand) -> Unmanaged<CommandPlanner>? {
         let word = ShortWord(name)
         if !current.isNamed(word) {
             guard let found = find(word, name) else { return nil }
-            current.note(found.metadata, found.planner, word)
+            current.note(found.planner, word)
         }
-        return current.row
+        return current.planner
     }
 
     package static func find(_ name: String) -> CommandSpec? {
@@ -90,8 +90,8 @@ package enum CommandTable {
 /// A class, so that passing a command to a function copies only a reference.
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
-    /// Plans what the command does with entries; nil if the command does more than that, and therefore has a handler.
-    let planner: EntryPlan.Planner?
+    /// Plans what the command does with entries, unless the command does more than that, and therefore has a handler.
+    let planner: CommandPlanner
     private let handler: Handler?
     /// The subcommands; the second word of a call selects one of them. A call without a second word runs the command
     /// itself, if the metadata allows that.
@@ -111,15 +111,15 @@ package final class CommandSpec: Sendable {
             subcommand.isHelp
                 ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers, planners)
         }
-        (planner, handler) = (planners[row], handlers[row])
+        (planner, handler) = (CommandPlanner(row, planners[row]), handlers[row])
         if row.runsByItself {
-            precondition((planner == nil) != (handler == nil), "\(row.name) needs either a planner or a handler")
+            precondition(planner.hasFunction == (handler == nil), "\(row.name) needs either a planner or a handler")
         }
     }
 
     /// Runs a call.
     func run(_ call: inout Call) throws(CommandError) -> Outcome {
-        if let planner { return try call.perform(try planner(call.words)) }
+        if let plan = try planner.plan(call.words) { return try call.perform(plan) }
         guard let handler else { throw .syntax }
         return try handler(&call)
     }

@@ -27,9 +27,11 @@ struct CommandRunner {
     ///   - outputBytesMax: no command starts while the unsent replies have more bytes than this.
     ///   - slice: how much work is allowed on a thread that may block; nil on an event loop, which must not block.
     func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
-        // Consecutive commands in memory share one reading of the clock. Together, they take far less than a
-        // millisecond, which is the clock's unit.
-        var now: Int64?
+        // Consecutive commands in memory share one reading of the clock, also those of several connections in a turn of
+        // the event loop. Together, they take far less than a millisecond, which is the clock's unit.
+        let turnTime = slice == nil ? session.turnTime : nil
+        var now = turnTime.flatMap { resume($0.pointee) }
+        defer { turnTime?.pointee = TurnTime(now: now ?? 0, workLeft: now == nil ? 0 : workLeft) }
         var lastNow: Int64?
         var count = 0
         session.thread.enter(isOnLoop: slice == nil, mayBuildLong: slice?.mayBuildLong ?? false)
@@ -71,7 +73,7 @@ struct CommandRunner {
                 if done.count > 0 {
                     session.command.isPending = false
                     count += done.count
-                    if accounting.untimed.pointee.workLeft <= 0 || slice != nil { now = nil }
+                    if workLeft <= 0 || slice != nil { now = nil }
                     continue
                 }
                 if done.needsDisk, slice == nil { return .cold }
@@ -111,6 +113,17 @@ struct CommandRunner {
         }
         session.command.isPending = true
         return nil
+    }
+
+    private var workLeft: Int { accounting.untimed.pointee.workLeft }
+
+    /// Continues with the time of a turn of the event loop.
+    /// - Returns: the time; nil if the clock must be read.
+    @inline(__always)
+    private func resume(_ time: TurnTime) -> Int64? {
+        guard time.workLeft > 0 else { return nil }
+        accounting.untimed.pointee.workLeft = time.workLeft
+        return time.now
     }
 
     /// Reads the clock for the next command. The commands in memory that follow this command use the same time, until
@@ -267,9 +280,10 @@ struct CommandRunner {
     private func findCommand() throws(CommandError) -> CommandSpec {
         let parser = session.parserMemory
         let count = parser.pointee.argumentCount
-        guard let row = CommandTable.find(parser.pointee.argument(0), &session.commandMemory.pointee) else {
+        guard let planner = CommandTable.find(parser.pointee.argument(0), &session.commandMemory.pointee) else {
             throw unknownCommand()
         }
+        let row = planner.takeUnretainedValue().row
         let spec = CommandTable.spec(row)
         guard row.accepts(argumentCount: count) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }

@@ -39,18 +39,26 @@ struct InMemoryRunner {
     /// - Parameter plan: set to the current command's plan if the command must still run.
     /// - Returns: the number of commands that have run, and whether the next one is a read that needs the disk.
     func run(now: Int64, _ limit: Limit, _ plan: inout EntryPlan?) -> (count: Int, needsDisk: Bool) {
-        let (parser, length) = (session.parserMemory, session.replyMemory.pointee.count)
-        let arguments = parser.pointee.currentArguments()
-        let bytes = arguments.byteCount
-        guard let row = runnable(arguments), arguments.count <= Limits.loopArgumentsMax, bytes <= Limits.loopBytesMax
+        let arguments = session.parserMemory.pointee.currentArguments()
+        guard let planner = runnable(arguments), arguments.count <= Limits.loopArgumentsMax,
+            arguments.byteCount <= Limits.loopBytesMax
         else { return (0, false) }
+        return planner._withUnsafeGuaranteedRef { run($0, arguments, now: now, limit, &plan) }
+    }
+
+    @inline(__always)
+    private func run(
+        _ planner: CommandPlanner, _ arguments: RequestArguments, now: Int64, _ limit: Limit, _ plan: inout EntryPlan?
+    ) -> (count: Int, needsDisk: Bool) {
+        let (parser, length) = (session.parserMemory, session.replyMemory.pointee.count)
+        let (row, bytes) = (planner.row, arguments.byteCount)
         let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
-        guard let planner = session.commandMemory.pointee.planner else {
+        guard planner.hasFunction else {
             guard row.flags.contains(.runsScript), runScript(words, row) else { return (0, false) }
             noteAlone(row, work: 5, bytes: bytes + session.replyMemory.pointee.count - length)
             return (1, false)
         }
-        guard let made = try? planner(words) else { return (0, false) }
+        guard let made = try? planner.plan(words) else { return (0, false) }
         guard let first = unit(made, words) else {
             guard perform(made, row, words) else {
                 plan = made
@@ -85,14 +93,15 @@ struct InMemoryRunner {
         }
     }
 
-    /// Returns the row of a command that may run here; nil for other commands.
+    /// Returns the planner of a command that may run here; nil for other commands.
     @inline(__always)
-    private func runnable(_ arguments: RequestArguments) -> CommandMetadata? {
-        guard let row = CommandTable.find(arguments[0], &session.commandMemory.pointee),
-            row.accepts(argumentCount: arguments.count),
-            row == .get || session.prechecks.allowsAll && !server.isCongested
-        else { return nil }
-        return row
+    private func runnable(_ arguments: RequestArguments) -> Unmanaged<CommandPlanner>? {
+        guard let planner = CommandTable.find(arguments[0], &session.commandMemory.pointee) else { return nil }
+        let mayRun = planner._withUnsafeGuaranteedRef { planner in
+            planner.row.accepts(argumentCount: arguments.count)
+                && (planner.row == .get || session.prechecks.allowsAll && !server.isCongested)
+        }
+        return mayRun ? planner : nil
     }
 
     /// Counts a command that has run by itself, not as a unit.
@@ -133,12 +142,16 @@ struct InMemoryRunner {
             var keyIndex = if case .value(let index) = plan { index } else { 0 }
             while count < units.count, let arguments = session.parserMemory.pointee.requestAhead(&end, &head, slices) {
                 if !head.isRepeated || keyIndex == 0 {
-                    guard let row = runnable(arguments), let planner = session.command.planner else { break }
-                    let words = CallWords(source: .request(arguments), row: row, server: server, now: now)
-                    guard let plan = try? planner(words), let unit = unit(plan, words) else { break }
-                    if case .value(let index) = plan { keyIndex = index } else { keyIndex = 0 }
-                    units.initializeElement(at: count, to: unit)
-                    planned.initializeElement(at: count, to: (.passUnretained(row), end))
+                    guard let planner = runnable(arguments) else { break }
+                    let isUnit = planner._withUnsafeGuaranteedRef { planner in
+                        let words = CallWords(source: .request(arguments), row: planner.row, server: server, now: now)
+                        guard let plan = try? planner.plan(words), let unit = unit(plan, words) else { return false }
+                        if case .value(let index) = plan { keyIndex = index } else { keyIndex = 0 }
+                        units.initializeElement(at: count, to: unit)
+                        planned.initializeElement(at: count, to: (.passUnretained(planner.row), end))
+                        return true
+                    }
+                    guard isUnit else { break }
                 } else {
                     units.initializeElement(at: count, to: EntryUnit(reading: arguments[keyIndex]))
                     planned.initializeElement(at: count, to: (planned[count - 1].row, end))

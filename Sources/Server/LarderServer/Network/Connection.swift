@@ -32,9 +32,10 @@ final class Connection {
     }
 
     let session: Session
-    /// Unowned and unsafe, because reference counting would be a large part of the cost of a small request. The loop
-    /// outlives its connections: it stops after the last connection is closed, and is released after that.
-    private unowned(unsafe) let eventLoop: EventLoop
+    /// Unmanaged, because reference counting would be a large part of the cost of a small request. The loop outlives its
+    /// connections: it stops after the last connection is closed, and is released after that.
+    private let unmanagedLoop: Unmanaged<EventLoop>
+    private var eventLoop: EventLoop { unmanagedLoop.takeUnretainedValue() }
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     /// The socket's descriptor. libuv closes it with the handle `pipe`.
     private var descriptor: Int32 = -1
@@ -83,7 +84,7 @@ final class Connection {
 
     init(_ session: Session, _ eventLoop: EventLoop) {
         self.session = session
-        self.eventLoop = eventLoop
+        unmanagedLoop = .passUnretained(eventLoop)
         pipe = .allocate(capacity: 1)
     }
 
@@ -181,7 +182,7 @@ final class Connection {
     /// Passes the loop's buffer to libuv for the next read. All connections of the loop can share it, because libuv
     /// calls ``didRead(_:_:)`` immediately after each read. So an idle connection needs no buffer.
     private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
-        let space = eventLoop.readBuffer
+        let space = unmanagedLoop._withUnsafeGuaranteedRef { $0.readBuffer }
         buffer?.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
     }
 
@@ -193,11 +194,9 @@ final class Connection {
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
             // libuv has just read `count` bytes into the loop's buffer, where they stay valid until this call returns.
-            session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
-            eventLoop.commandCounter.bytesIn.add(count)
+            session.parserMemory.pointee.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
         }
-        // Messages that were published before these requests arrived precede the replies: send them now.
-        eventLoop.pushes.deliverAll()
+        unmanagedLoop._withUnsafeGuaranteedRef { $0.didReceive(max(0, count)) }
         advance()
         yieldAfterReads()
     }
@@ -205,10 +204,8 @@ final class Connection {
     /// Stops reading after several reads in one turn, so that other connections are served. libuv would otherwise
     /// continue to read as long as the client sends.
     private func yieldAfterReads() {
-        if readTurn != eventLoop.turn {
-            readTurn = eventLoop.turn
-            readsInTurn = 0
-        }
+        let turn = unmanagedLoop._withUnsafeGuaranteedRef { $0.turn }
+        if readTurn != turn { (readTurn, readsInTurn) = (turn, 0) }
         readsInTurn += 1
         guard readsInTurn >= Limits.loopReadsMax, progress == .idle, !isClosed, !hasEnded else { return }
         progress = yield()
@@ -226,14 +223,14 @@ final class Connection {
     /// - Parameter pause: why the session stopped on another thread; nil if it was not on another thread.
     private func advance(_ pause: Pause?) {
         guard !isClosed, progress != .working, progress != .away else { return }
-        takeLines(upTo: eventLoop.server.limits.outputBytesPause)
+        takeLines(upTo: session.server.limits.outputBytesPause)
         progress = .running
         let next = runCommands(pause)
         // Copy the bytes of incomplete commands: other connections will overwrite the loop's buffer.
-        session.parser.endBorrowing()
+        session.parserMemory.pointee.endBorrowing()
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
-        eventLoop.note(self, isCongested: progress == .congested)
+        unmanagedLoop._withUnsafeGuaranteedRef { $0.note(self, isCongested: progress == .congested) }
         if next == .away {
             flush()
             guard !isClosed else { return }
@@ -243,7 +240,7 @@ final class Connection {
     }
 
     private func runCommands(_ first: Pause?) -> Progress {
-        let outputMax = eventLoop.server.limits.outputBytesPause
+        let outputMax = session.server.limits.outputBytesPause
         var limit = min(outputMax, Self.flushBytes)
         var flushesLeft = Self.flushesPerTurn
         var isOfOtherThread = first != nil
@@ -453,7 +450,7 @@ final class Connection {
     /// Sends with a system call, which costs less than libuv's queue of writes. That queue is empty at this point.
     /// - Returns: the number of bytes sent; 0 if the socket's buffer is full; negative if sending failed.
     private func trySend(_ most: Int) -> Int {
-        let sent = session.replies.withBytes { bytes -> Int in
+        let sent = session.replyMemory.pointee.withBytes { bytes -> Int in
             var sent = 0
             repeat {
                 sent = send(descriptor, bytes.baseAddress, min(most, bytes.count), Self.sendFlags)
@@ -462,18 +459,18 @@ final class Connection {
         }
         if sent < 0 { return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1 }
         didSend(sent)
-        lastProgress = eventLoop.time
+        lastProgress = unmanagedLoop._withUnsafeGuaranteedRef { $0.time }
         return sent
     }
 
     // The process ignores SIGPIPE. If the system has the flag MSG_NOSIGNAL, the signal is not even raised.
-    private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
+    private static var sendFlags: Int32 { Int32(MSG_DONTWAIT) | noSignal }
 
     /// Removes bytes from the output that the socket or libuv has taken.
     private func didSend(_ count: Int) {
         session.replyQueue.didSend(count)
         if session.pendingOutput == 0 { pushedBytes = 0 }
-        eventLoop.commandCounter.bytesOut.add(count)
+        unmanagedLoop._withUnsafeGuaranteedRef { $0.commandCounter.bytesOut.add(count) }
     }
 
     private func sendLater() {

@@ -36,6 +36,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The buffer into which all connections read, one at a time.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
 
+    /// See ``TurnTime``.
+    private let turnTime = UnsafeMutablePointer<TurnTime>.allocate(capacity: 1)
+
     private let mailLock = Lock()
     private var mail: [Message] = []
     /// Whether the loop has stopped reading messages. Later messages are dropped.
@@ -46,16 +49,17 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     let commandCounter: CommandCounter
     let monitorFeed = MonitorFeed()
     private var connections: [Int64: Connection] = [:]
+    // Accesses to the lists never overlap, so the check for that is turned off.
     /// Connections whose next command waits because there are too many uncommitted writes.
-    private var congested: [Connection] = []
+    @exclusivity(unchecked) private var congested: [Connection] = []
     /// Connections with replies that wait for a commit. A connection without waiting replies stays in the list until
     /// the next call of `sendDecidedReplies()`.
-    private var holding: [Connection] = []
+    @exclusivity(unchecked) private var holding: [Connection] = []
     /// Connections that may have replies to send at the end of the turn. While a list is processed, its elements are in
     /// its spare list: `spareList` for this list, `spareHolding` for `holding`. Otherwise the spare list is empty.
-    private var unsent: [Connection] = []
-    private var spareList: [Connection] = []
-    private var spareHolding: [Connection] = []
+    @exclusivity(unchecked) private var unsent: [Connection] = []
+    @exclusivity(unchecked) private var spareList: [Connection] = []
+    @exclusivity(unchecked) private var spareHolding: [Connection] = []
     /// Connections whose next command waits for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
     /// Connections whose next command waits for a value, each with the end of its wait. `waitingUntil` is the earliest
@@ -64,11 +68,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var waitingUntil = Int64.max
     private let waitTimer: UnsafeMutablePointer<uv_timer_t>
     /// Connections whose next command runs in the next turn, after other connections were served.
-    private var yielded: [Connection] = []
+    @exclusivity(unchecked) private var yielded: [Connection] = []
     /// The number of turns so far.
-    private(set) var turn = 0
+    @exclusivity(unchecked) private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
-    private var hasNewWrites = false
+    @exclusivity(unchecked) private var hasNewWrites = false
     /// The size of the unread output of all connections at the last tick, in bytes.
     private var unreadBytes = 0
     /// Whether other threads must send a message to this loop when commits succeed or fail.
@@ -87,6 +91,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         self.pools = pools
         commandCounter = server.statistics.newCounter()
         pushes = PushQueue(server.pubsub.pending)
+        turnTime.initialize(to: TurnTime())
         loop = .allocate(capacity: 1)
         wakeUp = .allocate(capacity: 1)
         afterPolling = .allocate(capacity: 1)
@@ -120,6 +125,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         ticker.deallocate()
         waitTimer.deallocate()
         readBuffer.deallocate()
+        turnTime.deallocate()
     }
 
     // MARK: Handles
@@ -139,7 +145,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         uv_check_init(loop, afterPolling)
         afterPolling.pointee.data = context
         uv_check_start(afterPolling) { handle in
-            EventLoop.from(handle?.pointee.data)?.endTurn()
+            // Without counting references, which would cost as much as the rest of an empty turn.
+            guard let data = handle?.pointee.data else { return }
+            Unmanaged<EventLoop>.fromOpaque(data)._withUnsafeGuaranteedRef { $0.endTurn() }
         }
         uv_timer_init(loop, waitTimer)
         waitTimer.pointee.data = context
@@ -248,6 +256,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// requests together.
     private func endTurn() {
         turn &+= 1
+        turnTime.pointee.workLeft = 0
         commitWrites()
         pushes.deliverAll()
         feedMonitors()
@@ -338,6 +347,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Connections
 
+    /// Prepares for the commands in bytes that a connection has received.
+    func didReceive(_ count: Int) {
+        commandCounter.bytesIn.add(count)
+        // Messages that were published before these requests arrived precede the replies: send them now.
+        pushes.deliverAll()
+    }
+
     /// Adds a connection for a new socket. The listener has already counted the client.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
@@ -348,7 +364,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now(),
             credentials: PeerCredentials(of: descriptor)
         ) { [self] reason in send(.close(id, reason)) }
-        let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
+        let session = Session(
+            id: id, server: server, counter: commandCounter, pushes: pushes, record: record, turnTime: turnTime)
         session.waits.wakeUp = { [self] in send(.woken(id)) }
         session.waits.runElsewhere = { [pools] work in pools.brief.submit(work) }
         let connection = Connection(session, self)

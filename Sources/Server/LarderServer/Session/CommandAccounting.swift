@@ -22,6 +22,13 @@ struct UntimedCounts {
     static let workPerTime = 64
 }
 
+/// The time that the commands of a turn of an event loop share: see ``CommandRunner/run(outputBytesMax:slice:)``.
+struct TurnTime {
+    var now: Int64 = 0
+    /// As ``UntimedCounts/workLeft``; 0 if the clock must be read.
+    var workLeft = 0
+}
+
 /// A command whose work runs on another thread. It is added to the statistics when the work is done.
 struct PendingNote {
     let row: CommandMetadata

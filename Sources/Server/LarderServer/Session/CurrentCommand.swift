@@ -8,18 +8,35 @@ struct CurrentCommand {
     var isPending = false
     /// Whether the next command waits for work on another thread.
     var waitsForWork = false
-    /// The command's row in the table of commands; nil before the first known command.
-    private(set) var row: CommandMetadata?
-    /// The command's planner; nil if it has none.
-    private(set) var planner: EntryPlan.Planner?
+    /// The command's planner; nil before the first known command. Not reference-counted, because all event loops would
+    /// change the same counter: planners are never freed.
+    private(set) var planner: Unmanaged<CommandPlanner>?
     private var word = ShortWord.other
 
     /// Whether the command has this name. If so, the table of commands need not be searched.
     func isNamed(_ word: ShortWord) -> Bool { word == self.word && word != .other }
 
-    mutating func note(_ row: CommandMetadata, _ planner: EntryPlan.Planner?, _ word: ShortWord) {
-        (self.row, self.planner, self.word) = (row, planner, word)
+    mutating func note(_ planner: CommandPlanner, _ word: ShortWord) {
+        (self.planner, self.word) = (.passUnretained(planner), word)
     }
+
+    /// The command's row in the table of commands.
+    var row: CommandMetadata? { planner?.takeUnretainedValue().row }
+}
+
+/// A command's row in the table of commands, and the function that plans its calls, if it has one.
+final class CommandPlanner: Sendable {
+    let row: CommandMetadata
+    private let function: EntryPlan.Planner?
+
+    init(_ row: CommandMetadata, _ function: EntryPlan.Planner?) { (self.row, self.function) = (row, function) }
+
+    /// Whether the command is planned. Otherwise it has a handler.
+    var hasFunction: Bool { function != nil }
+
+    /// Plans what a call does; nil if the command has a handler.
+    @inline(__always)
+    func plan(_ words: CallWords) throws(CommandError) -> EntryPlan? { try function?(words) }
 }
 
 /// The thread on which a session runs, and the thread that its next command needs. A value type, owned by its session.

@@ -8,14 +8,15 @@ final class ReplyQueue {
     /// A pointer, because Swift checks each access to a class's stored property for exclusivity at run time.
     let memory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
     private let pipeline: CommitPipeline
-    private var held = HeldReplies()
+    // Accesses to these properties never overlap, so the check for that is turned off.
+    @exclusivity(unchecked) private var held = HeldReplies()
     /// The number of bytes that were sent since the connection was opened.
-    private(set) var sentBytes = 0
+    @exclusivity(unchecked) private(set) var sentBytes = 0
     /// Whether the current command's reply is sent although CLIENT REPLY has switched replies off. As in Redis, this is
     /// so for SUBSCRIBE and similar commands, because their replies are messages.
     var keepsReply = false
     /// The latest commit that any reply of the connection has waited for.
-    private(set) var lastTicket = CommitTicket.none
+    @exclusivity(unchecked) private(set) var lastTicket = CommitTicket.none
     /// Whether there may be uncommitted writes of commands that send no reply.
     var hasSilentWrites = false
 

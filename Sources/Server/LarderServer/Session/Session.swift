@@ -20,6 +20,8 @@ import LarderVocabulary
 package final class Session: @unchecked Sendable {
     let server: ServerState
     let clock: EngineTime
+    /// The time of the event loop's turn, only for the loop's thread; nil for a session without a loop.
+    let turnTime: UnsafeMutablePointer<TurnTime>?
     /// The statistics of the connection's commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
@@ -64,11 +66,13 @@ package final class Session: @unchecked Sendable {
     ///   - counter: the counter of the session's loop; nil for a session without a loop.
     ///   - pushes: the queue of messages for the session's loop; nil for a session without a loop.
     ///   - record: the connection's record; nil for a session without a connection.
+    ///   - turnTime: the time of the loop's turn; nil for a session without a loop.
     init(
         id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
-        record: ClientRecord? = nil
+        record: ClientRecord? = nil, turnTime: UnsafeMutablePointer<TurnTime>? = nil
     ) {
         self.server = server
+        self.turnTime = turnTime
         clock = server.engine.clock
         let record =
             record
@@ -222,7 +226,7 @@ package final class Session: @unchecked Sendable {
     }
 
     /// The number of bytes of replies that are not sent yet.
-    var pendingOutput: Int { replies.count }
+    var pendingOutput: Int { replyMemory.pointee.count }
 
     /// Frees memory that an idle connection does not need at present.
     func reclaim() {

@@ -71,10 +71,10 @@ package enum PageMemory {
 
 #if canImport(Darwin)
     /// The flags for send(2). This system has none against SIGPIPE; ``UnixSocket/make()`` sets a socket option instead.
-    package let noSignal: Int32 = 0
+    package var noSignal: Int32 { 0 }
 #else
     /// The flag of send(2) that prevents SIGPIPE.
-    package let noSignal = Int32(MSG_NOSIGNAL)
+    @inlinable package var noSignal: Int32 { Int32(MSG_NOSIGNAL) }
 #endif
 
 #if canImport(Glibc)

@@ -206,7 +206,7 @@ struct ScriptHost {
         _ spec: CommandSpec, _ words: CallWords, on entries: Update, _ answer: inout larder_script_answer
     ) throws(CommandError) -> Bool {
         entries.origin.tag = spec.metadata.tag.rawValue
-        guard let planner = spec.planner, let result = try planner(words).perform(on: entries, words),
+        guard let plan = try spec.planner.plan(words), let result = plan.perform(on: entries, words),
             answer.take(result)
         else { return false }
         session.accounting.noteScriptCall(spec.metadata, 0, failed: false)
