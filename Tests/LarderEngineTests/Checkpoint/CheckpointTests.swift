@@ -9,6 +9,42 @@ import Testing
 @Suite struct CheckpointTests {
     private typealias Fault = FailingCommitTests.Fault
 
+    @Test("entries are written to LevelDB after ten minutes") func checkpointsAreRare() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        let statistics = try larder.engine().statistics
+        for minute in 1...10 {
+            try database.put("a", "1")
+            larder.time.advance(milliseconds: 60_000)
+            database.checkpointer.checkpointIfDue()
+            #expect(statistics.checkpoints.read() == (minute < 10 ? 0 : 1))
+        }
+    }
+
+    @Test("entries that take much of the memory are written after half a minute")
+    func manyEntriesAreWrittenSooner() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 10 }
+        let database = try larder.database()
+        let statistics = try larder.engine().statistics
+        for round in 1...3 {
+            try database.put("a", String(repeating: "x", count: 1000))
+            larder.time.advance(milliseconds: 10_000)
+            database.checkpointer.checkpointIfDue()
+            #expect(statistics.checkpoints.read() == (round < 3 ? 0 : 1))
+        }
+    }
+
+    @Test("a large checkpoint leaves no entries in LevelDB's log") func aLargeCheckpointEndsInTables() throws {
+        let larder = try TestLarder { $0.writeBufferBytes = 64 << 10 }
+        let database = try larder.database()
+        for number in 0..<500 { try database.put("\(number)", String(repeating: "x", count: 1000)) }
+        try database.checkpointer.checkpoint()
+        let logs = try SyncedFiles.logLengths(in: try larder.epochDirectory())
+        #expect(logs.reduce(0) { $0 + $1.1 } < 1000)
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents().count == 500)
+    }
+
     /// Closing the larder keeps the journal entries of databases that have not been opened since the larder was opened.
     @Test func closingKeepsJournalEntriesOfUnopenedDatabases() throws {
         let larder = try TestLarder()

@@ -15,6 +15,16 @@ import Testing
         return (line, file.problems)
     }
 
+    @Test(
+        "LevelDB's write buffer is a 16th of the memory limit, but not above a checkpoint's size",
+        arguments: [
+            ("memory=512M", 32 << 20), ("memory=8G", 32 << 20), ("memory=128M", 8 << 20), ("memory=0", 4 << 20),
+            ("checkpoint=1M\nmemory=8G", 1 << 20), ("memory=8G\ncheckpoint=2K", 64 << 10),
+        ])
+    func writeBufferFollowsTheMemoryLimit(text: String, bytes: Int) {
+        #expect(read(text).line.configuration.engine.writeBufferBytes == bytes)
+    }
+
     @Test func configurationLinesMayHaveSpacesQuotesAndComments() {
         let (line, problems) = read(
             """

@@ -27,7 +27,7 @@ final class CheckpointPass: CheckpointWork {
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
 
-    /// The size at which a batch is written to LevelDB, in bytes. LevelDB appends each batch to its log and syncs it.
+    /// The size at which a batch is written to LevelDB, in bytes. LevelDB appends each batch to its log.
     private static let batchBytes = 1 << 20
     /// The size limit of a run of entries that are sorted and written together, in bytes.
     private static let runBytesMax = 48 << 20
@@ -60,7 +60,8 @@ final class CheckpointPass: CheckpointWork {
             pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
-    /// Writes the frozen entries up to `sequence` to LevelDB, and syncs each batch. The entries must be committed.
+    /// Writes the frozen entries up to `sequence` to LevelDB. The entries must be committed. They are durable after
+    /// ``EpochStore/noteSynced(isReopening:)``.
     func write() throws(LarderError) {
         // After a failure, some entries may still be pinned.
         defer { unpinAll() }
@@ -130,6 +131,9 @@ final class CheckpointPass: CheckpointWork {
 
     private func writeRun() throws(LarderError) {
         run.sort()
+        // LevelDB's log of a large run need not reach the disk: it is removed as soon as the run is in tables, which
+        // LevelDB syncs. The journal has the entries until the checkpoint has synced what is left of the log.
+        let isForTables = store.isFlushDue(after: run.byteCount)
         var next = 0
         var batch = LarderLevelDB.WriteBatch()
         database.context.changes.publish(swept)
@@ -147,8 +151,9 @@ final class CheckpointPass: CheckpointWork {
                 if hasWrittenLong { store.flushMemtable() }
                 hasWrittenLong = true
             }
-            try store.write(batch, sync: true)
+            try store.write(batch, sync: !isForTables)
         }
+        if isForTables { store.flushMemtable() }
         store.noteRemovals(run.removalCount)
         run.removeAll(keepingCapacity: true)
     }

@@ -69,9 +69,12 @@ final class Checkpointer: Checkpointing {
         return attempt { true }
     }
 
-    /// Whether the last checkpoint is long ago.
+    /// Whether the last checkpoint is long ago. Checkpoints are rare, because many entries are overwritten or expire
+    /// within minutes. These are never written to LevelDB.
     private var isOld: Bool {
-        context.time.monotonic() - lastBegan.load(ordering: .relaxed) >= context.options.checkpointMilliseconds
+        let (options, isCrowded) = (context.options, trigger.byteCount > context.memory.limitBytes / 4)
+        return context.time.monotonic() - lastBegan.load(ordering: .relaxed)
+            >= min(options.checkpointMilliseconds, isCrowded ? options.crowdedCheckpointMilliseconds : .max)
     }
 
     /// Waits until no other checkpoint runs. Then, if `isNeeded` returns true, runs a checkpoint. If the file system is
@@ -214,13 +217,14 @@ final class Checkpointer: Checkpointing {
         return rewritten(database, upTo: cut.sequence)
     }
 
-    /// Whether a rewrite of the journal is better than a checkpoint: it shortens the journal to half or less. Called
+    /// Whether a rewrite of the journal is better than a checkpoint: it shortens the journal to two fifths or less. If
+    /// less is gained, the entries are soon written to LevelDB nevertheless, so that the disk is written to more. Called
     /// with `turn` held.
     private var isRewriteDue: Bool {
         guard !trigger.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
         let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
-        return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
+        return bytes > 0 && bytes <= trigger.byteCount / 5 * 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
     /// Rewrites the journal even if that saves little space. For tests.
@@ -263,6 +267,10 @@ final class Checkpointer: Checkpointing {
             }
             try before()
             for case let store? in passes.map(\.openStore) { try syncNames(store) }
+            for case let pass as CheckpointPass in passes {
+                // Throws if a write has failed since: the entries may then be in an unsynced log.
+                try unlessGone(pass.store) { () throws(LarderError) in try pass.store.noteSynced() }
+            }
             try noteSynced()
             if !metBusy.load(ordering: .relaxed) { hasEnded = try journal.finish(cut) }
         } catch {

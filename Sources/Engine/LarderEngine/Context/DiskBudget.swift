@@ -266,8 +266,10 @@ package struct DiskThresholds: Hashable, Sendable {
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
     /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. A smaller buffer makes
     /// LevelDB merge each byte more often: with a limit of 64 MiB and a quarter of this size, a SET costs 1.5 times as
-    /// much.
-    package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 32) }
+    /// much. A larger one makes larger tables, which need more space while they are merged.
+    package static func writeBufferBytes(limit: Int) -> Int {
+        max(256 << 10, min(limit / 32, max(4 << 20, limit / 256)))
+    }
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
     /// Returns the bytes to keep free on the file system, because LevelDB writes merged tables before it removes their

@@ -23,8 +23,11 @@ package struct EngineOptions: Sendable {
     package var pendingBytesMax = 64 << 20
     /// The size of the journal at which a checkpoint is due: 64 MiB. At twice this size, writers wait.
     package var checkpointBytes = 64 << 20
-    /// The longest time between two checkpoints, in milliseconds, if there is anything to write.
-    package var checkpointMilliseconds: Int64 = 30_000
+    /// The longest time between two checkpoints, in milliseconds, if there is anything to write: ten minutes.
+    package var checkpointMilliseconds: Int64 = 600_000
+    /// The same if the journal is larger than a quarter of ``memoryBytes``, so that its entries leave little memory for
+    /// others: half a minute.
+    package var crowdedCheckpointMilliseconds: Int64 = 30_000
     /// The size of one segment of the journal: 16 MiB.
     package var journalSegmentBytes = 16 << 20
     /// The maximum number of bytes of damaged files to keep: 1 GiB. The oldest are removed first.

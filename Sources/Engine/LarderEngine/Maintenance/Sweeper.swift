@@ -120,9 +120,10 @@ struct Sweeper {
     }
 
     /// Records whether the store is idle.
-    private mutating func noteRest(_ store: EpochStore, _ monotonic: Int64) {
+    private mutating func noteRest(_ store: EpochStore, _ database: Database, _ monotonic: Int64) {
         let generation = store.writeGeneration
-        if generation != lastGeneration {
+        // With dirty entries, the store is only between two checkpoints.
+        if generation != lastGeneration || database.dirtyCount > 0 {
             (lastGeneration, unchangedSince, isIdleChecked) = (generation, monotonic, false)
         }
         isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
@@ -161,7 +162,7 @@ struct Sweeper {
             (generationAtScan, isIdleChecked) = (store.writeGeneration, false)
             restart(monotonic)
         }
-        noteRest(store, monotonic)
+        noteRest(store, database, monotonic)
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
         if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { returnToSkipped() }
         let now = database.unnoticedNow()

@@ -51,7 +51,7 @@ extension EpochStore {
     /// permanently. Therefore this removes two unused keys, one before and one after all others: the table with these
     /// removals overlaps all tables.
     private func writeSpanningRemovals() throws(LarderError) {
-        guard FileSystem.size(path) <= 4 * context.options.writeBufferBytes else { return }
+        guard FileSystem.size(path) <= 4 * writeBufferBytes else { return }
         let batch = LarderLevelDB.WriteBatch()
         batch.delete([KeyKind.metadata, 0xFF])
         batch.delete([KeyKind.governed + 1])
@@ -70,7 +70,23 @@ extension EpochStore {
         // Before LevelDB compacts a range, it writes its memory table to a file. This range is after all keys, so there
         // are no tables to merge.
         let end: [UInt8] = [0xFF, 0xFF]
+        unflushed.store(0, ordering: .relaxed)
         try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
+    }
+
+    /// Keeps LevelDB's log so short on a nearly full disk that the reserve suffices to open the LevelDB, which writes the
+    /// log to a table.
+    func flushIfTight() {
+        if unflushed.load(ordering: .relaxed) > 4 << 20, context.disk.isTight { flushMemtable() }
+    }
+
+    /// The size of LevelDB's memory table at which LevelDB writes it to a file, in bytes.
+    private var writeBufferBytes: Int { context.levelDBOptions(create: false).writeBufferBytes }
+
+    /// Whether LevelDB's memory table should be written to a file after `byteCount` more bytes: 2 MiB, or half of a
+    /// smaller memory table. Then the log need not be synced, and memory is freed.
+    func isFlushDue(after byteCount: Int) -> Bool {
+        unflushed.load(ordering: .relaxed) + byteCount >= min(2 << 20, writeBufferBytes / 2)
     }
 
     /// Like ``flushMemtable()``, and then makes LevelDB merge all versions of one key, two tables at a time.

@@ -4,6 +4,10 @@ import Synchronization
 
 /// The creation of a store's files, the replacement of the store by a new epoch, and its end.
 extension EpochStore {
+    /// The maximum number of bytes that LevelDB writes when it opens its files, excluding tables that it makes from
+    /// logs.
+    static let openingBytes = 256 << 10
+
     /// The prefix of directories in which the files of an epoch are created.
     static let makingPrefix = ".making-"
 

@@ -54,8 +54,8 @@ extension LarderLevelDB.Database {
 /// LevelDB's memory table. Looking up such a key there would copy the whole value. Thread-safe.
 final class LongKeys: Sendable {
     /// The maximum number of keys. LevelDB's memory cannot have more long values: it has two memory tables, and a table
-    /// accepts no more batches once it has exceeded its size (4 MiB unless a program sets another size).
-    private static let countMax = 64
+    /// accepts no more batches once it has exceeded its size (at most 32 MiB unless a program sets another size).
+    private static let countMax = 128
 
     private let hashes = Locked<[Int]>([])
     private let isEmpty = Atomic<Bool>(true)

@@ -41,6 +41,8 @@ final class EpochStore: @unchecked Sendable {
     let frozen = Atomic<Bool>(false)
     let neededWhileFrozen = Atomic<UInt64>(0)
     private let writes = Atomic<UInt64>(0)
+    /// The bytes of all batches since the last ``flushMemtable()``.
+    let unflushed = Atomic<Int>(0)
     private let made: Atomic<Bool>
     private let removals = Atomic<Int>(0)
     private let dead = Atomic<Int>(0)
@@ -288,17 +290,15 @@ final class EpochStore: @unchecked Sendable {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
                     try database.write(batch, sync: sync)
                 }
+                unflushed.add(batch.byteCount)
             } catch {
                 suspend(error)
                 throw error
             }
             if sync { context.statistics.syncs.add() }
         }
+        flushIfTight()
     }
-
-    /// The maximum number of bytes that LevelDB writes when it opens its files, excluding tables that it makes from
-    /// logs.
-    static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }

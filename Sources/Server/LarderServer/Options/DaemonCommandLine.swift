@@ -42,7 +42,7 @@ package struct DaemonCommandLine: Sendable {
     /// Creates a command line without options, so that all values are defaults.
     init() {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
-        configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
+        configuration.setMemory(ServerConfiguration.defaultMemoryBytes)
         configuration.engine.memoryIncludesProcess = true
     }
 

@@ -109,7 +109,7 @@ extension DaemonOption {
                         return .success { $0.engine.changeMemoryLimit(to: Int(clamping: bytes)) }
                     }, { String($0.engine.memory.limitBytes) }),
             ], live: Live { $0.engine.changeMemoryLimit(to: $1.configuration.engine.memoryBytes) }
-        ) { $0.configuration.engine.memoryBytes = try $1.byteCount() },
+        ) { $0.configuration.setMemory(try $1.byteCount()) },
         DaemonOption(
             "--max-disk", "BYTES",
             [

@@ -78,10 +78,23 @@ package struct ServerConfiguration: Sendable {
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10
 
+    mutating func setMemory(_ bytes: Int) {
+        engine.memoryBytes = bytes
+        setWriteBuffer()
+    }
+
+    /// Sets LevelDB's write buffer to a 16th of the memory limit. With a larger buffer, a checkpoint writes fewer and
+    /// larger tables, and LevelDB merges each byte fewer times. More than a checkpoint's size is not needed.
+    private mutating func setWriteBuffer() {
+        let bytes = min(max(engine.memoryBytes / 16, 4 << 20), 32 << 20)
+        engine.writeBufferBytes = min(bytes, max(engine.checkpointBytes, 64 << 10))
+    }
+
     /// Sets the journal size that starts a checkpoint, in bytes: at least ``checkpointBytesMin``.
     mutating func setCheckpoint(_ asked: Int) {
         engine.checkpointBytes = asked
         // A checkpoint removes only whole journal files. So a journal of this size must consist of several files.
         engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(Self.segmentBytesMin, asked / 4))
+        setWriteBuffer()
     }
 }

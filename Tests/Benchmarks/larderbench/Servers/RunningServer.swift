@@ -116,7 +116,7 @@ final class RunningServer {
     var putsOff: Bool { contender.program == .larderd }
 
     /// Makes the server do its deferred work. larderd writes entries from journal and memory to LevelDB when there are
-    /// enough, after half a minute, or for a snapshot. So this requests a snapshot. Other servers defer nothing.
+    /// enough, after ten minutes, or for a snapshot. So this requests a snapshot. Other servers defer nothing.
     func writeOut() throws(BenchError) {
         guard putsOff else { return }
         let client = try SocketClient(path: socket)
