@@ -37,8 +37,8 @@ extension CommandMetadata {
     package static let jsonMset = CommandMetadata(
         "json.mset", arity: -4, [.write, .denyOOM, .creates], keys: .triples, group: .json, since: "2.6.0",
         complexity: "O(N) with N the value's length", syntax: "key path json [key path json ...]",
-        summary: "Sets the values of one path in each key, all or none.",
-        reply: "OK; null when a path was not found", tag: .setKeeping)
+        summary: "Sets the values of one path in each key; skips places that do not exist.",
+        reply: "OK", tag: .setKeeping)
 
     package static let jsonMerge = CommandMetadata(
         "json.merge", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "2.6.0",

@@ -132,6 +132,15 @@ enum ProtocolExamples {
         > EDIT d INCR a 1.5 PUSH b 7 RETURN b
         $3
         [7]
+        > EDIT d SET s hello
+        -ERR step 1: 'hello' is not JSON; a text needs double quotes
+        > EDIT d SET $.s 1
+        -ERR invalid path '$.s': expected names and indices, such as a.b.0, or $
+        > JSON.GET d .a .a
+        $10
+        {".a":4.0}
+        > JSON.MSET d .x.y 1
+        +OK
         > EDIT d INCR s 1
         -ERR step 1: s is a string and not a number
         > EDIT none DEL a

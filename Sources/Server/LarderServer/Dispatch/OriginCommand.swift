@@ -115,6 +115,19 @@ enum OriginCommand {
         }
     }
 
+    /// Explains the error of an origin that does not know the commands for JSON.
+    private static func explained(
+        _ answer: Result<RESPValue, OriginError>, _ words: [[UInt8]]
+    ) -> Result<RESPValue, OriginError> {
+        guard case .failure(.refused(let text)) = answer, text.hasPrefix("ERR unknown command"),
+            CommandMetadata.named(words[0])?.group == .json
+        else { return answer }
+        return .failure(
+            .refused(
+                "ERR the origin does not know this command, which only larders and servers with RedisJSON do; use GET "
+                    + "and SET"))
+    }
+
     /// Sends the command to the origin.
     /// - Parameter then: called once with the origin's reply, on any thread.
     func send(to tier: OriginTier, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
@@ -124,7 +137,8 @@ enum OriginCommand {
             let answers = OriginAnswers(writes.count, then: then)
             for write in writes { tier.write(write) { answers.take($0) } }
         case .remove(let keys): tier.remove(keys, then: then)
-        case .other(let words, let keys): tier.perform(words, changing: keys, then: then)
+        case .other(let words, let keys):
+            tier.perform(words, changing: keys) { then(Self.explained($0, words)) }
         case .script(let words, let keys, let otherWords):
             tier.run(script: words, orElse: otherWords, changing: keys, then: then)
         }

@@ -3,14 +3,15 @@
 package struct EditPath: Equatable, Sendable {
     package let steps: [String]
 
-    /// Returns nil if a step is empty.
+    /// Returns nil if a step is empty, and for paths of RedisJSON, such as `$.a` and `a[0]`: they would create members
+    /// with unexpected names.
     package init?(_ text: String) {
         guard text != "$" else {
             steps = []
             return
         }
         steps = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-        if steps.contains("") { return nil }
+        if steps.contains(where: { $0.isEmpty || $0.contains("[") && $0.contains("]") }) || steps[0] == "$" { return nil }
     }
 
     package init(steps: [String]) { self.steps = steps }

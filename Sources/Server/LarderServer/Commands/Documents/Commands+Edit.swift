@@ -108,7 +108,11 @@ private struct EditReader {
         _ number: Int, _ kind: String = "a JSON value", _ isRight: (JSONText) -> Bool = { _ in true }
     ) throws(CommandError) -> JSONText {
         guard index < words.count else { throw missing(kind, number) }
-        let value = try words.json(index)
+        let value: JSONText
+        do throws(CommandError) { value = try words.json(index) } catch {
+            throw CommandError(
+                "ERR step \(number): '", shown(words.bytes(index), 64), "' is not JSON; a text needs double quotes")
+        }
         guard isRight(value) else {
             throw CommandError("ERR step \(number): expected \(kind), found '", shown(words.bytes(index), 64), "'")
         }

@@ -148,7 +148,6 @@ extension CommandTable {
             ChangePlan(keys: keys, builtBytes: 0) { [parts] (update, context) throws(CommandError) in
                 // Store nothing before all texts are known.
                 var texts: [Key: [UInt8]] = [:]
-                var hasChangedAll = true
                 for (index, part) in parts.enumerated() {
                     let key = keys[index]
                     try context.admit(parsing: update.payload(index)?.count ?? 0)
@@ -160,7 +159,8 @@ extension CommandTable {
                     } else {
                         changed = try set(part.path, part.value, .any, in: update.payload(index))
                     }
-                    if let changed { texts[key] = changed } else { hasChangedAll = false }
+                    // As in RedisJSON, places that do not exist are skipped.
+                    if let changed { texts[key] = changed }
                 }
                 try context.admit(texts.values.reduce(0) { $0 + $1.count }, update)
                 for (index, key) in keys.enumerated() {
@@ -168,7 +168,7 @@ extension CommandTable {
                     try text.checkDepth()
                     text.withUnsafeBytes { update.replace(index, payload: $0) }
                 }
-                return hasChangedAll ? .ok : .null
+                return .ok
             })
         return mayRevisit ? .long(bytes: .max) { plan } : plan
     }

@@ -174,7 +174,8 @@ extension CommandTable {
         let isLegacy = paths.allSatisfy(\.isLegacy)
         var members: [[UInt8]] = []
         var count = 0
-        for (path, name) in zip(paths, paths.count > 1 ? names : [""]) {
+        var shown: Set<String> = []
+        for (path, name) in zip(paths, paths.count > 1 ? names : [""]) where shown.insert(name).inserted {
             let values = try document.values(path)
             var text: [UInt8]
             if isLegacy {
