@@ -185,7 +185,7 @@ extension Database {
                     database: self, key: Array(key), kind: .stored(header), origin: origin,
                     deadline: applied.rules.deadline(header), sequence: sequence))
         }
-        _ = shard._withUnsafeGuaranteedRef { $0.put(key, hash, record, sequence: sequence) }
+        shard._withUnsafeGuaranteedRef { $0.put(key, hash, record, sequence: sequence) }
         return CommitTicket(sequence: max(sequence, applied.sequence))
     }
 }

@@ -107,8 +107,15 @@ package final class EngineTime: Sendable {
     /// Returns the engine's time, the wall clock's time, and `lead`, the highest difference between the wall clock and
     /// the monotonic clock. Does not record the time as returned.
     func sample() -> (time: Int64, wall: Int64, lead: Int64) {
-        let wall = wallMilliseconds
-        let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+        var wall = wallMilliseconds
+        var monotonic: Int64 = 0
+        // If the thread is interrupted between the readings, the wall clock seems to be behind. Then read again.
+        for _ in 0..<8 {
+            monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
+            let before = wall
+            wall = wallMilliseconds
+            if wall - before <= 1 { break }
+        }
         let lead = max(lead.load(ordering: .relaxed), wall - monotonic)
         let projected = min(monotonic + lead, Self.endMilliseconds)
         return (max(reached, wall >= projected - 1 ? wall : projected), wall, lead)

@@ -307,4 +307,6 @@ struct CallWords: CommandWords {
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// The limit for a value that a command builds, in bytes.
     var valueBytesMax: Int { server.limits.valueBytesMax }
+    /// The limit for the values in a reply, in bytes.
+    var replyBytesMax: Int { server.limits.replyBytesMax }
 }

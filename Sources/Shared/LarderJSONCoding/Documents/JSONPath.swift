@@ -28,11 +28,12 @@ package struct JSONPath: Sendable {
         package let expected: String
     }
 
-    /// The error for a path that visits more values than ``visitsMax``.
+    /// The error for a path that visits more than ``visitsMax(in:)`` values.
     package struct TooManyVisits: Error {}
 
-    /// The maximum number of values that a search visits. A path with several `..` or `*` may visit values repeatedly.
-    package static let visitsMax = 4_000_000
+    /// The maximum number of values that a search visits: few more than the document has, so that a short path cannot
+    /// keep a processor busy. A path with several `..`, `*` or filters may visit values repeatedly.
+    static func visitsMax(in document: borrowing JSONDocument) -> Int { 100_000 + 4 * document.end }
 
     let steps: [Step]
     package let isLegacy: Bool
@@ -51,13 +52,21 @@ package struct JSONPath: Sendable {
     /// Whether a search may visit a value several times, so that its cost is not bounded by the length of the text.
     package var mayRevisit: Bool {
         steps.count { step in
+            if case .filter = step.selector { return true }
+            return JSONPath(steps: [step], isLegacy: isLegacy).mayRepeat
+        } > 1
+    }
+
+    /// Whether a value may be found several times, or within another found value, so that all found values together may
+    /// be longer than the text.
+    package var mayRepeat: Bool {
+        steps.contains { step in
             switch step.selector {
             case .names(let names): step.isRecursive || names.count > 1
             case .indices(let indices): step.isRecursive || indices.count > 1
-            case .range, .all: step.isRecursive
-            case .filter: true
+            case .range, .all, .filter: step.isRecursive
             }
-        } > 1
+        }
     }
 
     /// Whether the path means one place only: each step is one name or one index.
@@ -127,6 +136,7 @@ package struct JSONPath: Sendable {
         case .names(let names):
             let members = document.members(value)
             visits += members.count * names.count
+            if visits > visitsMax(in: document) { throw TooManyVisits() }
             for name in names {
                 if let member = members.first(where: { document.isNamed($0, name) }) { found.append(member + 1) }
             }
@@ -156,7 +166,7 @@ package struct JSONPath: Sendable {
                 if try filter.holds(for: child, in: document, &visits) { found.append(child) }
             }
         }
-        if visits > visitsMax { throw TooManyVisits() }
+        if visits > visitsMax(in: document) { throw TooManyVisits() }
     }
 
     /// Converts an index to a position in an array. As in RedisJSON, an index before the first element means the first.

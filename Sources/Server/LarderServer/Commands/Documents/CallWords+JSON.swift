@@ -6,6 +6,9 @@ extension CallWords {
     /// Parses a path in RedisJSON's syntax. Without the word, the path is that of the whole document.
     func path(_ index: Int) throws(CommandError) -> JSONPath {
         guard index < count else { return .root }
+        guard String(validating: bytes(index), as: UTF8.self) != nil else {
+            throw CommandError("ERR invalid path '", shown(bytes(index), 128), "': expected UTF-8")
+        }
         do throws(JSONPath.Defect) { return try JSONPath(bytes(index)) } catch {
             throw CommandError(
                 "ERR invalid path '", shown(bytes(index), 128),
@@ -48,7 +51,7 @@ extension CommandError {
     }
 
     fileprivate static let tooManyVisits = CommandError(
-        "ERR the path visits more than \(JSONPath.visitsMax) values; use fewer '..', filters or lists of names")
+        "ERR the path visits too many values; use fewer '..', '*', filters or lists of names")
 }
 
 extension JSONDocument {

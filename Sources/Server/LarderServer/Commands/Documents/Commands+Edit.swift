@@ -92,7 +92,7 @@ private struct EditReader {
     }
 
     private func path(_ index: Int) throws(CommandError) -> EditPath {
-        guard let path = EditPath(words.text(index)) else {
+        guard let text = String(validating: words.bytes(index), as: UTF8.self), let path = EditPath(text) else {
             throw CommandError(
                 "ERR invalid path '", shown(words.bytes(index), 128),
                 "': expected names and indices, such as a.b.0, or $")

@@ -150,18 +150,20 @@ extension CommandTable {
             index += 1
         }
         if paths.isEmpty { paths = [.root] }
-        let most = words.valueBytesMax
-        let slowest = paths.first { $0.mayRevisit } ?? paths[0]
-        return try read(words, slowest) { [format, paths, names] (document, replies) throws(CommandError) in
+        let limits = words.server.limits
+        let plan = try read(words, .root) { [format, paths, names] (document, replies) throws(CommandError) in
             guard let document else { return replies.null() }
             let text = try document.with { (document) throws(CommandError) in
-                try selected(paths, names, document, most)
+                try selected(paths, names, document, limits)
             }
-            guard let formatted = text.withUnsafeBytes({ format.write($0, most: most) }) else {
-                throw CommandError("ERR the reply is longer than \(most) bytes")
+            guard let formatted = text.withUnsafeBytes({ format.write($0, most: limits.replyBytesMax) }) else {
+                throw .tooLongReply(limits)
             }
             replies.bulk(formatted)
         }
+        // The reply may be much longer than the value.
+        let mayGrow = paths.count > 1 || paths[0].mayRepeat || !format.indent.isEmpty || !format.newline.isEmpty
+        return mayGrow ? .long(bytes: .max) { plan } : plan
     }
 
     /// The maximum length in bytes of the texts for INDENT, NEWLINE and SPACE.
@@ -169,7 +171,7 @@ extension CommandTable {
 
     /// Returns the values of one path, or an object with the values of several paths.
     private static func selected(
-        _ paths: [JSONPath], _ names: [String], _ document: borrowing JSONDocument, _ most: Int
+        _ paths: [JSONPath], _ names: [String], _ document: borrowing JSONDocument, _ limits: Limits
     ) throws(CommandError) -> [UInt8] {
         let isLegacy = paths.allSatisfy(\.isLegacy)
         var members: [[UInt8]] = []
@@ -183,9 +185,11 @@ extension CommandTable {
                 text = [UInt8](document.bytes(first))
             } else {
                 count += values.reduce(0) { $0 + document.place($1).count + 1 }
-                guard count <= most else { throw CommandError("ERR the reply is longer than \(most) bytes") }
+                guard count <= limits.replyBytesMax else { throw .tooLongReply(limits) }
                 text = document.array(values)
             }
+            if isLegacy { count += text.count }
+            guard count <= limits.replyBytesMax else { throw .tooLongReply(limits) }
             if paths.count > 1 { text = JSONText.quoted(name).bytes + [UInt8(ascii: ":")] + text }
             members.append(text)
         }
@@ -197,25 +201,46 @@ extension CommandTable {
         let path = try words.path(words.count - 1)
         var keys: [Key] = []
         for index in 1..<words.count - 1 { keys.append(try words.key(index)) }
+        let limits = words.server.limits
         return read(keys, path) { (records, replies) throws(CommandError) in
             // As in RedisJSON, entries that are not JSON give null.
             var texts: [[UInt8]?] = []
+            var room = limits.replyBytesMax
             for record in records {
-                let text = try? record.map { record throws(CommandError) in
-                    try CommandDocument(record).with { (document) throws(CommandError) -> [UInt8]? in
-                        let values = try document.values(path)
-                        guard path.isLegacy else { return document.array(values) }
-                        return values.first.map { [UInt8](document.bytes($0)) }
-                    }
+                let text = try record.flatMap { record throws(CommandError) in
+                    try self.text(of: path, in: CommandDocument(record), room, limits)
                 }
-                texts.append(
-                    (text ?? nil).flatMap { text in
-                        text.withUnsafeBytes { JSONFormat.compact.write($0, most: .max) }
-                    })
+                room -= text?.count ?? 0
+                texts.append(text)
             }
             replies.array(count: texts.count)
             for text in texts { replies.word(text) }
         }
+    }
+
+    /// Returns the values of a path, without white space; nil if the entry is not JSON, or a legacy path finds nothing.
+    /// - Parameter room: the maximum length of the result in bytes.
+    private static func text(
+        of path: JSONPath, in document: CommandDocument, _ room: Int, _ limits: Limits
+    ) throws(CommandError) -> [UInt8]? {
+        let text: [UInt8]?
+        do throws(CommandError) {
+            text = try document.with { (document) throws(CommandError) in
+                let values = try document.values(path)
+                guard !path.isLegacy else { return values.first.map { [UInt8](document.bytes($0)) } }
+                let count = values.reduce(2) { $0 + document.place($1).count + 1 }
+                guard count <= room else { throw .tooLongReply(limits) }
+                return document.array(values)
+            }
+        } catch {
+            if error == .notJSON { return nil }
+            throw error
+        }
+        guard let text else { return nil }
+        guard let compact = text.withUnsafeBytes({ JSONFormat.compact.write($0, most: room) }) else {
+            throw .tooLongReply(limits)
+        }
+        return compact
     }
 
     @Sendable private static func jsonType(_ words: CallWords) throws(CommandError) -> EntryPlan {
