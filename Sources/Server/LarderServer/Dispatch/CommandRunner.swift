@@ -29,7 +29,7 @@ struct CommandRunner {
     func run(outputBytesMax: Int, slice: Slice? = nil) -> Pause {
         // Consecutive commands in memory share one reading of the clock, also those of several connections in a turn of
         // the event loop. Together, they take far less than a millisecond, which is the clock's unit.
-        let turnTime = slice == nil ? session.turnTime : nil
+        let turnTime = slice == nil ? session.accounting.turnTime : nil
         var now = turnTime.flatMap { resume($0.pointee) }
         defer { turnTime?.pointee = TurnTime(now: now ?? 0, workLeft: now == nil ? 0 : workLeft) }
         var lastNow: Int64?

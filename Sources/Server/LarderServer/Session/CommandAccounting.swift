@@ -58,8 +58,15 @@ final class CommandAccounting {
     /// The command that waits until its database's files are open; counted as rejected if they cannot be opened.
     var preparing: CommandMetadata?
 
-    init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
+    /// The time of the event loop's turn, only for the loop's thread; nil for a session without a loop.
+    let turnTime: UnsafeMutablePointer<TurnTime>?
+
+    init(
+        server: ServerState, counter: CommandCounter, record: ClientRecord,
+        turnTime: UnsafeMutablePointer<TurnTime>?
+    ) {
         self.server = server
+        self.turnTime = turnTime
         self.counter = counter
         self.record = record
         untimed.initialize(to: UntimedCounts())

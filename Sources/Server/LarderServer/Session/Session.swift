@@ -20,8 +20,6 @@ import LarderVocabulary
 package final class Session: @unchecked Sendable {
     let server: ServerState
     let clock: EngineTime
-    /// The time of the event loop's turn, only for the loop's thread; nil for a session without a loop.
-    let turnTime: UnsafeMutablePointer<TurnTime>?
     /// The statistics of the connection's commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
@@ -72,13 +70,12 @@ package final class Session: @unchecked Sendable {
         record: ClientRecord? = nil, turnTime: UnsafeMutablePointer<TurnTime>? = nil
     ) {
         self.server = server
-        self.turnTime = turnTime
         clock = server.engine.clock
         let record =
             record
             ?? ClientRecord(id: id, address: server.clientAddress, descriptor: -1, now: server.engine.now()) { _ in }
         accounting = CommandAccounting(
-            server: server, counter: counter ?? server.statistics.newCounter(), record: record)
+            server: server, counter: counter ?? server.statistics.newCounter(), record: record, turnTime: turnTime)
         replyQueue = ReplyQueue(server.engine.pipeline)
         replyMemory = replyQueue.memory
         prechecks = Prechecks(

@@ -11,7 +11,8 @@ package struct EditPath: Equatable, Sendable {
             return
         }
         steps = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-        if steps.contains(where: { $0.isEmpty || $0.contains("[") && $0.contains("]") }) || steps[0] == "$" { return nil }
+        let isStrange = steps.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
+        if isStrange || steps[0] == "$" { return nil }
     }
 
     package init(steps: [String]) { self.steps = steps }
