@@ -131,8 +131,8 @@ import Testing
         let echo = try Echo()
         let old = try echo.connect()
         echo.proxy.set(.refusal, on: 0)
-        let refused = try SocketClient(port: echo.proxy.ports[0])
-        #expect(try refused.receiveToEnd() == [])
+        // The reset may arrive before the connection is complete.
+        if let refused = try? SocketClient(port: echo.proxy.ports[0]) { #expect(try refused.receiveToEnd() == []) }
         try old.client.send(Self.line)
         #expect(try old.server.receive() == Self.line)
     }

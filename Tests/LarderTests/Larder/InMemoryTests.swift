@@ -75,7 +75,7 @@ import Testing
             let cache = try Cache(directory: temporary.path + "/larder", options: options)
             try cache.set(1, forKey: "a", durability: .always)
             try print("on the disk", once: ["larder-maintain", "larder-sync"])
-            time.advance(milliseconds: 60_000)
+            time.advance(milliseconds: 660_000)
             try print("after a checkpoint", once: ["larder-checkpoi"])
             cache.close()
             try print("afterwards", once: [])
