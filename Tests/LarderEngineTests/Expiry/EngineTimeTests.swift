@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderTestSupport
 import Testing
 
@@ -15,6 +16,37 @@ import Testing
         source.stepWall(milliseconds: 86_400_000)
         #expect(time.now() == start + 86_400_005)
         #expect(time.offsetMilliseconds == 0)
+    }
+
+    /// A source whose caller is interrupted for 5 ms before the next readings of the monotonic clock.
+    private final class InterruptedSource: TimeSource {
+        private let clocks: ManualTimeSource
+        let interruptions = Locked(0)
+
+        init(_ clocks: ManualTimeSource) { self.clocks = clocks }
+
+        func wallMilliseconds() -> Int64 { clocks.wallMilliseconds() }
+
+        func monotonicMilliseconds() -> Int64 {
+            let isInterrupted = interruptions.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+            if isInterrupted { clocks.advance(milliseconds: 5) }
+            return clocks.monotonicMilliseconds()
+        }
+    }
+
+    /// Otherwise absolute deadlines would be moved by these milliseconds.
+    @Test func anInterruptionBetweenTheReadingsIsNoStepOfTheClock() {
+        let clocks = ManualTimeSource(wallMilliseconds: start)
+        let source = InterruptedSource(clocks)
+        let time = EngineTime(source)
+        #expect(time.now() == start)
+        source.interruptions.withLock { $0 = 3 }
+        #expect(time.offsetMilliseconds == 0)
+        clocks.stepWall(milliseconds: -60_000)
+        #expect(time.offsetMilliseconds > 59_000)
     }
 
     @Test func timeContinuesAtTheMonotonicRateWhenTheClockIsSetBack() {

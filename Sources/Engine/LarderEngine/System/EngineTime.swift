@@ -112,9 +112,9 @@ package final class EngineTime: Sendable {
         // If the thread is interrupted between the readings, the wall clock seems to be behind. Then read again.
         for _ in 0..<8 {
             monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
-            let before = wall
-            wall = wallMilliseconds
-            if wall - before <= 1 { break }
+            let after = wallMilliseconds
+            if after - wall <= 1 { break }
+            wall = after
         }
         let lead = max(lead.load(ordering: .relaxed), wall - monotonic)
         let projected = min(monotonic + lead, Self.endMilliseconds)
