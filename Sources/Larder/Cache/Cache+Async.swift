@@ -51,7 +51,7 @@ extension Cache {
             try source.write(value, key, policy, tags, if: try source.holding(previous, key), durability))
     }
 
-    func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
+    private func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {
         try await BlockingWork.run { () throws(LarderError) in try self.perform(write) }
     }
 
@@ -89,15 +89,25 @@ extension Cache {
         let key = try source.key(key, "update")
         let update = try RunningUpdate(of: key, self, attempts)
         defer { update.end() }
-        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
-        while true {
-            let record = try await source.recordForTask(key, "update")
+        return try await exchange(key, "update", attempts) { record async throws in
             var model: Value?
             if let record { model = try await source.decodeForTask(type, record, key, isReplaceable: true) }
             let result = try await RunningUpdate.$current.withValue(update) { try await body(&model) }
-            guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
+            return (result, try source.write(model, in: record, key, policy, tags, durability))
+        }
+    }
+
+    /// Runs ``exchange(_:_:_:_:)`` without blocking the calling thread.
+    func exchange<Result>(
+        _ key: Key, _ operation: String, _ attempts: Int? = nil,
+        _ body: (Record?) async throws -> (result: Result, write: EntryWrite?)
+    ) async throws -> Result {
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        while true {
+            let (result, write) = try await body(try await source.recordForTask(key, operation))
+            guard let write else { return result }
             if try await carryOut(write) { return result }
-            guard let rest = runs.rest() else { throw conflict(key, runs) }
+            guard let rest = runs.rest() else { throw conflict(key, runs, operation) }
             // `Task.sleep` does not wait in a cancelled task. Yield instead, so that other tasks can run.
             if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
         }

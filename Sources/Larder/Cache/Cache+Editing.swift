@@ -1,7 +1,6 @@
 import LarderEngine
 import LarderJSONCoding
 import LarderModelCoding
-import LarderPlatform
 import LarderVocabulary
 
 // Changes of single properties of stored models.
@@ -25,13 +24,7 @@ extension Cache {
         _ body: (inout ModelEdits<Value>) throws -> Void
     ) throws -> Value {
         let edit = try RunningEdit(key, self, durability, body)
-        var runs = UpdateAttempts(most: nil, limitMilliseconds: Self.updateMilliseconds)
-        while true {
-            let (model, write) = try edit.result(for: try source.record(edit.key, "edit"))
-            guard let write, try !perform(write) else { return model }
-            guard let rest = runs.rest() else { throw conflict(edit.key, runs, "edit") }
-            WorkThread.sleep(nanoseconds: rest)
-        }
+        return try exchange(edit.key, "edit") { try edit.result(for: $0) }
     }
 
     /// Runs ``edit(_:of:durability:_:)-(CacheKey,Value.Type,Durability?,(ModelEdits<Value>)->Void)`` without blocking
@@ -42,15 +35,7 @@ extension Cache {
         _ body: (inout ModelEdits<Value>) throws -> Void
     ) async throws -> Value {
         let edit = try RunningEdit(key, self, durability, body)
-        var runs = UpdateAttempts(most: nil, limitMilliseconds: Self.updateMilliseconds)
-        while true {
-            let (model, write) = try edit.result(for: try await source.recordForTask(edit.key, "edit"))
-            guard let write else { return model }
-            if try await carryOut(write) { return model }
-            guard let rest = runs.rest() else { throw conflict(edit.key, runs, "edit") }
-            // `Task.sleep` does not wait in a cancelled task. Yield instead, so that other tasks can run.
-            if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
-        }
+        return try await exchange(edit.key, "edit") { record async throws in try edit.result(for: record) }
     }
 }
 

@@ -42,16 +42,27 @@ extension Cache {
         let key = try source.key(key, "update")
         let update = try RunningUpdate(of: key, self, attempts)
         defer { update.end() }
-        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
-        while true {
-            let record = try source.record(key, "update")
+        return try exchange(key, "update", attempts) { record in
             var model = try record.flatMap { record throws(LarderError) in
                 try source.decode(type, record, key, isReplaceable: true)
             }
             let result = try RunningUpdate.$current.withValue(update) { try body(&model) }
-            guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
-            if try perform(write) { return result }
-            guard let rest = runs.rest() else { throw conflict(key, runs) }
+            return (result, try source.write(model, in: record, key, policy, tags, durability))
+        }
+    }
+
+    /// Reads an entry and writes it, until no other caller has changed it in between.
+    /// - Parameter body: returns the result, and the write, whose condition is the entry that was read; nil if there is
+    ///   nothing to write.
+    func exchange<Result>(
+        _ key: Key, _ operation: String, _ attempts: Int? = nil,
+        _ body: (Record?) throws -> (result: Result, write: EntryWrite?)
+    ) throws -> Result {
+        var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        while true {
+            let (result, write) = try body(try source.record(key, operation))
+            guard let write, try !perform(write) else { return result }
+            guard let rest = runs.rest() else { throw conflict(key, runs, operation) }
             WorkThread.sleep(nanoseconds: rest)
         }
     }
@@ -59,7 +70,7 @@ extension Cache {
     /// The time limit, in milliseconds, of an update without a given number of attempts.
     static let updateMilliseconds = 5_000
 
-    func conflict(_ key: Key, _ attempts: UpdateAttempts, _ operation: String = "update") -> LarderError {
+    func conflict(_ key: Key, _ attempts: UpdateAttempts, _ operation: String) -> LarderError {
         LarderError(.conflict, attempts.conflict, operation: operation, database: name, key: key.description)
     }
 
