@@ -75,6 +75,9 @@ import Testing
             try Self.find("$" + String(repeating: "..*", count: 8), in: text)
         }
         #expect(try Self.find("$..*", in: text).count == 299)
+        // A filter in a filter compares each element with all elements.
+        let array = "[" + Array(repeating: "1", count: 500).joined(separator: ",") + "]"
+        #expect(throws: JSONPath.TooManyVisits.self) { try Self.find("$[?($[?(@==1)])]", in: array) }
         #expect(throws: JSONPath.Defect.self) {
             try Self.find("$[?" + String(repeating: "(", count: 100_000) + "@", in: text)
         }

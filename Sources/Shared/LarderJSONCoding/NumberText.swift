@@ -12,6 +12,11 @@ enum NumberText {
         return Value(exactly: isNegative ? -magnitude : magnitude)
     }
 
+    /// Whether a number has neither a fraction nor an exponent.
+    static func isInteger(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        text.allSatisfy { $0 == UInt8(ascii: "-") || $0 &- 0x30 < 10 }
+    }
+
     /// Returns the nearest double; nil if the number is too large, or so small that it would become zero.
     static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let decimal = Decimal(text)

@@ -198,6 +198,9 @@ extension EntryPlan {
         .change(ChangePlan(keys: [try words.key(1)], loading: loading, builtBytes: builtBytes, body: body))
     }
 
+    /// The same plan; if the command may take long, it is made on a thread where it does not delay other connections.
+    func offLoop(if mayTakeLong: Bool) -> EntryPlan { mayTakeLong ? .long(bytes: .max) { self } : self }
+
     /// Store one value for each key, for variants of SET.
     /// - Parameter answer: called with the previous entry of the first key, and with whether the values were stored.
     ///   The entry is nil if the options do not request it.
@@ -307,6 +310,4 @@ struct CallWords: CommandWords {
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// The limit for a value that a command builds, in bytes.
     var valueBytesMax: Int { server.limits.valueBytesMax }
-    /// The limit for the values in a reply, in bytes.
-    var replyBytesMax: Int { server.limits.replyBytesMax }
 }

@@ -195,11 +195,8 @@ package struct JSONDocument: ~Copyable {
     /// Whether two numbers are equal. Integers are compared exactly, others as doubles.
     private static func areEqual(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Bool {
         if left.elementsEqual(right) { return true }
-        func isInteger(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-            text.allSatisfy { $0 == UInt8(ascii: "-") || $0 &- 0x30 < 10 }
-        }
         guard let value = NumberText.double(left), let other = NumberText.double(right) else { return false }
         // An integer has only one text, except zero.
-        return value == other && (value == 0 || !isInteger(left) || !isInteger(right))
+        return value == other && (value == 0 || !NumberText.isInteger(left) || !NumberText.isInteger(right))
     }
 }

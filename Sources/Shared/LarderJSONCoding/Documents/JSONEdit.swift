@@ -111,12 +111,7 @@ package struct JSONEdit: Equatable, Sendable {
             } else {
                 changed = try edit.apply(to: text, number: index + 1)
             }
-            guard let changed else { continue }
-            // Only nesting can make the result invalid.
-            if !changed.withUnsafeBytes({ JSONDocument($0) != nil }) {
-                throw .step(index + 1, "the value would be nested deeper than \(DocumentIndex.depthMax) levels")
-            }
-            result = changed
+            if let changed { result = changed }
         }
         return result
     }
@@ -141,7 +136,7 @@ package struct JSONEdit: Equatable, Sendable {
         case .missing(let object, let depth):
             guard let created = try createdValue() else { return nil }
             let bytes = path.steps.dropFirst(depth + 1).reversed().reduce(created) { inner, name in
-                JSONText(trusted: [0x7B] + JSONText.quoted(name).bytes + [0x3A] + inner.bytes + [0x7D])
+                JSONText(trusted: [UInt8(ascii: "{")] + JSONText.member(name, inner.bytes) + [UInt8(ascii: "}")])
             }
             splices.add(path.steps[depth], bytes, to: object, of: document)
         case .blocked(let value, let depth):
@@ -150,7 +145,11 @@ package struct JSONEdit: Equatable, Sendable {
             if case .remove = action { return nil }
             throw blocked(document, value, depth)
         }
-        return splices.isEmpty ? nil : splices.applied(to: document.text)
+        if splices.isEmpty { return nil }
+        guard let changed = splices.applied(to: document.text) else {
+            throw Reason("the value would be nested deeper than \(DocumentIndex.depthMax) levels")
+        }
+        return changed
     }
 
     private func blocked(_ document: borrowing JSONDocument, _ value: Int, _ depth: Int) -> Reason {
@@ -180,12 +179,12 @@ package struct JSONEdit: Equatable, Sendable {
         switch action {
         case .set(let value), .increment(let value), .append(let value): return value
         case .delete, .remove: return nil
-        case .push(let values): return JSONText(trusted: [0x5B] + JSONText.joined(values) + [0x5D])
+        case .push(let values): return JSONText(trusted: JSONText.array(values.map(\.bytes)))
         case .addUnique(let values):
             let distinct = JSONDocument.with(values: []) { none in
                 none.distinct(values, absentFrom: JSONDocument.root)
             }
-            return JSONText(trusted: [0x5B] + JSONText.joined(distinct) + [0x5D])
+            return JSONText(trusted: JSONText.array(distinct.map(\.bytes)))
         }
     }
 
@@ -235,7 +234,7 @@ package struct JSONEdit: Equatable, Sendable {
 extension JSONDocument {
     /// Runs `body` on a document that is an array of values.
     fileprivate static func with<Result>(values: [JSONText], _ body: (borrowing JSONDocument) -> Result) -> Result {
-        let text = [0x5B] + JSONText.joined(values) + [0x5D]
+        let text = JSONText.array(values.map(\.bytes))
         return text.withUnsafeBytes { bytes in
             guard let document = JSONDocument(bytes) else { preconditionFailure("values are nested too deeply") }
             return body(document)

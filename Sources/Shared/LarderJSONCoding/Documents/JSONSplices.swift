@@ -14,8 +14,9 @@ package struct JSONSplices {
 
     package mutating func insert(_ bytes: [UInt8], at position: Int) { replace(position..<position, with: bytes) }
 
-    /// Returns the changed text. Takes time proportional to its length, and n log n for n changes.
-    package func applied(to text: UnsafeRawBufferPointer) -> [UInt8] {
+    /// Returns the changed text; nil if its values would be nested too deeply. Takes time proportional to the text's
+    /// length, and n log n for n changes.
+    package func applied(to text: UnsafeRawBufferPointer) -> [UInt8]? {
         let sorted = splices.sorted { left, right in
             if left.place.lowerBound != right.place.lowerBound { return left.place.lowerBound < right.place.lowerBound }
             if left.place.upperBound != right.place.upperBound, !left.place.isEmpty, !right.place.isEmpty {
@@ -32,7 +33,9 @@ package struct JSONSplices {
             position = splice.place.upperBound
         }
         result += text[position...]
-        return result
+        // Only objects and arrays can make the text deeper.
+        let mayBeDeeper = splices.contains { $0.bytes.contains { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") } }
+        return mayBeDeeper && !result.withUnsafeBytes { JSONDocument($0) != nil } ? nil : result
     }
 
     // MARK: Values
@@ -41,7 +44,7 @@ package struct JSONSplices {
     package mutating func add(
         _ name: String, _ value: JSONText, to object: Int, of document: borrowing JSONDocument
     ) {
-        let member = JSONText.quoted(name).bytes + [UInt8(ascii: ":")] + value.bytes
+        let member = JSONText.member(name, value.bytes)
         if let last = document.members(object).last {
             insert([UInt8(ascii: ",")] + member, at: document.place(last + 1).upperBound)
         } else {
@@ -55,7 +58,7 @@ package struct JSONSplices {
     ) {
         guard !values.isEmpty else { return }
         let elements = document.children(array)
-        let bytes = JSONText.joined(values)
+        let bytes = Array(values.map(\.bytes).joined(separator: [UInt8(ascii: ",")]))
         if elements.isEmpty {
             insert(bytes, at: document.place(array).upperBound - 1)
         } else if index < elements.count {

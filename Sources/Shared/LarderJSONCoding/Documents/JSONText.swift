@@ -81,17 +81,21 @@ package struct JSONText: Equatable, Sendable {
     /// Throws if the text is not JSON, or has more than 511 levels. White space around the value is allowed.
     package init(parsing text: UnsafeRawBufferPointer) throws(JSONOutline.Defect) {
         // As the only element of an array, so that an array of such values is always a document.
-        let array = [UInt8(ascii: "[")] + text + [UInt8(ascii: "]")]
-        let failure = array.withUnsafeBytes { bytes -> JSONOutline.Defect? in
-            do throws(JSONOutline.Defect) {
-                let document = try JSONDocument(parsing: bytes)
-                return document.count(JSONDocument.root) == 1 ? nil : JSONOutline.Defect(offset: text.count)
-            } catch {
-                return JSONOutline.Defect(offset: min(max(0, error.offset - 1), text.count))
-            }
+        do throws(JSONOutline.Defect) { try self.init(onlyElementOf: Self.array([text])) } catch {
+            throw JSONOutline.Defect(offset: min(max(0, error.offset - 1), text.count))
         }
-        if let failure { throw failure }
-        bytes = JSONFormat.compact.write(text, most: .max) ?? []
+    }
+
+    /// The only element of an array. Throws if the text is something else.
+    package init(onlyElementOf array: [UInt8]) throws(JSONOutline.Defect) {
+        bytes = try array.withUnsafeBufferPointer { (bytes) throws(JSONOutline.Defect) in
+            let document = try JSONDocument(parsing: UnsafeRawBufferPointer(bytes))
+            let elements = document.children(JSONDocument.root)
+            guard document.kind(JSONDocument.root) == .array, elements.count == 1 else {
+                throw JSONOutline.Defect(offset: array.count - 1)
+            }
+            return JSONFormat.compact.write(document.bytes(elements[0]), most: .max) ?? []
+        }
     }
 
     /// Returns nil if the text is not JSON.
@@ -112,8 +116,15 @@ package struct JSONText: Equatable, Sendable {
         return JSONText(trusted: [UInt8](writer.bytes))
     }
 
-    /// Joins values with commas.
-    static func joined(_ values: [JSONText]) -> [UInt8] { Array(values.map(\.bytes).joined(separator: [0x2C])) }
+    /// The text of an array.
+    package static func array(_ values: [some Collection<UInt8>]) -> [UInt8] {
+        [UInt8(ascii: "[")] + values.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]
+    }
+
+    /// The text of a member of an object.
+    package static func member(_ name: String, _ value: [UInt8]) -> [UInt8] {
+        quoted(name).bytes + [UInt8(ascii: ":")] + value
+    }
 }
 
 /// Arithmetic with numbers in JSON texts.
@@ -127,10 +138,7 @@ package enum JSONNumber {
     package static func combine(
         _ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>, multiplies: Bool
     ) throws(Failure) -> [UInt8] {
-        func isInteger(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-            text.allSatisfy { $0 == UInt8(ascii: "-") || $0 &- 0x30 < 10 }
-        }
-        if isInteger(left), isInteger(right) {
+        if NumberText.isInteger(left), NumberText.isInteger(right) {
             guard let left = NumberText.integer(left, Int64.self), let right = NumberText.integer(right, Int64.self)
             else {
                 throw Failure(reason: "numeric overflow")
@@ -161,20 +169,6 @@ extension JSONText {
 }
 
 extension JSONText {
-    /// The only element of an array.
-    package init(onlyElementOf array: [UInt8]) throws(JSONOutline.Defect) {
-        let trimmed = array.withUnsafeBytes { bytes -> [UInt8]? in
-            guard let document = JSONDocument(bytes), let element = document.children(JSONDocument.root).first else {
-                return nil
-            }
-            return [UInt8](document.bytes(element))
-        }
-        guard let trimmed else { throw JSONOutline.Defect(offset: 0) }
-        self = try trimmed.withUnsafeBufferPointer { (bytes) throws(JSONOutline.Defect) in
-            try JSONText(parsing: UnsafeRawBufferPointer(bytes))
-        }
-    }
-
     package var isNull: Bool { bytes == Array("null".utf8) }
 
     /// Whether two values are equal, whatever their digits, escapes and order of members.

@@ -74,29 +74,14 @@ extension JSONDocument {
     }
 }
 
-/// One result of a JSON command, in its reply.
-enum JSONResult {
-    case null
-    case integer(Int)
-    /// A number in its digits.
-    case number([UInt8])
-    case text([UInt8])
-    /// A simple string.
-    case status(StaticString)
-    case list([JSONResult])
+extension RESPValue {
+    static func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
 
-    func write(to replies: inout ReplyBuffer) {
-        switch self {
-        case .null: replies.null()
-        case .integer(let number): replies.integer(number)
-        case .number(let digits):
-            let text = String(decoding: digits, as: UTF8.self)
-            if let integer = Int64(text) { replies.integer(integer) } else { replies.double(Double(text) ?? .nan) }
-        case .text(let bytes): replies.bulk(bytes)
-        case .status(let text): replies.simple("\(text)")
-        case .list(let items):
-            replies.array(count: items.count)
-            for item in items { item.write(to: &replies) }
-        }
+    static func integer(_ number: Int) -> RESPValue { .integer(Int64(number)) }
+
+    /// A number of a JSON text.
+    init(digits: [UInt8]) {
+        let text = String(decoding: digits, as: UTF8.self)
+        self = Int64(text).map { .integer($0) } ?? .double(Double(text) ?? .nan)
     }
 }

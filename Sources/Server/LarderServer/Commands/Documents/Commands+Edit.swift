@@ -75,20 +75,23 @@ private struct EditReader {
 
     private mutating func edit(number: Int) throws(CommandError) -> JSONEdit {
         let step = index
-        func isStep(_ word: StaticString) -> Bool { words.isWord(step, word) }
+        let kind = kind(step)
         guard index + 1 < words.count else { throw missing("a path", number) }
         let path = try path(index + 1)
         index += 2
-        if isStep("DEL") { return JSONEdit(path, .delete) }
-        if isStep("SET") { return JSONEdit(path, .set(try value(number))) }
-        if isStep("INCR") { return JSONEdit(path, .increment(try value(number, "a number") { $0.isNumber })) }
-        if isStep("APPEND") { return JSONEdit(path, .append(try value(number, "a JSON string") { $0.isString })) }
-        if isStep("ADDUNIQUE") { return JSONEdit(path, .addUnique(try values(number))) }
-        if isStep("REMOVE") { return JSONEdit(path, .remove(try values(number))) }
-        if isStep("PUSH") { return JSONEdit(path, .push(try values(number))) }
-        throw CommandError(
-            "ERR step \(number): expected SET, DEL, INCR, APPEND, ADDUNIQUE, REMOVE, PUSH or RETURN, found '",
-            shown(words.bytes(step), 64), "'")
+        switch kind {
+        case .set: return JSONEdit(path, .set(try value(number)))
+        case .delete: return JSONEdit(path, .delete)
+        case .increment: return JSONEdit(path, .increment(try value(number, "a number") { $0.isNumber }))
+        case .append: return JSONEdit(path, .append(try value(number, "a JSON string") { $0.isString }))
+        case .addUnique: return JSONEdit(path, .addUnique(try values(number)))
+        case .remove: return JSONEdit(path, .remove(try values(number)))
+        case .push: return JSONEdit(path, .push(try values(number)))
+        case nil:
+            throw CommandError(
+                "ERR step \(number): expected SET, DEL, INCR, APPEND, ADDUNIQUE, REMOVE, PUSH or RETURN, found '",
+                shown(words.bytes(step), 64), "'")
+        }
     }
 
     private func path(_ index: Int) throws(CommandError) -> EditPath {
@@ -123,13 +126,19 @@ private struct EditReader {
     /// Parses values up to the next step. No step begins like a JSON value.
     private mutating func values(_ number: Int) throws(CommandError) -> [JSONText] {
         var values = [try value(number)]
-        while index < words.count, !isStepOrReturn(index) { values.append(try value(number)) }
+        while index < words.count, kind(index) == nil, !words.isWord(index, "RETURN") {
+            values.append(try value(number))
+        }
         return values
     }
 
-    private func isStepOrReturn(_ index: Int) -> Bool {
-        words.isWord(index, "SET") || words.isWord(index, "DEL") || words.isWord(index, "INCR")
-            || words.isWord(index, "APPEND") || words.isWord(index, "ADDUNIQUE") || words.isWord(index, "REMOVE")
-            || words.isWord(index, "PUSH") || words.isWord(index, "RETURN")
-    }
+    private enum Kind { case set, delete, increment, append, addUnique, remove, push }
+
+    private static let kinds: [(word: StaticString, kind: Kind)] = [
+        ("SET", .set), ("DEL", .delete), ("INCR", .increment), ("APPEND", .append), ("ADDUNIQUE", .addUnique),
+        ("REMOVE", .remove), ("PUSH", .push),
+    ]
+
+    /// The kind of the step that begins with a word; nil if none does.
+    private func kind(_ index: Int) -> Kind? { Self.kinds.first { words.isWord(index, $0.word) }?.kind }
 }

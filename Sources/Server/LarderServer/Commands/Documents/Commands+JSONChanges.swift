@@ -31,7 +31,7 @@ extension CommandTable {
 
     private typealias Change = (
         _ document: borrowing JSONDocument, _ value: Int, _ splices: inout JSONSplices
-    ) throws(CommandError) -> JSONResult
+    ) throws(CommandError) -> RESPValue
 
     /// Changes a document.
     /// - Parameter body: returns the reply, and the changed text; nil if nothing is changed. Its first argument is nil
@@ -47,7 +47,7 @@ extension CommandTable {
             if let changed { try update.store(changed, context) }
             return reply
         }
-        return path.mayRevisit ? .long(bytes: .max) { plan } : plan
+        return plan.offLoop(if: path.mayRevisit)
     }
 
     /// Changes all values of a path that have one of these kinds.
@@ -55,13 +55,13 @@ extension CommandTable {
     ///   otherwise from those of all values, with null for other kinds.
     private static func changeAll(
         _ words: CallWords, _ path: JSONPath, of kinds: Set<JSONKind>, else reason: String, _ change: @escaping Change,
-        reply: @escaping (JSONResult, inout ReplyBuffer) -> Void = { $0.write(to: &$1) }
+        reply: @escaping (RESPValue, inout ReplyBuffer) -> Void = { $1.write($0) }
     ) throws(CommandError) -> EntryPlan {
         try self.change(words, path) { (text) throws(CommandError) in
             guard let text else { throw .noDocument }
             let (results, changed) = try JSONDocument.with(text) { (document) throws(CommandError) in
                 var splices = JSONSplices()
-                var results: [Int: JSONResult] = [:]
+                var results: [Int: RESPValue] = [:]
                 let values = try document.values(path)
                 for value in values where kinds.contains(document.kind(value)) && results[value] == nil {
                     results[value] = try change(document, value, &splices)
@@ -72,7 +72,7 @@ extension CommandTable {
                 }
                 return (values.map { results[$0] ?? .null }, try splices.changing(text))
             }
-            let result = path.isLegacy ? results[0] : .list(results)
+            let result = path.isLegacy ? results[0] : .array(results)
             return (.written { reply(result, &$0) }, changed)
         }
     }
@@ -143,7 +143,6 @@ extension CommandTable {
         let keys = try words.keys(from: 1, step: 3)
         var parts: [(path: JSONPath, value: JSONText)] = []
         for index in keys.indices { parts.append((try words.path(3 * index + 2), try words.json(3 * index + 3))) }
-        let mayRevisit = parts.contains { $0.path.mayRevisit }
         let plan = EntryPlan.change(
             ChangePlan(keys: keys, builtBytes: 0) { [parts] (update, context) throws(CommandError) in
                 // Store nothing before all texts are known.
@@ -165,12 +164,11 @@ extension CommandTable {
                 try context.admit(texts.values.reduce(0) { $0 + $1.count }, update)
                 for (index, key) in keys.enumerated() {
                     guard let text = texts.removeValue(forKey: key) else { continue }
-                    try text.checkDepth()
                     text.withUnsafeBytes { update.replace(index, payload: $0) }
                 }
                 return .ok
             })
-        return mayRevisit ? .long(bytes: .max) { plan } : plan
+        return plan.offLoop(if: parts.contains { $0.path.mayRevisit })
     }
 
     // MARK: JSON.MERGE
@@ -221,7 +219,7 @@ extension CommandTable {
             if let changed { try update.store(changed, context) }
             return .integer(count)
         }
-        return path.mayRevisit ? .long(bytes: .max) { plan } : plan
+        return plan.offLoop(if: path.mayRevisit)
     }
 
     @Sendable private static func jsonClear(_ words: CallWords) throws(CommandError) -> EntryPlan {
@@ -264,14 +262,17 @@ extension CommandTable {
                     throw CommandError("ERR \(error.reason)")
                 }
                 splices.replace(document.place(value), with: digits)
-                return .number(digits)
+                return .bulk(digits)
             },
             reply: { result, replies in
-                // RESP2 gets a text with all numbers, RESP3 an array.
-                guard replies.version == .two else {
-                    return (path.isLegacy ? .list([result]) : result).write(to: &replies)
+                // RESP2 gets a text with all numbers, RESP3 an array of numbers.
+                let numbers = result.elements ?? [result]
+                if replies.version == .three {
+                    replies.write(.array(numbers.map { $0.bytes.map { RESPValue(digits: $0) } ?? .null }))
+                } else {
+                    let texts = numbers.map { $0.bytes ?? Array("null".utf8) }
+                    replies.bulk(path.isLegacy ? texts[0] : JSONText.array(texts))
                 }
-                replies.bulk(result.json)
             })
     }
 
@@ -281,7 +282,7 @@ extension CommandTable {
             let isTrue = document.kind(value) == .no
             let text = Array((isTrue ? "true" : "false").utf8)
             splices.replace(document.place(value), with: text)
-            return path.isLegacy ? .text(text) : .integer(isTrue ? 1 : 0)
+            return path.isLegacy ? .bulk(text) : .integer(isTrue ? 1 : 0)
         }
     }
 
@@ -322,7 +323,7 @@ extension CommandTable {
             let place = index < 0 ? max(0, elements.count + index) : min(index, elements.count - 1)
             splices.remove([elements[place]], fromContainer: array, of: document)
             let text = JSONFormat.compact.write(document.bytes(elements[place]), most: .max)
-            return .text(text ?? [])
+            return .bulk(text ?? [])
         }
     }
 
@@ -346,27 +347,7 @@ extension JSONSplices {
     /// Returns the changed text; nil if nothing is changed. Throws if the result is nested too deeply.
     fileprivate func changing(_ text: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8]? {
         guard !isEmpty else { return nil }
-        let changed = applied(to: text)
-        try changed.checkDepth()
+        guard let changed = applied(to: text) else { throw CommandError("ERR recursion limit exceeded") }
         return changed
-    }
-}
-
-extension [UInt8] {
-    /// Throws if a changed document is nested too deeply.
-    fileprivate func checkDepth() throws(CommandError) {
-        guard withUnsafeBytes({ JSONDocument($0) != nil }) else { throw CommandError("ERR recursion limit exceeded") }
-    }
-}
-
-extension JSONResult {
-    /// Numbers as a JSON text.
-    fileprivate var json: [UInt8] {
-        switch self {
-        case .number(let digits): digits
-        case .list(let items):
-            [UInt8(ascii: "[")] + items.map(\.json).joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")]
-        default: Array("null".utf8)
-        }
     }
 }

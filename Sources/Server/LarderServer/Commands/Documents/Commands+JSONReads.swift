@@ -11,10 +11,14 @@ extension CommandTable {
         .jsonMget: jsonMget,
         .jsonType: jsonType,
         .jsonStrlen: { words throws(CommandError) in
-            try length(words, of: [.string], or: .wrongKind(expected: "string")) { $0.string($1).utf8.count }
+            try results(words, otherKind: .wrongKind(expected: "string")) { document, value in
+                document.kind(value) == .string ? .integer(document.string(value).utf8.count) : nil
+            }
         },
         .jsonArrlen: { words throws(CommandError) in
-            try length(words, of: [.array], or: .noPath(orElse: "not an array"), absent: .noPath) { $0.count($1) }
+            try results(words, otherKind: .noPath(orElse: "not an array")) { document, value in
+                document.kind(value) == .array ? .integer(document.count(value)) : nil
+            }
         },
         .jsonObjlen: jsonObjlen,
         .jsonObjkeys: jsonObjkeys,
@@ -40,7 +44,7 @@ extension CommandTable {
         _ reply: @escaping ([Record?], inout ReplyBuffer) throws(CommandError) -> Void
     ) -> EntryPlan {
         let plan = EntryPlan.records(keys, cost: { $0.reduce(0, +) * Limits.parsingCost }, reply: reply)
-        return path.mayRevisit ? .long(bytes: .max) { plan } : plan
+        return plan.offLoop(if: path.mayRevisit)
     }
 
     /// The entry of a command, parsed when it is needed.
@@ -62,58 +66,81 @@ extension CommandTable {
 
     /// Replies with a result for each value of a path; for a legacy path, with the result for the first value.
     /// - Parameters:
-    ///   - kinds: the kinds of values that have a result; others give null.
-    ///   - failure: the error if the first value of a legacy path is of another kind.
-    ///   - absent: the error if a legacy path finds no value; nil for null.
-    ///   - noEntry: the error for other paths if there is no entry.
+    ///   - noEntry: the error if there is no entry; nil for null. `legacyNoEntry`: the same for legacy paths.
+    ///   - noValue: the error if a legacy path finds no value; nil for null.
+    ///   - otherKind: the error if the first value of a legacy path has no result.
+    ///   - isNested: whether RESP3 gets the reply in an array.
+    ///   - result: returns nil for values of another kind, which give null.
     private static func results(
-        _ words: CallWords, of kinds: Set<JSONKind>, or failure: CommandError, absent: CommandError? = .noPath,
-        noEntry: CommandError = .noDocument, _ result: @escaping (borrowing JSONDocument, Int) -> JSONResult
+        _ words: CallWords, noEntry: CommandError? = .noDocument, legacyNoEntry: CommandError? = nil,
+        noValue: CommandError? = .noPath, otherKind: CommandError = .noPath, isNested: Bool = false,
+        _ result: @escaping (borrowing JSONDocument, Int) -> RESPValue?
     ) throws(CommandError) -> EntryPlan {
         let path = try words.path(2)
         return try read(words, path) { (document, replies) throws(CommandError) in
-            guard let document else {
-                guard path.isLegacy else { throw noEntry }
-                return replies.null()
-            }
-            let results = try document.with { (document) throws(CommandError) -> JSONResult in
+            let reply = try document?.with { (document) throws(CommandError) -> RESPValue in
                 let values = try document.values(path)
-                if path.isLegacy {
-                    guard let first = values.first else {
-                        if let absent { throw absent }
-                        return .null
-                    }
-                    guard kinds.contains(document.kind(first)) else { throw failure }
-                    return result(document, first)
+                guard path.isLegacy else {
+                    var results: [RESPValue] = []
+                    for value in values { results.append(result(document, value) ?? .null) }
+                    return .array(results)
                 }
-                var results: [JSONResult] = []
-                for value in values {
-                    results.append(kinds.contains(document.kind(value)) ? result(document, value) : .null)
+                guard let first = values.first else {
+                    if let noValue { throw noValue }
+                    return .null
                 }
-                return .list(results)
+                guard let found = result(document, first) else { throw otherKind }
+                return found
             }
-            results.write(to: &replies)
+            if reply == nil, let failure = path.isLegacy ? legacyNoEntry : noEntry { throw failure }
+            if isNested, replies.version == .three { replies.array(count: 1) }
+            replies.write(reply ?? .null)
         }
-    }
-
-    private static func length(
-        _ words: CallWords, of kinds: Set<JSONKind>, or failure: CommandError, absent: CommandError? = .noPath,
-        noEntry: CommandError = .noDocument, _ count: @escaping (borrowing JSONDocument, Int) -> Int
-    ) throws(CommandError) -> EntryPlan {
-        try results(words, of: kinds, or: failure, absent: absent, noEntry: noEntry) { .integer(count($0, $1)) }
     }
 
     @Sendable private static func jsonObjlen(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        try length(
-            words, of: [.object], or: .wrongKind(expected: "object"), absent: nil,
-            noEntry: .noPath(orElse: "not an object")
-        ) { $0.count($1) }
+        try results(
+            words, noEntry: .noPath(orElse: "not an object"), noValue: nil, otherKind: .wrongKind(expected: "object")
+        ) { document, value in
+            document.kind(value) == .object ? .integer(document.count(value)) : nil
+        }
     }
 
     @Sendable private static func jsonObjkeys(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        try results(words, of: [.object], or: .noPath(orElse: "not an object"), absent: nil) { document, object in
-            .list(document.members(object).map { .text(Array(document.string($0).utf8)) })
+        try results(words, noValue: nil, otherKind: .noPath(orElse: "not an object")) { document, value in
+            guard document.kind(value) == .object else { return nil }
+            return .array(document.members(value).map { .bulk(document.string($0)) })
         }
+    }
+
+    @Sendable private static func jsonType(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        try results(words, noEntry: nil, noValue: nil, isNested: true) { document, value in
+            switch document.kind(value) {
+            case .null: .bulk("null")
+            case .no, .yes: .bulk("boolean")
+            case .number: .bulk(document.isInteger(value) ? "integer" : "number")
+            case .string: .bulk("string")
+            case .object: .bulk("object")
+            case .array: .bulk("array")
+            }
+        }
+    }
+
+    @Sendable private static func jsonArrindex(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        guard words.count <= 6 else { throw .arity("json.arrindex") }
+        let wanted = try words.json(3)
+        let start = words.count > 4 ? Int(clamping: try words.integer(4)) : 0
+        let end = words.count > 5 ? Int(clamping: try words.integer(5)) : 0
+        return try results(
+            words, noEntry: .noPath, legacyNoEntry: .noPath, otherKind: .wrongKind(expected: "array")
+        ) { document, value in
+            guard document.kind(value) == .array else { return nil }
+            return .integer(document.firstIndex(of: wanted, in: value, start, end) ?? -1)
+        }
+    }
+
+    @Sendable private static func jsonResp(_ words: CallWords) throws(CommandError) -> EntryPlan {
+        try results(words, noEntry: nil) { $0.resp($1) }
     }
 
     // MARK: Values
@@ -163,7 +190,7 @@ extension CommandTable {
         }
         // The reply may be much longer than the value.
         let mayGrow = paths.count > 1 || paths[0].mayRepeat || !format.indent.isEmpty || !format.newline.isEmpty
-        return mayGrow ? .long(bytes: .max) { plan } : plan
+        return plan.offLoop(if: mayGrow)
     }
 
     /// The maximum length in bytes of the texts for INDENT, NEWLINE and SPACE.
@@ -174,27 +201,31 @@ extension CommandTable {
         _ paths: [JSONPath], _ names: [String], _ document: borrowing JSONDocument, _ limits: Limits
     ) throws(CommandError) -> [UInt8] {
         let isLegacy = paths.allSatisfy(\.isLegacy)
-        var members: [[UInt8]] = []
-        var count = 0
-        var shown: Set<String> = []
-        for (path, name) in zip(paths, paths.count > 1 ? names : [""]) where shown.insert(name).inserted {
-            let values = try document.values(path)
-            var text: [UInt8]
-            if isLegacy {
-                guard let first = values.first else { throw .noPath }
-                text = [UInt8](document.bytes(first))
-            } else {
-                count += values.reduce(0) { $0 + document.place($1).count + 1 }
-                guard count <= limits.replyBytesMax else { throw .tooLongReply(limits) }
-                text = document.array(values)
-            }
-            if isLegacy { count += text.count }
-            guard count <= limits.replyBytesMax else { throw .tooLongReply(limits) }
-            if paths.count > 1 { text = JSONText.quoted(name).bytes + [UInt8(ascii: ":")] + text }
-            members.append(text)
+        guard paths.count > 1 else {
+            guard let text = try text(of: paths[0], isLegacy: isLegacy, in: document, limits.replyBytesMax, limits)
+            else { throw .noPath }
+            return text
         }
-        guard paths.count > 1 else { return members[0] }
+        var members: [[UInt8]] = []
+        var room = limits.replyBytesMax
+        var shown: Set<String> = []
+        for (path, name) in zip(paths, names) where shown.insert(name).inserted {
+            guard let text = try text(of: path, isLegacy: isLegacy, in: document, room, limits) else { throw .noPath }
+            room -= text.count
+            members.append(JSONText.member(name, text))
+        }
         return [UInt8(ascii: "{")] + members.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "}")]
+    }
+
+    /// Returns the values of a path, or for a legacy path its first value; nil if a legacy path finds nothing.
+    /// - Parameter room: the maximum length of the result in bytes.
+    private static func text(
+        of path: JSONPath, isLegacy: Bool, in document: borrowing JSONDocument, _ room: Int, _ limits: Limits
+    ) throws(CommandError) -> [UInt8]? {
+        let values = try document.values(path)
+        let shown = isLegacy ? values.prefix(1) : values[...]
+        guard shown.reduce(0, { $0 + document.place($1).count + 1 }) <= room else { throw .tooLongReply(limits) }
+        return isLegacy ? shown.first.map { [UInt8](document.bytes($0)) } : document.array(values)
     }
 
     @Sendable private static func jsonMget(_ words: CallWords) throws(CommandError) -> EntryPlan {
@@ -218,19 +249,14 @@ extension CommandTable {
         }
     }
 
-    /// Returns the values of a path, without white space; nil if the entry is not JSON, or a legacy path finds nothing.
-    /// - Parameter room: the maximum length of the result in bytes.
+    /// Returns the values of a path without white space; nil if the entry is not JSON, or a legacy path finds nothing.
     private static func text(
         of path: JSONPath, in document: CommandDocument, _ room: Int, _ limits: Limits
     ) throws(CommandError) -> [UInt8]? {
         let text: [UInt8]?
         do throws(CommandError) {
             text = try document.with { (document) throws(CommandError) in
-                let values = try document.values(path)
-                guard !path.isLegacy else { return values.first.map { [UInt8](document.bytes($0)) } }
-                let count = values.reduce(2) { $0 + document.place($1).count + 1 }
-                guard count <= room else { throw .tooLongReply(limits) }
-                return document.array(values)
+                try self.text(of: path, isLegacy: path.isLegacy, in: document, room, limits)
             }
         } catch {
             if error == .notJSON { return nil }
@@ -242,96 +268,14 @@ extension CommandTable {
         }
         return compact
     }
-
-    @Sendable private static func jsonType(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        let path = try words.path(2)
-        return try read(words, path) { (document, replies) throws(CommandError) in
-            let types = try document?.with { (document) throws(CommandError) -> JSONResult in
-                let values = try document.values(path)
-                if path.isLegacy { return values.first.map { .text(typeName(document, $0)) } ?? .null }
-                var types: [JSONResult] = []
-                for value in values { types.append(.text(typeName(document, value))) }
-                return .list(types)
-            }
-            // As in RedisJSON, the reply is in an array for RESP3.
-            if replies.version == .three { replies.array(count: 1) }
-            (types ?? .null).write(to: &replies)
-        }
-    }
-
-    private static func typeName(_ document: borrowing JSONDocument, _ value: Int) -> [UInt8] {
-        let name: StaticString
-        switch document.kind(value) {
-        case .null: name = "null"
-        case .no, .yes: name = "boolean"
-        case .number: name = document.isInteger(value) ? "integer" : "number"
-        case .string: name = "string"
-        case .object: name = "object"
-        case .array: name = "array"
-        }
-        return Array("\(name)".utf8)
-    }
-
-    // MARK: JSON.ARRINDEX
-
-    @Sendable private static func jsonArrindex(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        guard words.count <= 6 else { throw .arity("json.arrindex") }
-        let path = try words.path(2)
-        let wanted = try words.json(3)
-        let start = words.count > 4 ? try words.integer(4) : 0
-        let end = words.count > 5 ? try words.integer(5) : 0
-        return try read(words, path) { (document, replies) throws(CommandError) in
-            guard let document else { throw .noPath }
-            let results = try document.with { (document) throws(CommandError) -> JSONResult in
-                let values = try document.values(path)
-                var results: [JSONResult] = []
-                for value in values {
-                    guard document.kind(value) == .array else {
-                        if path.isLegacy { throw .wrongKind(expected: "array") }
-                        results.append(.null)
-                        continue
-                    }
-                    let place = document.firstIndex(of: wanted, in: value, Int(clamping: start), Int(clamping: end))
-                    results.append(.integer(place ?? -1))
-                    if path.isLegacy { break }
-                }
-                guard path.isLegacy else { return .list(results) }
-                guard let first = results.first else { throw .noPath }
-                return first
-            }
-            results.write(to: &replies)
-        }
-    }
-
-    // MARK: JSON.RESP
-
-    @Sendable private static func jsonResp(_ words: CallWords) throws(CommandError) -> EntryPlan {
-        let path = try words.path(2)
-        return try read(words, path) { (document, replies) throws(CommandError) in
-            let result = try document?.with { (document) throws(CommandError) -> JSONResult in
-                let values = try document.values(path)
-                if path.isLegacy {
-                    guard let first = values.first else { throw .noPath }
-                    return document.resp(first)
-                }
-                var results: [JSONResult] = []
-                for value in values { results.append(document.resp(value)) }
-                return .list(results)
-            }
-            (result ?? .null).write(to: &replies)
-        }
-    }
 }
 
 extension JSONDocument {
     /// An array that contains values, as a text.
     fileprivate func array(_ values: [Int]) -> [UInt8] {
-        var text: [UInt8] = [UInt8(ascii: "[")]
-        for (index, value) in values.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            text += bytes(value)
-        }
-        return text + [UInt8(ascii: "]")]
+        var texts: [UnsafeRawBufferPointer] = []
+        for value in values { texts.append(bytes(value)) }
+        return JSONText.array(texts)
     }
 
     /// The index of the first element that equals `wanted`, from `start` up to but not including `end`. Negative
@@ -350,24 +294,21 @@ extension JSONDocument {
     }
 
     /// A value in types of RESP, as JSON.RESP returns it.
-    fileprivate func resp(_ value: Int) -> JSONResult {
+    fileprivate func resp(_ value: Int) -> RESPValue {
         switch kind(value) {
         case .null: return .null
-        case .no: return .status("false")
-        case .yes: return .status("true")
-        case .number: return .number([UInt8](bytes(value)))
-        case .string: return .text(Array(string(value).utf8))
+        case .no: return .simpleString("false")
+        case .yes: return .simpleString("true")
+        case .number: return RESPValue(digits: [UInt8](bytes(value)))
+        case .string: return .bulk(string(value))
         case .array:
-            var items: [JSONResult] = [.status("[")]
+            var items: [RESPValue] = [.simpleString("[")]
             for child in children(value) { items.append(resp(child)) }
-            return .list(items)
+            return .array(items)
         case .object:
-            var items: [JSONResult] = [.status("{")]
-            for name in members(value) {
-                items.append(.text(Array(string(name).utf8)))
-                items.append(resp(name + 1))
-            }
-            return .list(items)
+            var items: [RESPValue] = [.simpleString("{")]
+            for name in members(value) { items += [.bulk(string(name)), resp(name + 1)] }
+            return .array(items)
         }
     }
 }
