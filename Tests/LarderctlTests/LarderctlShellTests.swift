@@ -310,6 +310,22 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
+        /// The terminal discards typed keys at Ctrl-C, also those that the shell is about to read. In about one of a
+        /// thousand rounds it discards them at that moment.
+        @Test func ctrlCIsNoticedWhileKeysAreDiscarded() throws {
+            let (daemon, larderctl) = try daemon()
+            let home = try TemporaryDirectory(inMemory: true)
+            let shell = try session(larderctl, home: home.path)
+            try shell.wait(for: "larder:0> ")
+            for round in 0..<1500 {
+                for _ in 0..<(1 + round % 30) { try shell.type("x") }
+                try shell.type("\u{3}", "^C\r\n", "larder:0> ")
+            }
+            try shell.type("quit\r")
+            #expect(try shell.waitForEnd() == .exited(0))
+            withExtendedLifetime(daemon) {}
+        }
+
         @Test func theShellReconnectsAfterADaemonRestart() throws {
             let directory = try TemporaryDirectory(inMemory: true)
             let socket = directory.path + "/s"

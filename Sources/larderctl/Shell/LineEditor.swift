@@ -95,14 +95,14 @@ final class LineEditor {
     private func readCharacter(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         var bytes: [UInt8] = []
         while true {
-            let ready = Descriptor.poll(STDIN_FILENO, signals.pipe.readEnd)
+            let ready = Descriptor.poll(Descriptor.keys, signals.pipe.readEnd)
             if ready[1], let signal = signals.pipe.receive() {
                 guard handle(signal) else { return -1 }
                 continue
             }
             guard ready[0] else { continue }
             var byte: UInt8 = 0
-            let count = systemRead(STDIN_FILENO, &byte, 1)
+            let count = systemRead(Descriptor.keys, &byte, 1)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
             guard count == 1 else { return 0 }
             bytes.append(byte)

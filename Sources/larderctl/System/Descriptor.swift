@@ -3,6 +3,14 @@ import LarderPlatform
 
 /// Opens and reads descriptors that may be non-blocking, such as a terminal that another program has changed.
 enum Descriptor {
+    /// The terminal of standard input, opened so that reading never blocks; standard input if it cannot be opened.
+    /// Ctrl-C discards keys, also those that poll(2) has reported. A read that blocks would then wait for another key.
+    static let keys: Int32 = {
+        guard let path = ttyname(STDIN_FILENO) else { return STDIN_FILENO }
+        let terminal = try? open(String(cString: path), O_RDONLY | O_NONBLOCK | O_NOCTTY)
+        return terminal ?? STDIN_FILENO
+    }()
+
     /// Opens a file. Programs that this one runs do not inherit the descriptor.
     static func open(_ path: String, _ flags: Int32, _ mode: mode_t = 0) throws(InputOutputError) -> Int32 {
         let descriptor = FileSystem.openFile(path, flags | O_CLOEXEC, mode)

@@ -88,14 +88,14 @@ final class Terminal: Sendable {
         let end = MonotonicClock.milliseconds() + milliseconds
         while true {
             let left = max(0, end - MonotonicClock.milliseconds())
-            let ready = Descriptor.poll(STDIN_FILENO, signals.readEnd, milliseconds: left)
+            let ready = Descriptor.poll(Descriptor.keys, signals.readEnd, milliseconds: left)
             if ready[1], let signal = signals.receive() { return handle(signal) }
             guard ready[0] else {
                 if MonotonicClock.milliseconds() >= end { return .timeout }
                 continue
             }
             var byte: UInt8 = 0
-            let got = read(STDIN_FILENO, &byte, 1)
+            let got = read(Descriptor.keys, &byte, 1)
             if got == 1 { return .key(byte) }
             if got == 0 || errno != EINTR && errno != EAGAIN { return .ended(signal: SIGHUP) }
         }
