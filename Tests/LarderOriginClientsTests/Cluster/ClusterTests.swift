@@ -25,6 +25,7 @@ import Testing
         try await Self.moved(origin, ears, cluster)
         try await Self.movedBeforeTheMap(origin, cluster)
         try await Self.asked(origin, cluster)
+        try await Self.disputed(origin, cluster)
         try await Self.unowned(origin, cluster)
     }
 
@@ -111,6 +112,20 @@ import Testing
         await #expect(throws: OriginError.self) { try await origin.remove(["asks", "{asks}new", "{asks}other"]) }
         try cluster.finishMoving(slot: slot, from: from, to: to)
         #expect(try await origin.remove(["asks", "{asks}new", "{asks}other"]) == 2)
+    }
+
+    /// While two servers redirect to each other, a request waits until they agree.
+    private static func disputed(_ origin: RedisOrigin, _ cluster: LoopbackCluster) async throws {
+        let slot = try cluster.slot(of: "disputed")
+        let from = cluster.owner(ofSlot: slot)
+        let to = cluster.nodes.first { $0 !== from }!
+        let before = origin.status().redirections
+        _ = try from.control.call("CLUSTER SETSLOT \(slot) NODE \(to.id)")
+        async let written = origin.write("disputed", "1")
+        await eventually { origin.status().redirections > before + 9 }
+        _ = try to.control.call("CLUSTER SETSLOT \(slot) NODE \(to.id)")
+        _ = try await written
+        #expect(try to.control.call("GET disputed") == "$1\r\n1\r\n")
     }
 
     private static func unowned(_ origin: RedisOrigin, _ cluster: LoopbackCluster) async throws {

@@ -30,6 +30,8 @@ extension RedisClient {
     private static let mapRest = 50
     /// How long the connection to a server that owns no slots is kept after its last use.
     private static let keptNanoseconds: Int64 = 5_000_000_000
+    /// The number of redirections that are followed at once. A task with more of them rests before it is sent again:
+    /// while a slot moves, its old and its new owner may redirect to each other until they have exchanged news.
     private static let redirectionsMax = 8
 
     func startCluster() {
@@ -212,13 +214,15 @@ extension RedisClient {
                 .unsuitable("the server is part of a cluster (\(message)): use redis+cluster:// instead of redis://"))
         }
         task.redirections += 1
-        guard task.redirections <= Self.redirectionsMax else {
-            return task.answer(.unavailable("too many redirections of the key: \(message)"))
-        }
         guard let target = self.server(at: redirection.endpoint) else {
             return task.answer(.unavailable("there are more than \(OriginParts.most) servers"))
         }
         requestMap()
+        guard task.redirections <= Self.redirectionsMax else {
+            let error = OriginError.unavailable("too many redirections of the key: \(message)")
+            if !rest(task, because: error) { task.answer(error) }
+            return
+        }
         task.reset()
         task.isAsking = redirection.isAsk
         if !redirection.isAsk, cluster.owners[redirection.slot] !== target {
