@@ -3,6 +3,7 @@ extension CommandMetadata {
     static let connections: [CommandMetadata] = [
         .multi, .exec, .discard, .watch, .unwatch, .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe,
         .sunsubscribe, .publish, .spublish, .pubsub, .ping, .echo, .quit, .hello, .select, .auth, .reset, .client,
+        .readonly, .readwrite,
     ]
 
     package static let multi = CommandMetadata(
@@ -160,13 +161,22 @@ extension CommandMetadata {
         group: .connection, since: "6.2.0", complexity: "O(N) with N the watched keys and subscriptions",
         summary: "Resets the connection to its initial state.", reply: "RESET", effect: .resets)
 
+    package static let readonly = CommandMetadata(
+        "readonly", arity: 1, [.fast, .loading, .stale], group: .connection, since: "3.0.0",
+        summary: "Accepted without effect: for clients of clusters and replicas.", reply: "OK")
+
+    package static let readwrite = CommandMetadata(
+        "readwrite", arity: 1, [.fast, .loading, .stale], group: .connection, since: "3.0.0",
+        summary: "Accepted without effect, like READONLY.", reply: "OK")
+
     package static let client = CommandMetadata(
         "client", arity: -2, [], group: .connection, since: "2.4.0",
         complexity: "O(1); LIST and KILL O(N) with N the connections", syntax: "subcommand [argument ...]",
         summary: "Lists, names and closes connections.", reply: "depends on the subcommand: CLIENT HELP",
         subcommands: [
-            .clientID, .clientGetname, .clientSetname, .clientSetinfo, .clientInfo, .clientList, .clientKill,
-            .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientNoLog, .clientUnblock,
+            .clientID, .clientGetname, .clientSetname, .clientSetinfo, .clientCapa, .clientInfo, .clientList,
+            .clientKill, .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientNoLog,
+            .clientUnblock,
             .clientTracking, .clientCaching, .clientGetredir, .clientTrackinginfo, .help("client", group: .connection),
         ])
 
@@ -190,6 +200,11 @@ extension CommandMetadata {
         "client|setinfo", arity: 4, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "7.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
         summary: "Sets the name or version of the client's library.", reply: "OK", effect: .names)
+
+    package static let clientCapa = CommandMetadata(
+        "client|capa", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "0.1.0", complexity: "O(N) with N the words", syntax: "capability [capability ...]",
+        summary: "Accepted without effect: Larder redirects no client. Valkey's clients send it.", reply: "OK")
 
     package static let clientInfo = CommandMetadata(
         "client|info", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,

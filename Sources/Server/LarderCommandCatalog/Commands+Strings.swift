@@ -2,7 +2,7 @@
 extension CommandMetadata {
     static let strings: [CommandMetadata] = [
         .get, .set, .getdel, .mget, .mset, .strlen, .setnx, .setex, .psetex, .getset, .getex, .msetnx, .append,
-        .getrange, .substr, .setrange, .incr, .decr, .incrby, .decrby, .incrbyfloat,
+        .getrange, .substr, .setrange, .incr, .decr, .incrby, .decrby, .incrbyfloat, .increx,
     ]
 
     package static let get = CommandMetadata(
@@ -131,6 +131,14 @@ extension CommandMetadata {
         syntax: "key increment",
         summary: "Adds a decimal number to a number; a missing entry counts as 0. The entry keeps its deadline rule "
             + "and gets a new storage time.", reply: "bulk: the new value", tag: .incrbyfloat)
+
+    package static let increx = CommandMetadata(
+        "increx", arity: -2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "8.8.0",
+        syntax: "key [BYINT increment | BYFLOAT increment] [LBOUND bound] [UBOUND bound] [SATURATE] [EX seconds | "
+            + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
+        summary: "Adds 1, or an increment, to a number if the sum is within the bounds; with SATURATE, up to the "
+            + "bound. May set the deadline; with ENX only if there is none yet.",
+        reply: "array: the value, and what was added: 0 if the sum is outside the bounds", tag: .incrby)
 }
 
 /// Commands that compare values: common subsequences (LCS), digests, and conditional changes.

@@ -108,6 +108,9 @@ import Testing
         #expect(call("CLIENT GETNAME") == Wire.null)
         #expect(call("CLIENT SETINFO LIB-NAME redis-py") == Wire.ok)
         #expect(call("CLIENT SETINFO lib-ver 5.0") == Wire.ok)
+        // Valkey's clients also send these.
+        for line in ["CLIENT CAPA redirect", "READONLY", "READWRITE"] { #expect(call(line) == Wire.ok) }
+        #expect(call("CLIENT CAPA") == Wire.arity("client|capa"))
         let plain = "cannot contain spaces, newlines or special characters."
         for (words, text) in [
             (["CLIENT", "SETNAME", "a b"], "ERR Client names \(plain)"),

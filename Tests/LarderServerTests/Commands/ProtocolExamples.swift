@@ -215,6 +215,10 @@ enum ProtocolExamples {
         > INCRBYFLOAT a 0.5
         $4
         40.5
+        > INCREX hits UBOUND 2 EX 60 ENX
+        *2
+        :1
+        :1
         > MSET left ohmytext right mynewtext
         +OK
         > LCS left right
@@ -463,6 +467,12 @@ enum ProtocolExamples {
         > CLIENT GETNAME
         $6
         worker
+        > CLIENT CAPA redirect
+        +OK
+        > READONLY
+        +OK
+        > READWRITE
+        +OK
         > CLIENT TRACKING ON
         +OK
         > CLIENT TRACKING OFF

@@ -38,6 +38,21 @@ import Testing
         #expect(writer.takeSendable() == Wire.ok)
     }
 
+    @Test(arguments: [
+        ("INCREX k BYINT 5", ["incrby"]), ("INCREX k BYFLOAT 1", ["incrbyfloat"]),
+        ("INCREX k EX 100", ["incrby", "expire"]), ("INCREX t EX 9 ENX", ["incrby"]), ("INCREX k UBOUND 0", []),
+        ("INCREX t PERSIST", ["incrby", "persist"]), ("INCREX k PERSIST", ["incrby"]), ("INCREX k EXAT 1", ["del"]),
+    ])
+    func increxSendsAnEventForEachChange(_ line: String, _ events: [String]) throws {
+        let (server, listener) = try Self.start("EA")
+        let writer = server.connect()
+        _ = writer("SET k 1")
+        _ = writer("SET t 1 EX 50")
+        _ = heard(server, listener)
+        #expect(!writer(line).hasPrefix("-"))
+        #expect(heard(server, listener).map { String($0.dropFirst("__keyevent@0__:".count).dropLast(2)) } == events)
+    }
+
     @Test func uncommittedChangesSendNoEvents() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer(policy: .never) { options in

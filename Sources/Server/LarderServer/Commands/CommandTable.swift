@@ -20,8 +20,8 @@ package enum CommandTable {
     ])
 
     static let planners: Planners = merge([
-        stringPlanners, valuePartPlanners, numberPlanners, bitPlanners, bitFieldPlanners, lcsPlanners,
-        keyPlanners, movingPlanners, dumpPlanners, objectPlanners, larderPlanners,
+        stringPlanners, valuePartPlanners, numberPlanners, boundedNumberPlanners, bitPlanners, bitFieldPlanners,
+        lcsPlanners, keyPlanners, movingPlanners, dumpPlanners, objectPlanners, larderPlanners,
         entryPlanners, changesPlanners, absentTypePlanners, editPlanners, jsonReadPlanners, jsonChangePlanners,
     ])
 

@@ -250,10 +250,9 @@ final class OutboxDelivery: @unchecked Sendable {
         }
     }
 
-    private static let serverErrors = [
-        "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOAUTH", "WRONGPASS", "MISCONF", "BUSY",
-        "NOREPLICAS", "OOM", "ORIGIN",
-    ]
+    private static let serverErrors = """
+        LOADING READONLY MASTERDOWN CLUSTERDOWN TRYAGAIN NOAUTH WRONGPASS MISCONF BUSY NOREPLICAS OOM ORIGIN
+        """.split(separator: " ")
 
     private func rest() {
         nextAttemptAt = engine.monotonic() + RetryBackoff.rest(after: failures)

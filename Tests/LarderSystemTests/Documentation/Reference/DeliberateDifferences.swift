@@ -65,7 +65,10 @@ let deliberateDifferences: [DeliberateDifference] = [
         "Entries can have their own policy, and record the encoding of their bytes."),
     DeliberateDifference(
         "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
-        "Larder has them from Redis 8.4, and also DELEX, DIGEST and MSETEX."),
+        "Larder has them from Redis 8.4, and also DELEX, DIGEST and MSETEX; INCREX is from Redis 8.8."),
+    DeliberateDifference(
+        "READONLY and READWRITE", "READONLY", redis: "-ERR This instance has cluster support disabled", larder: "+OK",
+        "Clients of clusters send them, and CLIENT CAPA, to every server."),
     DeliberateDifference(
         "INCRBYFLOAT is limited to the range of a double", before: ["SET k 1.7e308"], "INCRBYFLOAT k 1.7e308",
         redis: "$309\r\n", larder: "-ERR increment would produce NaN or Infinity",

@@ -18,6 +18,7 @@ extension CommandTable {
             return call.ok()
         },
         .clientSetinfo: setinfo,
+        .clientCapa: { call in call.ok() },
         .clientInfo: info,
         .clientList: list,
         .clientKill: kill,

@@ -17,6 +17,8 @@ extension CommandTable {
         .select: select,
         .auth: auth,
         .reset: reset,
+        .readonly: { call in call.ok() },
+        .readwrite: { call in call.ok() },
     ]
 
     @Sendable private static func ping(_ call: inout Call) throws(CommandError) -> Outcome {

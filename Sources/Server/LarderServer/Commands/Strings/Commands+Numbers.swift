@@ -38,7 +38,7 @@ extension CommandTable {
 
 /// C's type `long double`, which Redis uses for INCRBYFLOAT. It has 80 bits on x86. On other machines, Swift has no
 /// such type, and 64 bits are used.
-struct LongDouble {
+struct LongDouble: Comparable {
     #if arch(x86_64) && !os(Windows)
         typealias Value = Float80
     #else
@@ -49,10 +49,12 @@ struct LongDouble {
 
     static let zero = LongDouble(value: 0)
 
-    private init(value: Value) { self.value = value }
+    init(value: Value) { self.value = value }
 
     /// Whether the number is within the range of a double. Most clients could not parse the text of a larger number.
     var isDouble: Bool { Double(value).isFinite }
+
+    static func < (left: LongDouble, right: LongDouble) -> Bool { left.value < right.value }
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
 
