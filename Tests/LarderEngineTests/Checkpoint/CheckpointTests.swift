@@ -7,6 +7,22 @@ import Testing
 /// Tests that a checkpoint loses no acknowledged writes. Before a checkpoint, these writes are only in the journal
 /// segments that the checkpoint removes.
 @Suite struct CheckpointTests {
+    /// Regression test: each request wrapped the function that wakes the checkpointer in two more closures, until their
+    /// calls exceeded the stack of the thread that committed. A busy daemon crashed after some 120,000 commits.
+    @Test func theCheckpointerIsWokenHundredsOfThousandsOfTimes() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let trigger = CheckpointTrigger(
+            disk: DiskBudget(directory: place.path, limitBytes: nil, checkpointBytes: 1 << 20),
+            memory: MemoryBudget(limitBytes: 1 << 20))
+        let calls = Guarded(0)
+        trigger.onDue { calls.with { $0 += 1 } }
+        for _ in 0..<300_000 { trigger.request() }
+        #expect(calls.value == 300_000)
+        trigger.note((live: .max / 2, counted: .max / 2))
+        for _ in 0..<300_000 { trigger.wakeIfTooMuch() }
+        #expect(calls.value == 600_000)
+    }
+
     private typealias Fault = FailingCommitTests.Fault
 
     @Test("entries are written to LevelDB after ten minutes") func checkpointsAreRare() throws {

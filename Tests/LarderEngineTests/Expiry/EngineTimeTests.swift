@@ -5,6 +5,22 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct EngineTimeTests {
+    /// Regression test: each mark wrapped the function in two more closures, until their calls exceeded the stack.
+    @Test func hundredsOfThousandsOfMarksAreWritten() {
+        let source = ManualTimeSource()
+        let time = EngineTime(source)
+        let marks = Guarded(0)
+        time.onUnmarked { [unowned time] in
+            marks.with { $0 += 1 }
+            time.noteMark(time.reached)
+        }
+        for _ in 0..<300_000 {
+            source.advance(milliseconds: EngineTime.unmarkedMilliseconds + 1)
+            _ = time.now()
+        }
+        #expect(marks.value == 300_000)
+    }
+
     private let start: Int64 = 1_700_000_000_000
 
     @Test func timeFollowsTheWallClock() {

@@ -87,6 +87,15 @@ import Testing
         }
     }
 
+    /// See `Locked`: each access would wrap such a function in two more closures.
+    @Test func noFunctionIsTheValueOfALock() throws {
+        let function = #/Locked<[@(][^\[\]<>]*->/#
+        #expect("Locked<(@Sendable () -> Void)?>(nil)".contains(function))
+        for path in SourceModule.paths(below: "Sources") {
+            #expect(try !DocsTests.read(path).contains(function), "\(path)")
+        }
+    }
+
     @Test func onlyTheSalvageReadsDamagedFiles() throws {
         for file in try SourceModule.allFiles() where file.lines.contains("import LarderLevelDBSalvage") {
             #expect(file.path.contains("/LarderEngine/Salvage/"), "\(file.path)")

@@ -24,7 +24,12 @@ final class CheckpointTrigger: Sendable {
     private let isStuck = Atomic<Bool>(false)
     /// The error of the last checkpoint; nil if it succeeded.
     private let failure = Locked<LarderError?>(nil)
-    private let wake = Locked<@Sendable () -> Void>({})
+    private let wake = Locked(Wake())
+
+    /// The function that wakes the checkpointer.
+    private struct Wake {
+        var body: @Sendable () -> Void = {}
+    }
 
     init(disk: DiskBudget, memory: MemoryBudget) {
         self.disk = disk
@@ -32,7 +37,7 @@ final class CheckpointTrigger: Sendable {
     }
 
     /// Sets the function that wakes the checkpointer.
-    func onDue(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0 = body } }
+    func onDue(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0.body = body } }
 
     private var checkpointBytes: Int { disk.checkpointBytes }
 
@@ -56,12 +61,12 @@ final class CheckpointTrigger: Sendable {
     private var isTooMuch: Bool { byteCount >= checkpointBytes || memory.isCheckpointDue }
 
     /// Wakes the checkpointer if the journal, or the changes in memory, have reached their limit.
-    func wakeIfTooMuch() { if isTooMuch { wake.withLock { $0 }() } }
+    func wakeIfTooMuch() { if isTooMuch { wake.withLock { $0 }.body() } }
 
     /// Requests a checkpoint, and wakes the checkpointer to run it now.
     func request() {
         want()
-        wake.withLock { $0 }()
+        wake.withLock { $0 }.body()
     }
 
     /// Requests a checkpoint from the next background round, or from the next writer that finds the journal full.

@@ -29,11 +29,16 @@ package final class EngineTime: Sendable {
     /// The time in the last mark. A mark is a time on the disk, from which the engine's time continues after a restart.
     /// `.max` if no marks are written.
     private let marked = Atomic<Int64>(.max)
-    private let mark = Locked<(@Sendable () -> Void)?>(nil)
+    private let mark = Locked(Mark())
 
     /// The maximum number of milliseconds by which a returned time may exceed the last mark. If the process is killed,
     /// the engine's time may run back by this much.
     static let unmarkedMilliseconds: Int64 = 250
+
+    /// The function that writes a mark; nil if no marks are written.
+    private struct Mark {
+        var write: (@Sendable () -> Void)?
+    }
 
     package init(_ source: any TimeSource) {
         self.source = source
@@ -72,7 +77,7 @@ package final class EngineTime: Sendable {
         // because the engine's time continues after that.
         followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
         // Without calls, no marks are written. So the first call after a pause writes a mark.
-        if time - marked.load(ordering: .relaxed) > Self.unmarkedMilliseconds { mark.withLock { $0 }?() }
+        if time - marked.load(ordering: .relaxed) > Self.unmarkedMilliseconds { mark.withLock { $0 }.write?() }
         return time
     }
 
@@ -81,7 +86,7 @@ package final class EngineTime: Sendable {
     /// Sets the function that writes a mark and then calls ``noteMark(_:)``. The function is called before a time is
     /// returned that exceeds the last mark by more than ``unmarkedMilliseconds``.
     func onUnmarked(_ body: @escaping @Sendable () -> Void) {
-        mark.withLock { $0 = body }
+        mark.withLock { $0.write = body }
         marked.store(reached, ordering: .relaxed)
     }
 

@@ -35,7 +35,12 @@ final class PubSub: Sendable {
     private let patternCountNow = Atomic<Int>(0)
     /// The number of subscriptions to channels for changes, and a function that is called when such a subscription is
     /// added, and when the last one ends.
-    private let changeTopics = Locked<(count: Int, changed: ChangeTopicsObserver)>((0, { _, _, _ in }))
+    private struct ChangeTopics {
+        var count = 0
+        var changed: ChangeTopicsObserver = { _, _, _ in }
+    }
+
+    private let changeTopics = Locked(ChangeTopics())
 
     typealias ChangeTopicsObserver = @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
 

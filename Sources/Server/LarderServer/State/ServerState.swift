@@ -255,13 +255,17 @@ package final class ServerState: Sendable {
 /// Runs work on a thread that may block. Until `set` has been called, the work runs on the caller's thread.
 /// Thread-safe.
 final class BackgroundRunner: Sendable {
-    private let runner = Locked<@Sendable (@escaping @Sendable () -> Void) -> Void>({ $0() })
-
-    func set(_ runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
-        self.runner.withLock { $0 = runner }
+    private struct Runner {
+        var run: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
     }
 
-    func run(_ work: @escaping @Sendable () -> Void) { runner.withLock { $0 }(work) }
+    private let runner = Locked(Runner())
+
+    func set(_ runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        self.runner.withLock { $0.run = runner }
+    }
+
+    func run(_ work: @escaping @Sendable () -> Void) { runner.withLock { $0 }.run(work) }
 }
 
 /// The state of CLIENT PAUSE. Until a given time, either all commands wait, or only writes.

@@ -40,6 +40,10 @@ import Synchronization
 
 /// A value with its lock. Like `Synchronization.Mutex`, but with a ``Lock``: ThreadSanitizer sees how it locks.
 ///
+/// The value must not be a function, an optional function, or a tuple that contains one: put the function into a struct.
+/// Generic code stores functions in another form, so each ``withLock(_:)`` would wrap such a value in two more closures,
+/// and a call of the function would finally exceed the stack.
+///
 /// Thread-safe. `@unchecked Sendable`: the value is accessed only with the lock held, and `sending` keeps parts of it
 /// from being shared.
 package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
