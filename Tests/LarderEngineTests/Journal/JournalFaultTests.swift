@@ -270,6 +270,30 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
+    /// Regression test: if the fsyncs of two segments failed, only the first one was copied, and LevelDB got entries that
+    /// the journal lost in a power failure.
+    @Test func everySegmentThatCannotBeSyncedIsCopied() throws {
+        let (failures, copies) = (Guarded(0), Guarded(0))
+        let larder = try TestLarder {
+            $0.durability = .everysecond
+            $0.journalSegmentBytes = 4096
+            $0.journalFaults = JournalFaults { call, path in
+                if call == .rename, path.contains("ahead-") { copies.with { $0 += 1 } }
+                guard call == .fsync, !path.contains("ahead-") else { return nil }
+                return failures.with { count in
+                    defer { count -= 1 }
+                    return count > 0 ? .fail(EIO) : nil
+                }
+            }
+        }
+        let database = try larder.database(policy: .never)
+        for number in 0..<200 { try database.put("k\(number)", String(repeating: "v", count: 100)) }
+        failures.value = 3
+        try database.checkpointer.checkpoint()
+        #expect(copies.value == 3)
+        #expect(failures.value <= 0)
+    }
+
     /// Regression test: a refused write took effect if fsync and ftruncate both failed and the process was then killed.
     @Test(arguments: RollbackFailure.allCases, [false, true])
     func aRefusedWriteIsNotReplayed(_ obstacle: RollbackFailure, isLong: Bool) throws {

@@ -75,9 +75,9 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 103_269),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 103_302),
             Figure(name: "files", value: files.count, most: 672),
-            Figure(name: "types", value: types.count, most: 1373),
+            Figure(name: "types", value: types.count, most: 1377),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 8),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),

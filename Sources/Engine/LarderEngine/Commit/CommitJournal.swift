@@ -221,8 +221,19 @@ final class CommitJournal: Sendable {
         }
     }
 
-    /// Recovers from a failed ``sync(behind:)``: copies the unsynced segments and syncs the copies.
+    /// The maximum number of failed fsyncs from which ``syncCopies()`` recovers in one call.
+    private static let copiesMax = 16
+
+    /// Recovers from a failed ``sync(behind:)``: copies the unsynced segments and syncs the copies. If an fsync of
+    /// another segment fails then, copies that one too.
     func syncCopies() throws(LarderError) {
+        for count in 1... {
+            try copyUnsynced()
+            do throws(LarderError) { return try sync() } catch { if count == Self.copiesMax { throw error } }
+        }
+    }
+
+    private func copyUnsynced() throws(LarderError) {
         try LarderError.wrapping("copy") { () throws(FileError) in
             syncing.store(true, ordering: .relaxed)
             defer { syncing.store(false, ordering: .relaxed) }
@@ -230,7 +241,6 @@ final class CommitJournal: Sendable {
                 try lock.withLock { () throws(FileError) in try segments.copyUnsynced() }
             }
         }
-        try sync()
     }
 
     /// Syncs the names of the files in a directory, before a checkpoint relies on them.
