@@ -212,7 +212,7 @@ private struct EntryTableModel {
                 rules = ExpiryIndex.Rules(.seconds(Double(seconds)))
             }
             table.freeze(rules)
-            checkpoint = sequence - UInt64.random(in: 0..<3, using: &random)
+            checkpoint = sequence - min(sequence, UInt64.random(in: 0..<3, using: &random))
         case 1..<4:
             // LevelDB has the entries, so all older index keys but the latest are removed.
             let expires = Int.random(in: 0..<8, using: &random) == 0
