@@ -442,10 +442,10 @@ import Testing
             free.map(\.name) == [
                 "multi", "exec", "discard", "unwatch", "unsubscribe", "punsubscribe", "sunsubscribe", "ping", "echo",
                 "quit", "hello", "select", "auth", "reset", "client|id", "client|getname", "client|setname",
-                "client|setinfo", "client|info", "client|reply", "client|no-touch", "client|tracking", "client|caching",
-                "client|getredir", "client|trackinginfo", "command", "command|count", "command|list", "command|info",
-                "command|docs", "command|getkeys", "command|getkeysandflags", "time", "wait", "acl|whoami", "acl|cat",
-                "acl|genpass",
+                "client|setinfo", "client|capa", "client|info", "client|reply", "client|no-touch", "client|tracking",
+                "client|caching", "client|getredir", "client|trackinginfo", "readonly", "readwrite", "command",
+                "command|count", "command|list", "command|info", "command|docs", "command|getkeys",
+                "command|getkeysandflags", "time", "wait", "acl|whoami", "acl|cat", "acl|genpass",
             ])
     }
 
