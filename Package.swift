@@ -172,6 +172,10 @@ let package = Package(
             name: "LarderOutboxes", dependencies: ["LarderEngine", "LarderPlatform"],
             path: "Sources/Engine/LarderOutboxes", swiftSettings: settings),
         .target(name: "LarderJSONCoding", path: "Sources/Shared/LarderJSONCoding", swiftSettings: settings),
+        // Conditions, sorting, grouping and index terms of JSON documents: without the engine, for daemon and library.
+        .target(
+            name: "LarderQueries", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
+            path: "Sources/Shared/LarderQueries", swiftSettings: settings),
         .target(
             name: "LarderModelCoding", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
             path: "Sources/Shared/LarderModelCoding", swiftSettings: settings),
@@ -294,6 +298,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "LarderJSONCodingTests", dependencies: ["LarderJSONCoding", "LarderTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderQueriesTests",
+            dependencies: ["LarderJSONCoding", "LarderPlatform", "LarderQueries", "LarderTestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "LarderOriginClientsTests",
