@@ -218,7 +218,8 @@ import Testing
                 [#""x""#, "3", "3.5", "1", "2.5"], [#""y""#, "1", "1", "1", "1"],
                 [#""z""#, "1", "null", "null", "null"],
             ])
-        #expect(try QueryRun.groups(["GROUP", "t", "SORT", "t", "DESC"], entries) == [[#""z""#], [#""y""#], [#""x""#]])
+        #expect(
+            try QueryRun.groups(["GROUP", "t", "SORT", "t", "DESC"], entries) == [[#""z""#], [#""y""#], [#""x""#]])
         // Equal numbers are one group; the sum of integers is exact.
         let numbers = ["1", "1.0", "10e-1", "9007199254740993"].enumerated().map {
             QueryRun.Entry(key: "\($0)", text: "{\"a\":\($1),\"b\":9007199254740993}")

@@ -30,7 +30,8 @@ import Testing
             let entries = trees.map { QueryRun.Entry(key: $0.0, text: $0.1.json(&random)) }
             let sort: [(path: String, descending: Bool)] = ["a", "b", "a.b"].shuffled(using: &random)
                 .prefix(random.below(4)).map { ($0, random.oneIn(2)) }
-            let sortWords = sort.isEmpty ? [] : ["SORT"] + sort.flatMap { $0.descending ? [$0.path, "DESC"] : [$0.path] }
+            let sortWords =
+                sort.isEmpty ? [] : ["SORT"] + sort.flatMap { $0.descending ? [$0.path, "DESC"] : [$0.path] }
             let condition = OracleCondition.random(&random)
             let expected = trees.filter { condition.holds($0.1, $0.0) }.sorted { left, right in
                 for (path, descending) in sort {

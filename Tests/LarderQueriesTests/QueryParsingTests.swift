@@ -14,12 +14,16 @@ import Testing
 
     @Test func clausesAreReadInAnyOrderAndCase() throws {
         let query = try Query(
-            QueryRun.words(["keys", "limit", "5", "Where", "a", "exists", "skip", "2", "SCAN", "sort", "a", "desc", "b"]))
+            QueryRun.words([
+                "keys", "limit", "5", "Where", "a", "exists", "skip", "2", "SCAN", "sort", "a", "desc", "b",
+            ]))
         #expect(query.output == .keys && query.limit == 5 && query.skip == 2 && query.scans)
         #expect(query.order.parts.map(\.path.text) == ["a", "b"])
         #expect(query.order.parts.map(\.isDescending) == [true, false])
         #expect(try Query([]).rowsMax == 1000)
-        #expect(try Query(QueryRun.words(["SELECT", "2", "limit", "@key"])).output == .select([.init("limit"), .init("@key")]))
+        #expect(
+            try Query(QueryRun.words(["SELECT", "2", "limit", "@key"])).output
+                == .select([.init("limit"), .init("@key")]))
     }
 
     @Test func errorsSayWhatIsExpected() {
@@ -79,7 +83,9 @@ import Testing
             damaged.replaceSubrange(index...index, with: cursor[index] == "A" ? "B" : "A")
             #expect(error("KEYS", "WHERE", "a", ">", "0", "SORT", "a", "AFTER", damaged).hasPrefix("invalid cursor"))
         }
-        #expect(error("COUNT", "AFTER", cursor) == "the cursor belongs to another query: WHERE and SORT must be the same on each page")
+        #expect(
+            error("COUNT", "AFTER", cursor)
+                == "the cursor belongs to another query: WHERE and SORT must be the same on each page")
     }
 
     @Test func cursorsKeepEveryKindOfValue() throws {
@@ -100,7 +106,8 @@ import Testing
     }
 
     @Test func misspeltFieldsAreReported() throws {
-        let query = try Query(QueryRun.words(["WHERE", "auhtor", "=", "Bo", "AND", "at.zpi", "=", "1", "SORT", "year"]))
+        let query = try Query(
+            QueryRun.words(["WHERE", "auhtor", "=", "Bo", "AND", "at.zpi", "=", "1", "SORT", "year"]))
         var report = FieldReport(query)
         #expect(report.warnings.isEmpty)
         for text in [#"{"author":"Bo","at":{"zip":1}}"#, #"{"author":"Al","year":1}"#] {

@@ -15,7 +15,9 @@ package struct Query: Hashable, Sendable {
     /// A value of a group.
     package enum Aggregate: Hashable, Sendable {
         case count
-        case sum(QueryPath), min(QueryPath), max(QueryPath)
+        case sum(QueryPath)
+        case min(QueryPath)
+        case max(QueryPath)
 
         package var path: QueryPath? {
             switch self {
@@ -53,7 +55,8 @@ package struct Query: Hashable, Sendable {
             let clause = words.keyword
             guard QueryWords.clauses.contains(clause), words.take(clause) else {
                 let expected = condition != nil && seen.count == 1 ? "AND, OR or a clause" : "a clause"
-                throw words.unexpected(expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
+                throw words.unexpected(
+                    expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
             }
             guard seen.insert(clause).inserted else { throw QueryError("\(clause) is repeated") }
             switch clause {
@@ -160,6 +163,11 @@ package struct QueryOrder: Hashable, Sendable {
             values.append(part.path.sortValue(document, facts, descending: part.isDescending))
         }
         return values
+    }
+
+    /// The paths, as in SORT.
+    package var text: String {
+        parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text }.joined(separator: " ")
     }
 
     /// Whether a row precedes another one.

@@ -87,7 +87,9 @@ struct ByteReader {
         case 4:
             if let high = word(), let low = word() {
                 .number(.integer(Int128(Int64(bitPattern: high)) << 64 | Int128(low)))
-            } else { nil }
+            } else {
+                nil
+            }
         case 5: word().map { .number(QueryNumber(Double(bitPattern: $0))) }
         case 6: counted().map { .text($0) }
         case 7: .container

@@ -17,6 +17,8 @@ package struct QueryRows<Content> {
     package init(_ order: QueryOrder, capacity: Int) { (self.order, self.capacity) = (order, capacity) }
 
     package var count: Int { heap.count }
+    /// The last row of those that are kept.
+    package var last: Row? { heap.first }
     package var isFull: Bool { heap.count >= capacity }
 
     /// Whether a row at this position would be kept. If not, more rows follow the result.

@@ -10,7 +10,9 @@ package enum QueryNumber: Hashable, Sendable {
 
     package init(_ value: Double) {
         // Doubles of this size are integers.
-        if value == value.rounded(), let integer = Int128(exactly: value) { self = .integer(integer) } else {
+        if value == value.rounded(), let integer = Int128(exactly: value) {
+            self = .integer(integer)
+        } else {
             self = .real(value)
         }
     }
@@ -21,7 +23,9 @@ package enum QueryNumber: Hashable, Sendable {
             return
         }
         let text = String(decoding: document.content(node), as: UTF8.self)
-        if document.isInteger(node), let integer = Int128(text) { self = .integer(integer) } else {
+        if document.isInteger(node), let integer = Int128(text) {
+            self = .integer(integer)
+        } else {
             // Swift returns infinity for numbers that are too large, and 0 for those that are too small.
             self.init(Double(text) ?? 0)
         }
