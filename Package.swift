@@ -171,6 +171,11 @@ let package = Package(
         .target(
             name: "LarderOutboxes", dependencies: ["LarderEngine", "LarderPlatform"],
             path: "Sources/Engine/LarderOutboxes", swiftSettings: settings),
+        // Runs queries on the entries of a database: for the daemon and the library alike.
+        .target(
+            name: "LarderQuerying",
+            dependencies: ["LarderEngine", "LarderJSONCoding", "LarderPlatform", "LarderQueries"],
+            path: "Sources/Engine/LarderQuerying", swiftSettings: settings),
         .target(name: "LarderJSONCoding", path: "Sources/Shared/LarderJSONCoding", swiftSettings: settings),
         // Conditions, sorting, grouping and index terms of JSON documents: without the engine, for daemon and library.
         .target(
@@ -210,7 +215,7 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "LarderBackup", "CLarderLuaBridge", "CLarderMessageDigest", "LarderCommandCatalog", "LarderEngine",
-                "LarderJSONCoding", "LarderOriginClients", "LarderOutboxes",
+                "LarderJSONCoding", "LarderOriginClients", "LarderOutboxes", "LarderQueries", "LarderQuerying",
                 "LarderRESP",
                 "LarderPlatform",
                 "LarderServices",

@@ -164,9 +164,10 @@ enum ProtocolTables {
         let specs = CommandMetadata.all.filter { $0.group == group }.flatMap { row in
             (row.runsByItself ? [row] : []) + row.subcommands.filter { !$0.name.hasSuffix("|help") }
         }
-        // These work as in Redis or in RedisJSON, whose pages explain them.
-        if [.bitmap, .json, .pubsub, .transactions].contains(group) {
-            return specs.map { "`\(usage(of: $0))`" }.joined(separator: ",\n") + "\n"
+        // These work as in Redis or in RedisJSON, whose pages explain them; larder-protocol(7) has a sentence for each.
+        if [.bitmap, .connection, .json, .pubsub, .scripting, .transactions].contains(group) {
+            return specs.map { "`\($0.name.hasPrefix("json.") ? $0.name.uppercased() : usage(of: $0))`" }
+                .joined(separator: ",\n") + "\n"
         }
         let rows = specs.map { spec in
             let reply = group == .larder ? " \(escaped(spec.reply)) |" : ""
