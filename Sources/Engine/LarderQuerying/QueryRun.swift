@@ -246,16 +246,16 @@ package struct QueryRun: ~Copyable {
             if examined > limits.scannedMax, !query.scans { throw .refused(tooManyEntries) }
             if examined & 255 == 0 { try checkTime() }
             let rules = database.rules
-            var goesOn: Result<Bool, QueryError> = .success(true)
+            var isKept: Result<Bool, QueryError> = .success(true)
             try Self.engine { () throws(LarderError) in
                 try cursor.withPayload { header, payload in
-                    goesOn = Result { () throws(QueryError) in
+                    isKept = Result { () throws(QueryError) in
                         try examine(key, payload, stored: header.storedAt, expires: rules.deadline(header))
                     }
                 }
             }
             do throws(QueryError) {
-                if !(try goesOn.get()), isOrdered { return }
+                if !(try isKept.get()), isOrdered { return }
             } catch {
                 throw .refused(error.text)
             }

@@ -140,7 +140,9 @@ import Testing
         #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)
         for path in SourceModule.paths(below: "Sources")
         // The words of a query are not names of commands.
-        where !path.contains("/LarderCommandCatalog/") && !path.contains("/LarderQueries/") {
+        where !path.contains("/LarderCommandCatalog/") && !path.contains("/LarderQueries/")
+            && !path.hasSuffix("/Verbs/Query.swift")
+        {
             let found = Self.namedCommands(in: try Self.read(path))
             #expect(found.isEmpty, "\(path): \(found)")
         }
