@@ -63,7 +63,7 @@ package struct TermList {
     }
 
     /// Calls `body` with each term.
-    package func forEach<Failure: Error>(
+    package func forEachTerm<Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
         try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in
