@@ -54,6 +54,13 @@ import Testing
         let client = try daemon.connect()
         for key in 0..<1100 { #expect(try client.call("SET \(key) {}") == "+OK\r\n") }
         #expect(try larderctl("query", "keys", "where", "year", "missing").text.split(separator: "\n").count == 1101)
+        #expect(try larderctl("index", "create", "byYear", "on", "year", "desc").text == "OK\n")
+        let indexes = try larderctl("index").text
+        #expect(indexes.hasPrefix("NAME    PATHS      PREFIX  STATE") && indexes.contains("byYear  year DESC  "))
+        #expect(
+            try larderctl("index", "--json").text.hasPrefix(#"[{"name":"byYear","paths":["year DESC"],"prefix":"","#))
+        #expect(try larderctl("index", "drop", "byYear", "--json").text == #"{"done":true}"# + "\n")
+        #expect(try larderctl("index", "drop", "byYear").exitCode == 4)
         let wrong = try larderctl("query", "wher", "a", "=", "1")
         #expect(wrong.exitCode == 4 && wrong.errors.contains("did you mean WHERE?"))
     }

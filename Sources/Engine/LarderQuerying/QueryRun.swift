@@ -263,9 +263,18 @@ package struct QueryRun: ~Copyable {
     }
 
     private var tooManyEntries: String {
-        "no index supports the query, and the database has more than \(limits.scannedMax) entries (--query-scan)"
-            + (query.suggestedIndex.map { ": create an index, for example with \($0)" } ?? "")
-            + "; or add SCAN to examine all entries"
+        let scan = "; or add SCAN to examine all entries"
+        for status in (try? database.indexes(counting: false)) ?? [] {
+            guard case .building(let percent) = status.state,
+                let definition = IndexDefinition(bytes: status.index.definition),
+                IndexPlanner([definition], query).plan(query) != nil
+            else { continue }
+            return "the index \(status.index.name) is still being built (\(percent) %), and the database has more than "
+                + "\(limits.scannedMax) entries (--query-scan): try again later\(scan)"
+        }
+        return
+            "no index supports the query, and the database has more than \(limits.scannedMax) entries (--query-scan)"
+            + (query.suggestedIndex.map { ": create an index, for example with \($0)" } ?? "") + scan
     }
 
     private func checkTime() throws(QueryFailure) {

@@ -4,7 +4,7 @@ extension CommandMetadata {
         .edit, .jsonGet, .jsonMget, .jsonSet, .jsonMset, .jsonMerge, .jsonDel, .jsonForget, .jsonClear, .jsonType,
         .jsonNumincrby, .jsonNummultby, .jsonToggle, .jsonStrappend, .jsonStrlen, .jsonArrappend, .jsonArrindex,
         .jsonArrinsert, .jsonArrlen, .jsonArrpop, .jsonArrtrim, .jsonObjkeys, .jsonObjlen, .jsonResp,
-        .query, .explain,
+        .query, .explain, .index,
     ]
 
     package static let edit = CommandMetadata(
@@ -30,6 +30,14 @@ extension CommandMetadata {
         "explain", arity: -2, [.readonly], group: .json, since: "0.1.0",
         complexity: "O(N) with N the examined entries", syntax: "QUERY [argument ...]",
         summary: "Runs a query, and describes how instead of returning its result.", reply: "lines of text")
+
+    package static let index = CommandMetadata(
+        "index", arity: -1, [.readonly, .writesWithArguments], group: .json, since: "0.1.0",
+        complexity: "O(1) to create or drop an index; O(N) with N the terms of the indexes to list them",
+        syntax: "[name | CREATE name [PREFIX prefix] ON path [DESC] [path [DESC] ...] | DROP name]",
+        summary: "Lists the current database's indexes for QUERY, creates one, or drops one. Entries are listed under "
+            + "the values of the paths; PREFIX lists only keys that begin with it.",
+        reply: "OK; or an array of maps of name, paths, prefix, state (building, ready), percent, entries and stale")
 
     package static let jsonGet = CommandMetadata(
         "json.get", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",

@@ -30,6 +30,40 @@ extension Verb {
         return .done
     }
 
+    static let index = Verb(
+        "index", "[NAME | create NAME [PREFIX P] ON PATH [DESC]… | drop NAME]",
+        "list, create or drop indexes for queries",
+        details: """
+            Prints a table of the database's indexes, or of one: the paths, the prefix of the keys, the state with the
+            progress while the index is built, the number of terms, and how many of these are stale; or OK.
+            With --json: an array of objects; after a change {"done":true}.
+            """,
+        argumentCount: 0...1_000_000
+    ) { arguments, context in
+        let reply = try answer([Array("INDEX".utf8)] + arguments.words, try context.options.connect())
+        guard let indexes = reply.elements else {
+            context.show(["done": true], text: "OK")
+            return .done
+        }
+        let names = ["name", "paths", "prefix", "state", "percent", "entries", "stale"]
+        let rows = indexes.map { index in
+            names.map { name in index.pairs?.first { $0.key.string == name }?.value ?? .null }
+        }
+        context.show(
+            .array(rows.map { row in .object(zip(names, row).map { ($0, JSONText($1)) }) })
+        ) { output in
+            let texts = rows.map { row in
+                let isReady = row[3].string == "ready"
+                let paths = (row[1].elements ?? []).compactMap(\.string).joined(separator: " ")
+                let state = isReady ? "ready" : "\(row[3].string ?? "?") \(row[4].int ?? 0) %"
+                return [row[0].string ?? "?", paths, row[2].string ?? "?", state]
+                    + row[5...].map { "\($0.int ?? 0)" }
+            }
+            output.table([["NAME", "PATHS", "PREFIX", "STATE", "ENTRIES", "STALE"]] + texts, rightAligned: [4, 5])
+        }
+        return .done
+    }
+
     /// Sends a command, and returns its reply. Throws if the reply is an error.
     private static func answer(_ words: [[UInt8]], _ client: BlockingLarderClient) throws -> RESPValue {
         guard let reply = try ShellSession(client).run([words]).first else { return .null }

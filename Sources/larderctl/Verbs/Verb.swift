@@ -31,7 +31,7 @@ struct Verb: Sendable {
     }
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .query, .policy, .limit, .origin,
+        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .query, .index, .policy, .limit, .origin,
         .databases, .stats, .top, .latency, .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge,
         .backup, .verify, .restore, .export, .import, .replicate, .ping, .completion,
     ]

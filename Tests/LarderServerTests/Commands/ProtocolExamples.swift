@@ -173,6 +173,14 @@ enum ProtocolExamples {
         :1
         > EXPLAIN COUNT
         -ERR EXPLAIN explains a query: EXPLAIN QUERY [argument ...]
+        > INDEX
+        *0
+        > INDEX CREATE byYear ON year
+        +OK
+        > INDEX DROP byYear
+        +OK
+        > INDEX DROP byYear
+        -ERR there is no index 'byYear'; INDEX lists the indexes
         > QUERY COUNT WHERE year => 2000
         -ERR an operator expected, not '=>' after 'year'; did you mean =?
         """#,

@@ -74,7 +74,7 @@ import Testing
         #expect(
             own == [
                 "backup", "changes", "check", "databases", "delex", "digest", "edit", "entries", "explain",
-                "fetch", "limit",
+                "fetch", "index", "limit",
                 "meta",
                 "msetex", "origin",
                 "place", "policy", "purge", "query", "release", "snapshot", "snapshot|close", "snapshot|help",

@@ -166,8 +166,13 @@ enum ProtocolTables {
         }
         // These work as in Redis or in RedisJSON, whose pages explain them; larder-protocol(7) has a sentence for each.
         if [.bitmap, .connection, .json, .pubsub, .scripting, .transactions].contains(group) {
-            return specs.map { "`\($0.name.hasPrefix("json.") ? $0.name.uppercased() : usage(of: $0))`" }
-                .joined(separator: ",\n") + "\n"
+            let hasOwnOptions = { (row: CommandMetadata) in
+                group == .connection || group == .json && !row.name.hasPrefix("json.")
+            }
+            return specs.map { row in
+                let name = row.name.uppercased().replacing("|", with: " ")
+                return "`\(hasOwnOptions(row) ? usage(of: row) : name)`"
+            }.joined(separator: ",\n") + "\n"
         }
         let rows = specs.map { spec in
             let reply = group == .larder ? " \(escaped(spec.reply)) |" : ""

@@ -4,9 +4,10 @@ import LarderQueries
 import LarderQuerying
 import LarderRESP
 
-/// QUERY and EXPLAIN, which find entries by their fields.
+/// QUERY and EXPLAIN, which find entries by their fields, and INDEX.
 extension CommandTable {
     static let queryCommands: Handlers = [
+        .index: index,
         .query: { call throws(CommandError) in
             try run(&call, from: 1) { result, query, reply in
                 reply.result(result, of: query)
@@ -21,6 +22,45 @@ extension CommandTable {
             }
         },
     ]
+
+    // MARK: INDEX
+
+    @Sendable private static func index(_ call: inout Call) throws(CommandError) -> Outcome {
+        let database = call.database
+        if call.count > 2, call.isWord(1, "CREATE") {
+            let name = call.text(2)
+            let definition = try CommandError.query { [call] () throws(QueryError) in
+                try IndexDefinition((3..<call.count).map { call.array($0) })
+            }
+            return .okLater { () throws(CommandError) in
+                try CommandError.index { () throws(LarderError) in
+                    try database.createIndex(named: name, definition: definition.bytes)
+                }
+            }
+        }
+        if call.count == 3, call.isWord(1, "DROP") {
+            let name = call.text(2)
+            return .okLater { () throws(CommandError) in
+                let isDropped = try CommandError.index { () throws(LarderError) in try database.dropIndex(named: name) }
+                if !isDropped { throw .noIndex(name) }
+            }
+        }
+        guard call.count <= 2 else {
+            throw CommandError("ERR INDEX takes CREATE name ON path [path ...], DROP name, or the name of an index")
+        }
+        let name = call.count == 2 ? call.text(1) : nil
+        return .later { (reply) throws(CommandError) in
+            var indexes = try CommandError.wrap(database.indexes(counting: true))
+            if let name {
+                indexes = indexes.filter { $0.index.name == name }
+                if indexes.isEmpty { throw .noIndex(name) }
+            }
+            reply.array(count: indexes.count)
+            for index in indexes { reply.status(of: index) }
+        }
+    }
+
+    // MARK: QUERY
 
     /// Runs a query on another thread, until the client disconnects.
     /// - Parameter first: the position of the first word of the query.
@@ -60,6 +100,17 @@ extension CommandError {
         do throws(QueryError) { return try body() } catch { throw CommandError("ERR \(error.text)") }
     }
 
+    /// Converts errors of the engine. The error for an invalid name is sent without its code.
+    fileprivate static func index<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
+        do throws(LarderError) { return try body() } catch {
+            throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+        }
+    }
+
+    fileprivate static func noIndex(_ name: String) -> CommandError {
+        CommandError("ERR there is no index '\(name.prefix(64))'; INDEX lists the indexes")
+    }
+
     fileprivate init(_ failure: QueryFailure) {
         switch failure {
         case .refused(let text): self.init("ERR \(text)")
@@ -70,6 +121,25 @@ extension CommandError {
 }
 
 extension ReplyBuffer {
+    fileprivate mutating func status(of status: IndexStatus) {
+        let definition = IndexDefinition(bytes: status.index.definition)
+        let (state, percent) =
+            switch status.state {
+            case .building(let percent): ("building", percent)
+            case .ready: ("ready", 100)
+            case .unreadable: ("unreadable", 0)
+            }
+        map(count: 7)
+        field("name", status.index.name)
+        field("paths", definition?.order.parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text } ?? [])
+        bulk("prefix")
+        bulk(definition?.prefix ?? [])
+        field("state", state)
+        field("percent", percent)
+        field("entries", status.hints)
+        field("stale", status.stale)
+    }
+
     fileprivate mutating func result(_ result: QueryResult, of query: Query) {
         switch query.output {
         case .count: return integer(result.count)

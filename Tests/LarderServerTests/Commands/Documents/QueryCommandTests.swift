@@ -92,6 +92,15 @@ import Testing
                     "ERR no index supports the query, and the database has more than 4 entries (--query-scan): create an "
                         + "index, for example with INDEX CREATE by-a ON a; or add SCAN to examine all entries"))
         #expect(client("QUERY COUNT WHERE a = 1 SCAN") == Wire.int(5))
+        // This server has no maintenance, so an index of entries in LevelDB is never built.
+        try server.engine.database("0").flush()
+        #expect(client("INDEX CREATE byA ON a") == Wire.ok)
+        #expect(
+            client("QUERY COUNT WHERE a = 1")
+                == Wire.error(
+                    "ERR the index byA is still being built (0 %), and the database has more than 4 entries (--query-scan): "
+                        + "try again later; or add SCAN to examine all entries"))
+        #expect(client("QUERY COUNT WHERE b = 1").hasPrefix("-ERR no index supports the query"))
         // The order of the keys is an index.
         #expect(client("QUERY COUNT WHERE a = 1 AND @key PREFIX b:") == Wire.int(3))
         #expect(client("QUERY COUNT WHERE @key BETWEEN a:2 b:2") == Wire.int(3))
