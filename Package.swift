@@ -318,7 +318,7 @@ let package = Package(
             name: "LarderServerTests",
             dependencies: [
                 "LarderCommandCatalog", "LarderServer", "LarderEngine", "LarderOriginClients", "LarderOutboxes",
-                "LarderPlatform",
+                "LarderPlatform", "LarderQueries", "LarderQuerying",
                 "LarderRESP",
                 "LarderServices",
                 "LarderTestSupport",

@@ -64,8 +64,7 @@ package struct QueryRun: ~Copyable {
     private var fields: FieldReport
     private var order: QueryOrder
     private var plan: IndexPlan?
-    /// The definitions and names of the indexes.
-    private var indexes: [(name: String, definition: IndexDefinition)] = []
+    private var indexes: [(index: DatabaseIndex, definition: IndexDefinition)] = []
     /// The keys of the found entries, if an entry may be found twice.
     private var found: Set<[UInt8]> = []
     private var foundBytes = 0
@@ -77,6 +76,8 @@ package struct QueryRun: ~Copyable {
 
     /// The maximum size of the keys that a query with an index remembers, in bytes.
     private static let foundBytesMax = 256 << 20
+    /// How often a query begins if rows expire while it runs.
+    private static let attemptsMax = 3
 
     package init(
         _ query: Query, in database: Database, _ snapshot: Snapshot? = nil, _ limits: QueryLimits,
@@ -92,9 +93,16 @@ package struct QueryRun: ~Copyable {
     /// Runs the query. Begins again if the database is purged or reopened meanwhile.
     package mutating func result() throws(QueryFailure) -> QueryResult {
         until = MonotonicClock.milliseconds() + limits.milliseconds
+        var attempts = 0
         while true {
             begin()
-            do throws(QueryFailure) { return try once() } catch {
+            attempts += 1
+            do throws(QueryFailure) {
+                let result = try once()
+                // If rows have expired, others may take their places.
+                if result.rows.count < query.rowsMax, result.cursor != nil, attempts < Self.attemptsMax { continue }
+                return result
+            } catch {
                 guard case .engine(let error) = error, snapshot == nil,
                     error.code == .purged || error.code == .invalidated
                 else { throw error }
@@ -117,7 +125,7 @@ package struct QueryRun: ~Copyable {
         defer { view?.close() }
         for ready in view?.indexes ?? [] {
             guard let definition = IndexDefinition(bytes: ready.index.definition) else { continue }
-            indexes.append((ready.index.name, definition))
+            indexes.append((ready.index, definition))
         }
         plan = IndexPlanner(indexes.map(\.definition), query).plan(query)
         if let ordered = plan?.ordered { order = ordered.order }
@@ -140,7 +148,7 @@ package struct QueryRun: ~Copyable {
     private mutating func follow(
         _ range: TermRange, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?
     ) throws(QueryFailure) {
-        let (index, definition) = (view.indexes[number].index, indexes[number].definition)
+        let (index, definition) = indexes[number]
         let list = try Self.engine { () throws(LarderError) in
             try view.candidates(index, from: range.lower, upTo: range.end, backward: ordered?.isBackward ?? false)
         }
@@ -363,7 +371,7 @@ package struct QueryRun: ~Copyable {
         var lines: [String] = []
         if let plan {
             for index in plan.indexes {
-                lines.append("the index \(indexes[index].name) is used (\(indexes[index].definition.text))")
+                lines.append("the index \(indexes[index].index.name) is used (\(indexes[index].definition.text))")
             }
             lines.append("\(candidates) candidates, \(examined) entries examined; \(matches) match")
         } else {

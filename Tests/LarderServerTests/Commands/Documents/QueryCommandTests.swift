@@ -1,4 +1,6 @@
 import LarderEngine
+import LarderQueries
+import LarderQuerying
 import LarderTestSupport
 import Testing
 
@@ -133,6 +135,19 @@ import Testing
         #expect(client("QUERY COUNT WHERE author = Bo") == Wire.int(2))
         _ = client("PURGE")
         #expect(client("QUERY COUNT") == Wire.int(0))
+    }
+
+    @Test func anEntryThatExpiresDuringAQueryLeavesItsPlaceToTheNext() throws {
+        _ = client(["SET", "a", "{}", "PX", "1000"])
+        for key in 0..<300 { _ = client(["SET", "c:\(key)", "{}"]) }
+        let database = try server.engine.database("0")
+        let query = try Query(["KEYS", "SORT", "@key", "LIMIT", "2"].map { Array($0.utf8) })
+        // The query asks after some entries whether it is cancelled.
+        var run = QueryRun(query, in: database, nil, QueryLimits()) { [server] in
+            server.time.advance(milliseconds: 1000)
+            return false
+        }
+        #expect(try run.result().rows.map(\.key) == ["b:1", "b:2"].map { Array($0.utf8) })
     }
 
     @Test func snapshotsTransactionsAndScriptsCanQuery() {
