@@ -272,6 +272,10 @@ package struct QueryRun: ~Copyable {
 
     private var tooManyEntries: String {
         let scan = "; or add SCAN to examine all entries"
+        if snapshot != nil {
+            return "queries in a snapshot use no index, and the database has more than \(limits.scannedMax) entries "
+                + "(--query-scan): close the snapshot\(scan)"
+        }
         for status in (try? database.indexes(counting: false)) ?? [] {
             guard case .building(let percent) = status.state,
                 let definition = IndexDefinition(bytes: status.index.definition),
@@ -383,7 +387,11 @@ package struct QueryRun: ~Copyable {
         case .groups: lines.append("\(groups) groups")
         default: lines.append(orderExplanation)
         }
-        if plan == nil, let index = query.suggestedIndex { lines.append("an index would help: \(index)") }
+        if snapshot != nil {
+            lines.append("queries in a snapshot use no index")
+        } else if plan == nil, let index = query.suggestedIndex {
+            lines.append("an index would help: \(index)")
+        }
         return lines
     }
 

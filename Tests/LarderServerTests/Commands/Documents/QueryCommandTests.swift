@@ -103,6 +103,10 @@ import Testing
                     "ERR the index byA is still being built (0 %), and the database has more than 4 entries (--query-scan): "
                         + "try again later; or add SCAN to examine all entries"))
         #expect(client("QUERY COUNT WHERE b = 1").hasPrefix("-ERR no index supports the query"))
+        _ = client("SNAPSHOT OPEN")
+        #expect(client("QUERY COUNT WHERE a = 1").hasPrefix("-ERR queries in a snapshot use no index"))
+        #expect(client("EXPLAIN QUERY COUNT SCAN").contains("queries in a snapshot use no index\n"))
+        _ = client("SNAPSHOT CLOSE")
         // The order of the keys is an index.
         #expect(client("QUERY COUNT WHERE a = 1 AND @key PREFIX b:") == Wire.int(3))
         #expect(client("QUERY COUNT WHERE @key BETWEEN a:2 b:2") == Wire.int(3))
