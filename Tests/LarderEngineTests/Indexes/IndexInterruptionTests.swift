@@ -154,33 +154,3 @@ import Testing
         #expect(try books.keys(withWordsFrom: "w0", through: "w9")?.count == left)
     }
 }
-
-/// The disk limit of a database with indexes.
-@Suite struct IndexDiskTests {
-    @Test func hintsCountTowardsTheDiskLimit() throws {
-        let limit = 16 << 20
-        let most = DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
-        let larder = try TestLarder { options in
-            options.indexMaker = WordIndexMaker()
-            options.diskBytesMax = limit
-            options.memoryBytes = 1 << 20
-        }
-        let books = try larder.database(policy: .never)
-        try books.createIndex("w")
-        var random = SeededGenerator(seed: 1)
-        var peak = 0
-        for number in 0..<12_000 {
-            // The hints take more space than the records.
-            let words = (0..<64).map { _ in "w" + String(random.next(), radix: 36) }
-            try books.put("key:\(number)", words.joined(separator: ","))
-            if number % 50 == 0 { peak = max(peak, FileSystem.space(larder.path)) }
-        }
-        #expect(peak <= most, "\(peak) bytes instead of \(most)")
-        #expect(try larder.engine().statistics.evicted.read() > 1000)
-        try larder.maintain()
-        let left = try books.count(includingExpired: false)
-        #expect(left > 1000)
-        #expect(try books.keys(withWordsFrom: "w", through: "x")?.count == left)
-        #expect(try books.missingHints() == [])
-    }
-}

@@ -16,13 +16,18 @@ struct WordIndexMaker: IndexMaker {
 
 private struct WordExtractor: IndexExtractor {
     func addTerms(of entry: IndexedEntry, to terms: inout TermList) {
-        for word in entry.payload.split(separator: UInt8(ascii: ",")) { terms.add(Array(word) + [0]) }
+        for word in entry.payload.split(separator: UInt8(ascii: ",")) { terms.add(Array(word.prefix(100)) + [0]) }
     }
 }
 
 private struct LengthExtractor: IndexExtractor {
+    static func term(length: Int) -> [UInt8] {
+        let length = min(length, 0xFFFF)
+        return [UInt8(length >> 8), UInt8(length & 0xFF)]
+    }
+
     func addTerms(of entry: IndexedEntry, to terms: inout TermList) {
-        terms.add([UInt8(entry.payload.count >> 8), UInt8(entry.payload.count & 0xFF)])
+        terms.add(Self.term(length: entry.payload.count))
     }
 }
 
@@ -72,6 +77,23 @@ extension Database {
             if matches, seen.insert(text).inserted { result.append(text) }
         }
         return result
+    }
+
+    /// Returns the keys of all entries, as a query of an index of their lengths finds them; nil if it is not ready.
+    func keys(byLengthIn name: String) throws(LarderError) -> Set<String>? {
+        guard let view = try indexView() else { return [] }
+        defer { view.close() }
+        guard let index = view.indexes.first(where: { $0.index.name == name }) else { return nil }
+        let candidates = try view.candidates(index.index, from: [], upTo: nil)
+        var found: Set<String> = []
+        while try candidates.next() {
+            let (term, key) = try candidates.withCandidate { ([UInt8]($0), [UInt8]($1)) }
+            guard let record = try get(Key(key)), LengthExtractor.term(length: record.payload.count) == term else {
+                continue
+            }
+            found.insert(String(decoding: key, as: UTF8.self))
+        }
+        return found
     }
 
     /// Returns a description of each record in LevelDB that lacks a hint in an index that is ready.

@@ -1,5 +1,6 @@
 import LarderLevelDB
 import LarderPlatform
+import Synchronization
 
 /// The background work on indexes: builds them, and removes hints that are no longer needed. Runs in short steps;
 /// during a step that reads records and writes hints, no checkpoint writes to the same LevelDB.
@@ -26,6 +27,10 @@ final class IndexWork: Sendable {
     private static let recordsPerNote: UInt64 = 1 << 15
     /// The pause after which the indexes are looked at again, if nothing happens, in milliseconds.
     private static let pauseMilliseconds: Int64 = 60_000
+    /// The pause while the building waits for the eviction, in milliseconds.
+    private static let evictionMilliseconds: Int64 = 250
+    /// Whether an index is not built further, because the disk limit leaves no space for its hints.
+    private let waitsForSpace = Atomic<Bool>(false)
 
     init(_ context: EngineContext, _ databases: @escaping @Sendable () -> [Database]) {
         self.context = context
@@ -34,7 +39,10 @@ final class IndexWork: Sendable {
 
     /// Starts the thread when there is work for it: a larder without indexes has none.
     func start() {
-        context.indexLoop.start("larder-index", onDemand: true) { [self] in round() ? 0 : Self.pauseMilliseconds }
+        context.indexLoop.start("larder-index", onDemand: true) { [self] in
+            if round() { return 0 }
+            return waitsForSpace.load(ordering: .relaxed) ? Self.evictionMilliseconds : Self.pauseMilliseconds
+        }
     }
 
     func stop() { context.indexLoop.stop() }
@@ -57,6 +65,7 @@ final class IndexWork: Sendable {
     /// - Returns: whether there is more to do now.
     func round() -> Bool {
         var more = false
+        waitsForSpace.store(false, ordering: .relaxed)
         for database in databases() {
             do throws(LarderError) {
                 if try step(database) { more = true }
@@ -90,9 +99,15 @@ final class IndexWork: Sendable {
     // MARK: Building
 
     /// Builds a part of the first index that is not ready.
-    /// - Returns: false if all indexes are ready.
+    /// - Returns: false if all indexes are ready, or there is no space for more hints.
     private func build(_ database: Database, _ store: EpochStore) throws(LarderError) -> Bool {
         guard try next(database, store) != nil else { return false }
+        if isDiskFull(database) {
+            // Continue when the eviction has made room.
+            waitsForSpace.store(true, ordering: .relaxed)
+            context.larder.disk.changed()
+            return false
+        }
         if store.knownCount == nil { _ = try store.countedRecords(database.rules, now: database.unnoticedNow()) }
         return try store.indexLock.withLock { () throws(LarderError) in
             // Look again: an index that is durable now is known to every checkpoint that begins after this.
@@ -106,6 +121,19 @@ final class IndexWork: Sendable {
             }
             return true
         }
+    }
+
+    /// Whether the eviction has to free space first, because of a limit of the larder or of the database.
+    private func isDiskFull(_ database: Database) -> Bool {
+        let (disk, own) = (context.larder.disk, database.diskLimit)
+        var limits: [EvictionLimit] = []
+        if own > 0 {
+            limits.append(EvictionLimit(asked: own, database: database, databases: [database], disk: disk))
+        }
+        if let bytes = disk.limitBytes {
+            limits.append(EvictionLimit(asked: bytes, database: nil, databases: databases(), disk: disk))
+        }
+        return limits.contains { $0.measure() > $0.marks.high }
     }
 
     private func next(
