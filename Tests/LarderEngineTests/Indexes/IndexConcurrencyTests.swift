@@ -63,6 +63,73 @@ import Testing
         #expect(try books.missingHints() == [])
     }
 
+    /// An entry that was stored before a query began is found, also while a checkpoint moves it to LevelDB.
+    @Test func newEntriesAreFoundWhileCheckpointsRun() throws {
+        let larder = try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            options.writeBufferBytes = 64 << 10
+        }
+        let books = try larder.database()
+        try books.createIndex("w")
+        let stored = Guarded(0)
+        let losses = Recorder<String>()
+        let isDone = Guarded(false)
+        onThreads(4) { thread in
+            do {
+                if thread == 0 {
+                    defer { isDone.value = true }
+                    for number in 0..<(20 * Self.steps) {
+                        try books.put("k\(number)", "n\(number / 20)")
+                        stored.value = number + 1
+                    }
+                }
+                while !isDone.value {
+                    if thread == 1 {
+                        try books.flush()
+                        continue
+                    }
+                    let last = stored.value - 1
+                    guard last >= 0 else { continue }
+                    let word = "n\(last / 20)"
+                    let found = Set(try books.keys(withWordsFrom: word, through: word) ?? [])
+                    for number in (last / 20 * 20)...last where !found.contains("k\(number)") {
+                        losses.add("k\(number) of \(last + 1)")
+                    }
+                }
+            } catch {
+                losses.add("\(error)")
+            }
+        }
+        #expect(losses.all.prefix(3).isEmpty)
+    }
+
+    /// Entries that are written between the beginning of a checkpoint and its end stay in the index.
+    @Test func aCheckpointDropsOnlyTheHintsOfWhatItHasWritten() throws {
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
+        let books = try larder.database()
+        try books.createIndex("w")
+        try books.put("1", "written")
+        let sequence = books.pipeline.lastDecided
+        try books.put("2", "left")
+        books.fillHints()
+        let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
+        try books.put("3", "later")
+        books.fillHints()
+        try pass.write()
+        try pass.store.noteSynced()
+        pass.finish()
+        #expect(try books.hintCountInLevelDB() == 1)
+        for (key, word) in [("1", "written"), ("2", "left"), ("3", "later")] {
+            #expect(try books.keys(withWordsFrom: word, through: word) == [key])
+        }
+        // A checkpoint that fails drops nothing.
+        let failed = try #require(CheckpointPass(books, upTo: books.pipeline.lastDecided, room: .max))
+        try failed.write()
+        failed.abandon()
+        #expect(try books.keys(withWordsFrom: "a", through: "z")?.count == 3)
+        #expect(books.indexing.dirty.hintCount == 2)
+    }
+
     @Test func indexesCanBeCreatedAndDroppedWhileOthersWrite() throws {
         let larder = try TestLarder { options in
             options.indexMaker = WordIndexMaker()
