@@ -20,6 +20,8 @@ final class DatabaseIndexes: Sendable {
 
     /// The number of hints that LevelDB had.
     struct HintCount {
+        /// The epoch (number of the LevelDB), and its ``EpochStore/writeGeneration`` before the count.
+        var epoch: UInt64
         var generation: UInt64
         var hints: Int
         /// The share of them that was stale, from a sample.
@@ -100,6 +102,13 @@ final class DatabaseIndexes: Sendable {
         }
     }
 
-    func count(_ number: UInt64) -> HintCount? { state.withLock { $0.counts[number] } }
+    /// Returns the last count of an index's hints in a store; nil if they were not counted.
+    func count(_ number: UInt64, in store: EpochStore) -> HintCount? {
+        state.withLock { $0.counts[number] }.flatMap { $0.epoch == store.epoch ? $0 : nil }
+    }
+
+    /// Makes the next caller that needs the exact number of an index's hints count again.
+    func noteRemoval(from number: UInt64) { state.withLock { $0.counts[number]?.generation = .max } }
+
     func note(_ count: HintCount, of number: UInt64) { state.withLock { $0.counts[number] = count } }
 }

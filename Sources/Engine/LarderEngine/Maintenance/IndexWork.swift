@@ -271,7 +271,7 @@ struct HintCleaning {
     static func ifDue(_ database: Database, _ store: EpochStore) throws(LarderError) -> HintCleaning? {
         let indexing = database.indexing
         let open = indexing.open.filter { $0.extractor != nil }
-        let known = open.compactMap { indexing.count($0.index.number)?.hints }.max() ?? 0
+        let known = open.compactMap { indexing.count($0.index.number, in: store)?.hints }.max() ?? 0
         guard !open.isEmpty, indexing.churn.load(ordering: .relaxed) >= max(1024, known / 3) else { return nil }
         indexing.churn.store(0, ordering: .relaxed)
         var result: HintCleaning?
@@ -282,10 +282,12 @@ struct HintCleaning {
             let stale = try areStale(sample, database, store).filter(\.self).count
             let share = sample.isEmpty ? 0 : Double(stale) / Double(sample.count)
             indexing.note(
-                DatabaseIndexes.HintCount(generation: generation, hints: count, staleShare: share), of: number)
-            if share > staleShareMax, result == nil {
-                result = HintCleaning(number: number, position: Hint.head(number))
-            }
+                DatabaseIndexes.HintCount(
+                    epoch: store.epoch, generation: generation, hints: count, staleShare: share), of: number)
+            guard share > staleShareMax else { continue }
+            // One at a time: the next call looks again.
+            if result != nil { indexing.churn.store(.max / 2, ordering: .relaxed) }
+            result = result ?? HintCleaning(number: number, position: Hint.head(number))
         }
         return result
     }
@@ -347,7 +349,10 @@ struct HintCleaning {
         _ hints: [FoundHint], _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Int {
         let batch = LarderLevelDB.WriteBatch()
-        for (hint, isStale) in zip(hints, try areStale(hints, database, store)) where isStale { batch.delete(hint.key) }
+        for (hint, isStale) in zip(hints, try areStale(hints, database, store)) where isStale {
+            batch.delete(hint.key)
+            database.indexing.noteRemoval(from: hint.number)
+        }
         if batch.isEmpty { return 0 }
         store.noteDead(batch.byteCount)
         try store.write(batch, sync: false, changesEntries: false)
@@ -376,7 +381,7 @@ struct HintCleaning {
             return next
         }
         position = next ?? []
-        if next == nil, var count = database.indexing.count(number) {
+        if next == nil, var count = database.indexing.count(number, in: store) {
             count.staleShare = 0
             database.indexing.note(count, of: number)
         }

@@ -330,7 +330,7 @@ extension Database {
         for open in indexing.open where appliedState.indexes.contains(open.index) {
             let number = open.index.number
             if counting { try countHints(number, in: store) }
-            let count = indexing.count(number)
+            let count = indexing.count(number, in: store)
             result.append(
                 IndexStatus(
                     index: open.index, state: try status(open, in: store), hints: count?.hints ?? 0,
@@ -351,12 +351,13 @@ extension Database {
 
     private func countHints(_ number: UInt64, in store: EpochStore) throws(LarderError) {
         let generation = store.writeGeneration
-        let known = indexing.count(number)
+        let known = indexing.count(number, in: store)
         if known?.generation == generation { return }
         var hints = 0
         try store.forEachHint(number) { _, _ in hints += 1 }
         indexing.note(
-            DatabaseIndexes.HintCount(generation: generation, hints: hints, staleShare: known?.staleShare ?? 0),
+            DatabaseIndexes.HintCount(
+                epoch: store.epoch, generation: generation, hints: hints, staleShare: known?.staleShare ?? 0),
             of: number)
     }
 }
