@@ -171,7 +171,16 @@ let package = Package(
         .target(
             name: "LarderOutboxes", dependencies: ["LarderEngine", "LarderPlatform"],
             path: "Sources/Engine/LarderOutboxes", swiftSettings: settings),
+        // Runs queries on the entries of a database: for the daemon and the library alike.
+        .target(
+            name: "LarderQuerying",
+            dependencies: ["LarderEngine", "LarderJSONCoding", "LarderPlatform", "LarderQueries"],
+            path: "Sources/Engine/LarderQuerying", swiftSettings: settings),
         .target(name: "LarderJSONCoding", path: "Sources/Shared/LarderJSONCoding", swiftSettings: settings),
+        // Conditions, sorting, grouping and index terms of JSON documents: without the engine, for daemon and library.
+        .target(
+            name: "LarderQueries", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
+            path: "Sources/Shared/LarderQueries", swiftSettings: settings),
         .target(
             name: "LarderModelCoding", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
             path: "Sources/Shared/LarderModelCoding", swiftSettings: settings),
@@ -206,7 +215,7 @@ let package = Package(
             name: "LarderServer",
             dependencies: [
                 "LarderBackup", "CLarderLuaBridge", "CLarderMessageDigest", "LarderCommandCatalog", "LarderEngine",
-                "LarderJSONCoding", "LarderOriginClients", "LarderOutboxes",
+                "LarderJSONCoding", "LarderOriginClients", "LarderOutboxes", "LarderQueries", "LarderQuerying",
                 "LarderRESP",
                 "LarderPlatform",
                 "LarderServices",
@@ -296,6 +305,10 @@ let package = Package(
             name: "LarderJSONCodingTests", dependencies: ["LarderJSONCoding", "LarderTestSupport"],
             swiftSettings: settings),
         .testTarget(
+            name: "LarderQueriesTests",
+            dependencies: ["LarderJSONCoding", "LarderPlatform", "LarderQueries", "LarderTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "LarderOriginClientsTests",
             dependencies: ["LarderOriginClients", "LarderPlatform", "LarderRESP", "LarderTestSupport"],
             swiftSettings: settings),
@@ -305,7 +318,7 @@ let package = Package(
             name: "LarderServerTests",
             dependencies: [
                 "LarderCommandCatalog", "LarderServer", "LarderEngine", "LarderOriginClients", "LarderOutboxes",
-                "LarderPlatform",
+                "LarderPlatform", "LarderQueries", "LarderQuerying",
                 "LarderRESP",
                 "LarderServices",
                 "LarderTestSupport",

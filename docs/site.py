@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SECTIONS = [
     ("Start", ["README.md", "CHANGELOG.md"]),
     ("Use", ["docs/" + name + ".md" for name in
-             ["Operating", "Freshness", "Origins", "Clients", "Protocol", "Limits", "SECURITY"]]),
+             ["Operating", "Freshness", "Origins", "Clients", "Queries", "Protocol", "Limits", "SECURITY"]]),
     ("Library", "Sources/Larder/Larder.docc"),
     ("Swift client", "Sources/LarderClient/LarderClient.docc"),
     ("Develop", ["docs/" + name + ".md" for name in

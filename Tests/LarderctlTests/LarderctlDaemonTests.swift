@@ -33,6 +33,38 @@ import Testing
         #expect(try larderctl("ping").exitCode == 3)
     }
 
+    @Test("query prints tables") func queryPrintsTables() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        for (key, text) in [("b:1", #"{"author":"Bo","year":1999}"#), ("b:2", #"{"author":"Al","year":null}"#)] {
+            #expect(try larderctl("set", key, text).exitCode == 0)
+        }
+        #expect(try larderctl("query", "count", "where", "author", "exists").text == "2\n")
+        let selected = try larderctl("query", "select", "2", "author", "none", "sort", "year", "desc")
+        #expect(selected.text == "KEY  author  none\nb:1  \"Bo\"    -\nb:2  \"Al\"    -\n")
+        #expect(
+            try larderctl("query", "--json", "SELECT", "1", "year").text
+                == #"[{"key":"b:1","year":1999},{"key":"b:2","year":null}]"# + "\n")
+        #expect(
+            try larderctl("query", "group", "author", "count", "sum", "year").text
+                == "author  COUNT  SUM year\n\"Al\"    1      -\n\"Bo\"    1      1999\n")
+        let page = try larderctl("query", "keys", "limit", "1")
+        #expect(page.text == "KEY\nb:1\n" && page.errors.hasPrefix("more follow: AFTER "))
+        // Without LIMIT, all pages are printed.
+        let client = try daemon.connect()
+        for key in 0..<1100 { #expect(try client.call("SET \(key) {}") == "+OK\r\n") }
+        #expect(try larderctl("query", "keys", "where", "year", "missing").text.split(separator: "\n").count == 1101)
+        #expect(try larderctl("index", "create", "byYear", "on", "year", "desc").text == "OK\n")
+        let indexes = try larderctl("index").text
+        #expect(indexes.hasPrefix("NAME    PATHS      PREFIX  STATE") && indexes.contains("byYear  year DESC  "))
+        #expect(
+            try larderctl("index", "--json").text.hasPrefix(#"[{"name":"byYear","paths":["year DESC"],"prefix":"","#))
+        #expect(try larderctl("index", "drop", "byYear", "--json").text == #"{"done":true}"# + "\n")
+        #expect(try larderctl("index", "drop", "byYear").exitCode == 4)
+        let wrong = try larderctl("query", "wher", "a", "=", "1")
+        #expect(wrong.exitCode == 4 && wrong.errors.contains("did you mean WHERE?"))
+    }
+
     @Test("grace, jitter and tags are set and shown") func graceJitterAndTags() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)

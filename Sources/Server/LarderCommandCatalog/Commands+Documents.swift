@@ -1,9 +1,10 @@
-/// Commands for entries that contain JSON: EDIT, and those of RedisJSON.
+/// Commands for entries that contain JSON: EDIT, those of RedisJSON, and queries.
 extension CommandMetadata {
     static let documents: [CommandMetadata] = [
         .edit, .jsonGet, .jsonMget, .jsonSet, .jsonMset, .jsonMerge, .jsonDel, .jsonForget, .jsonClear, .jsonType,
         .jsonNumincrby, .jsonNummultby, .jsonToggle, .jsonStrappend, .jsonStrlen, .jsonArrappend, .jsonArrindex,
         .jsonArrinsert, .jsonArrlen, .jsonArrpop, .jsonArrtrim, .jsonObjkeys, .jsonObjlen, .jsonResp,
+        .query, .explain, .index,
     ]
 
     package static let edit = CommandMetadata(
@@ -13,6 +14,30 @@ extension CommandMetadata {
             + "path number, APPEND path json, ADDUNIQUE, REMOVE or PUSH path json [json ...]. The entry "
             + "keeps its deadline rule and gets a new storage time.",
         reply: "OK; with RETURN, the JSON at that path afterwards, or null", tag: .setKeeping)
+
+    package static let query = CommandMetadata(
+        "query", arity: -1, [.readonly], group: .json, since: "0.1.0",
+        complexity: "O(N) with N the examined entries",
+        syntax: "[KEYS | COUNT | SELECT n path [path ...] | GROUP path [COUNT] [SUM path] [MIN path] [MAX path]] "
+            + "[WHERE condition] [SORT path [DESC] [path [DESC] ...]] [SKIP n] [LIMIT n] [AFTER cursor] [SCAN]",
+        summary: "Finds fresh JSON entries by their fields. A condition is: path op value, NOT c, ( c ), c AND "
+            + "c, c OR c. op: = != < <= > >=, BETWEEN a b, IN n v [v ...], ALL n v [v ...], PREFIX p, "
+            + "LIKE glob, EXISTS, MISSING, NEAR lon lat radius m|km|mi, WITHIN lon lat lon lat.",
+        reply: "array of the cursor of the next page or null, and an array of [key, text], of keys, or of [key, [json "
+            + "or null, ...]]; with COUNT an integer; with GROUP an array of [json, value ...]")
+
+    package static let explain = CommandMetadata(
+        "explain", arity: -2, [.readonly], group: .json, since: "0.1.0",
+        complexity: "O(N) with N the examined entries", syntax: "QUERY [argument ...]",
+        summary: "Runs a query, and describes how instead of returning its result.", reply: "lines of text")
+
+    package static let index = CommandMetadata(
+        "index", arity: -1, [.readonly, .writesWithArguments], group: .json, since: "0.1.0",
+        complexity: "O(1) to create or drop an index; O(N) with N the terms of the indexes to list them",
+        syntax: "[name | CREATE name [PREFIX prefix] ON path [DESC] [path [DESC] ...] | DROP name]",
+        summary: "Lists the current database's indexes for QUERY, creates one, or drops one. Entries are listed under "
+            + "the values of the paths; PREFIX lists only keys that begin with it.",
+        reply: "OK; or an array of maps of name, paths, prefix, state (building, ready), percent, entries and stale")
 
     package static let jsonGet = CommandMetadata(
         "json.get", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",

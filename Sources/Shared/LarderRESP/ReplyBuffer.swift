@@ -160,6 +160,16 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { raw(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
+    /// Appends a list of texts under a name, as an attribute of the reply that follows. Nothing in RESP2, which has no
+    /// attributes, or if there are no texts.
+    package mutating func attribute(_ name: String, _ texts: [String]) {
+        guard version == .three, !texts.isEmpty else { return }
+        aggregate(UInt8(ascii: "|"), 1)
+        bulk(name)
+        array(count: texts.count)
+        for text in texts { bulk(text) }
+    }
+
     // MARK: Numbers and booleans
 
     /// Appends a double, as the shortest text that parses as the same number. A bulk string in RESP2.

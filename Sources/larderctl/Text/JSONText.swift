@@ -19,6 +19,8 @@ indirect enum JSONText {
     case integer(Int64)
     case double(Double)
     case bytes([UInt8])
+    /// A text that is JSON already.
+    case raw([UInt8])
     case array([JSONText])
     /// The members, in the order in which they are written.
     case object([(name: String, value: JSONText)])
@@ -38,6 +40,7 @@ indirect enum JSONText {
         // JSON has no infinity and no NaN, so write them as strings.
         case .double(let value): output += (value.isFinite ? "\(value)" : "\"\(value)\"").utf8
         case .bytes(let bytes): Self.write(bytes, to: &output)
+        case .raw(let bytes): output += bytes
         case .array(let elements):
             output.append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {

@@ -31,9 +31,9 @@ struct Verb: Sendable {
     }
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .origin, .databases, .stats, .top,
-        .latency, .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export,
-        .import, .replicate, .ping, .completion,
+        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .query, .index, .policy, .limit, .origin,
+        .databases, .stats, .top, .latency, .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge,
+        .backup, .verify, .restore, .export, .import, .replicate, .ping, .completion,
     ]
 
     /// The verb with its arguments, as shown in the help.

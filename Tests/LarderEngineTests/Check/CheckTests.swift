@@ -571,7 +571,7 @@ extension TestLarder {
     func check(_ name: String? = nil) throws -> CheckReport {
         let before = try Files.digest(path)
         defer { #expect((try? Files.digest(path)) == before, "a check has changed something") }
-        return try Engine.check(path, database: name)
+        return try Engine.check(path, database: name, indexMaker: options.indexMaker)
     }
 
     func expectHealthy(sourceLocation: SourceLocation = #_sourceLocation) throws {

@@ -43,6 +43,14 @@ import Testing
                 other.hasTagPurges = true
                 #expect(try parse(other.text).get() == other)
                 #expect(other.text.hasPrefix("larder-database 4\n"))
+                other.diskLimit = isUnindexed ? 0 : 1 << 30
+                other.indexes = [
+                    DatabaseIndex(number: 7, name: "by.Author-1", definition: Array("ON author:x".utf8)),
+                    DatabaseIndex(number: 1 << 62, name: "b", definition: Array(UInt8.min ... .max)),
+                    DatabaseIndex(number: 8, name: "c", definition: []),
+                ]
+                #expect(try parse(other.text).get() == other)
+                #expect(other.text.hasPrefix("larder-database 6\n"))
             }
         }
         #expect(
@@ -58,11 +66,14 @@ import Testing
         case 1: good
         case 2: ["larder-database 2"] + good.dropFirst() + second
         case 3: ["larder-database 3"] + good.dropFirst() + second + third
-        default: ["larder-database 4"] + good.dropFirst() + second + third + ["tag-purges 1"]
+        case 4: ["larder-database 4"] + good.dropFirst() + second + third + ["tag-purges 1"]
+        default:
+            ["larder-database 6"] + good.dropFirst() + second + third
+                + ["tag-purges 0", "disk-limit 0", "indexes a:7:ON%20b c:8:%FF"]
         }
     }
 
-    @Test(arguments: [1, 2, 3, 4]) func anyDamageOfAPointerFileIsDetected(version: Int) {
+    @Test(arguments: [1, 2, 3, 4, 6]) func anyDamageOfAPointerFileIsDetected(version: Int) {
         let lines = good(version)
         let text = Array(file(lines).utf8)
         for count in 0..<text.count { #expect(isMalformed(String(decoding: text[..<count], as: UTF8.self))) }

@@ -109,6 +109,21 @@ import Testing
         try larder.expectHealthy()
     }
 
+    /// Opens files with an index.
+    @Test func indexesAreRead() throws {
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
+        try Files.copy(Self.directory + "/indexes", to: larder.path)
+        larder.time.stepWall(milliseconds: Self.start + 3000 - larder.time.wallMilliseconds())
+        let indexed = try larder.database("indexed")
+        #expect(try indexed.indexStates() == ["w": .ready])
+        #expect(try indexed.indexes(counting: true).map(\.hints) == [4])
+        #expect(indexed.appliedState.indexes.map(\.definition) == [Array("words %, é".utf8)])
+        #expect(try indexed.keys(withWordsFrom: "blue", through: "blue") == ["a", "b"])
+        #expect(try indexed.missingHints() == [])
+        larder.close()
+        try larder.expectHealthy()
+    }
+
     /// `LARDER_MAKE_GOLDEN=format-2 swift test --filter GoldenTests` creates a new directory. It never overwrites an
     /// existing one.
     @Test(.enabled(if: TestSetting.makeGolden.isSet))
@@ -116,7 +131,7 @@ import Testing
         let name = TestSetting.makeGolden.text ?? ""
         let target = Self.directory + "/" + name
         try #require(!FileSystem.exists(target) && !name.isEmpty)
-        let larder = try TestLarder()
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
         let database = try larder.database(policy: .high)
         func put(_ key: [UInt8], _ payload: [UInt8], _ header: RecordHeader) throws {
             try database.commit([Key(key)], loading: .none) { $0.put(0, Record(header, payload: payload)) }
@@ -134,6 +149,12 @@ import Testing
         let other = try larder.database("was-never", policy: .never)
         try other.put("b", "2")
         try other.setPolicy(try #require(.every(milliseconds: 90_500)))
+        let indexed = try larder.database("indexed", policy: .never)
+        try indexed.put("a", "red,blue")
+        try indexed.flush()
+        try indexed.createIndex("w", "words %, é")
+        try indexed.finishIndexes()
+        try indexed.put("b", "green,blue")
         larder.close()
         // LevelDB's text log and lock files are not part of the format.
         func copy(_ from: String, _ to: String) throws {

@@ -111,6 +111,10 @@ enum StorageFormatExamples {
             name: "index-governed", hex: "03 00 00 01 8b cf e5 80 00 75 73 65 72 3a 31",
             made: ExpiryIndex.key(for: key, governed.header, policy: .middle) ?? []),
         Example(name: "index-value", hex: "00", made: ExpiryIndex.value),
+        Example(
+            name: "hint-key", hex: "04 00 00 01 8b cf e5 68 02 62 6f 00 75 73 65 72 3a 31",
+            made: Hint.head(1_700_000_000_002) + [0x62, 0x6F, 0] + key.bytes),
+        Example(name: "hint-value", hex: "00 03", made: Hint.value(termCount: 3)),
     ]
 
     static func bytes(_ hex: String) -> [UInt8]? {

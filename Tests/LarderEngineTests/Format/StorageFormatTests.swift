@@ -48,7 +48,8 @@ import Testing
         let page = try Self.page().joined(separator: " ")
         for text in [
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
-            "| `03` | expiry index, governed entries |", "at most \(Key.bytesMax) bytes",
+            "| `03` | expiry index, governed entries |", "| `04` | [hint](#hints) of an index |",
+            "at most \(Key.bytesMax) bytes",
             "at most \(Record.payloadBytesMax) bytes",
             "at most \(PointerFile.formatVersion). A higher", "`\(LarderLock.fileName)`", "`\(PointerFile.name)`",
             "`\(DamagedFiles.directoryName)/", "| 0 | raw |", "| 1 | json |", "| 2 | plist |", "| 255 | custom |",
@@ -61,7 +62,13 @@ import Testing
             "Keys are at most \(JournalFormat.keyBytesMax) bytes, records at most \(JournalFormat.recordBytesMax)",
             "less than \(ExpiryIndex.unindexedMilliseconds) ms", "`\(DamagedFiles.directoryName)/<number>-journal/`",
         ] { #expect(page.contains(text), "the page lacks: \(text)") }
-        #expect([KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed] == [0, 1, 2, 3])
+        let kinds = [KeyKind.metadata, KeyKind.record, KeyKind.ownDeadline, KeyKind.governed, KeyKind.hint]
+        #expect(kinds == [0, 1, 2, 3, 4])
+        #expect(IndexProgress.ready.value == [1])
+        #expect(IndexProgress.key(7) == [0] + Array("index".utf8) + [0, 0, 0, 0, 0, 0, 0, 7])
+        let half = IndexProgress.building(records: 2, position: [1, 0x61])
+        #expect(half.value == [0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0x61])
+        #expect(half.value.withUnsafeBytes { IndexProgress(parsing: $0) } == half)
         #expect([Codec.raw, .json, .propertyList, .custom].map(\.rawValue) == [0, 1, 2, 255])
         #expect([JournalFormat.Kind.database, JournalFormat.Kind.put, JournalFormat.Kind.remove] == [1, 2, 3])
         #expect(JournalFormat.version == 1)

@@ -45,6 +45,13 @@ extension ModelRun {
         guard (least...most).contains(all) else {
             throw fail("\(all) entries are stored, not \(least) to \(most)")
         }
+        if isIndexed {
+            if random.oneIn(2) { try database.finishIndexes() }
+            // After a salvage, or without a checkpoint since the files were made, the index may have to be built first.
+            guard try database.keys(byLengthIn: "length").map({ $0 == Set(contents.keys) }) ?? true else {
+                throw fail("the index of \(name) finds other entries")
+            }
+        }
         try compareOrders(database, contents.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
     }
 

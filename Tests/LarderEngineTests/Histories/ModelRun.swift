@@ -24,6 +24,8 @@ final class ModelRun {
     /// The larders that were killed. They are kept, because the directory of each contains that of the next.
     private var previous: [TestLarder] = []
     private let isFailing = Guarded(false)
+    /// Whether the databases have an index of the lengths of their values.
+    let isIndexed: Bool
     var models: [String: Model] = [:]
     private var views: [View] = []
     private var counter = 0
@@ -35,7 +37,10 @@ final class ModelRun {
     init(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let isFailing = isFailing
+        isIndexed = random.oneIn(2)
+        let isIndexed = isIndexed
         larder = try TestLarder { options in
+            if isIndexed { options.indexMaker = WordIndexMaker() }
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
@@ -139,7 +144,10 @@ final class ModelRun {
     /// Returns the database. Creates it if it is missing.
     func database(_ name: String) throws -> Database {
         let database = try larder.engine().openDatabase(name)
-        if models[name] == nil { models[name] = Model(policy: .lowest) }
+        if models[name] == nil {
+            models[name] = Model(policy: .lowest)
+            if isIndexed { try database.createIndex("length", "length") }
+        }
         return database
     }
 

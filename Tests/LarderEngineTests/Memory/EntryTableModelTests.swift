@@ -232,7 +232,7 @@ private struct EntryTableModel {
                     self.indexed[key] = slot
                     disk[key] = record
                     return .record(slot)
-                }, left: { #expect($0 > checkpoint) })
+                }, left: { _, sequence in #expect(sequence > checkpoint) })
         case 4:
             guard table.frozenCount == 0 else { return }
             let keepsAll = Bool.random(using: &random)

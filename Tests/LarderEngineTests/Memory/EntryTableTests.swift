@@ -46,7 +46,7 @@ import Testing
                 { entry, _ in
                     taken.append(entry.text)
                     return Self.taken(entry)
-                }, left: { left.append($0) })
+                }, left: { left.append($1) })
         }
         #expect(takeOne())
         table.put("b", Self.record(500), sequence: 5)
@@ -82,7 +82,7 @@ import Testing
                 { _, indexed in
                     known.append(indexed)
                     return .record(rules.slot(header))
-                }, left: { _ in })
+                }, left: { _, _ in })
         }
         take(upTo: 1)
         if isRemoved { table.table.forgetIndexed(try #require(table.entry("a"))) }
@@ -95,7 +95,7 @@ import Testing
         let table = TestTable()
         for key in ["a", "b"] { table.put(key, Self.record(10), sequence: 1) }
         table.table.freeze()
-        _ = table.table.takeFrozen(upTo: 1, most: 1, { _, _ in .record(1027) }, left: { _ in })
+        _ = table.table.takeFrozen(upTo: 1, most: 1, { _, _ in .record(1027) }, left: { _, _ in })
         table.table.thaw()
         var taken: [String] = []
         table.table.freeze()
@@ -105,7 +105,7 @@ import Testing
                 taken.append($0.text)
                 #expect($1 == 0)
                 return .record(0)
-            }, left: { _ in })
+            }, left: { _, _ in })
         {}
         #expect(taken.sorted() == ["a", "b"])
     }
@@ -380,7 +380,8 @@ struct TestTable {
 
     func checkpoint(upTo sequence: UInt64) {
         table.freeze()
-        while table.takeFrozen(upTo: sequence, most: 7, { entry, _ in EntryTableTests.taken(entry) }, left: { _ in }) {}
+        while table.takeFrozen(upTo: sequence, most: 7, { entry, _ in EntryTableTests.taken(entry) }, left: { _, _ in })
+        {}
         while table.finishWritten(upTo: sequence, most: 7, keeps: { _ in true }) {}
     }
 }

@@ -151,6 +151,38 @@ enum ProtocolExamples {
         +OK
         > JSON.GET plain
         -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SET book:1 '{"author":"Bo","year":1999}'
+        +OK
+        > SET book:2 '{"author":"Al","year":2001}'
+        +OK
+        > QUERY KEYS WHERE year > 2000 AND author = Al
+        *2
+        $-1
+        *1
+        $6
+        book:2
+        > QUERY GROUP author COUNT WHERE @key PREFIX book:
+        *2
+        *2
+        $4
+        "Al"
+        :1
+        *2
+        $4
+        "Bo"
+        :1
+        > EXPLAIN COUNT
+        -ERR EXPLAIN explains a query: EXPLAIN QUERY [argument ...]
+        > INDEX
+        *0
+        > INDEX CREATE byYear ON year
+        +OK
+        > INDEX DROP byYear
+        +OK
+        > INDEX DROP byYear
+        -ERR there is no index 'byYear'; INDEX lists the indexes
+        > QUERY COUNT WHERE year => 2000
+        -ERR an operator expected, not '=>' after 'year'; did you mean =?
         """#,
         "string": #"""
         > SET fruit apple

@@ -65,7 +65,7 @@ final class SocketlessServer {
     ) throws {
         self.directory = directory
         self.time = clock ?? ManualTimeSource()
-        var options = EngineOptions()
+        var options = ServerConfiguration.standardEngine
         options.backgroundMaintenance = false
         options.defaultPolicy = policy
         options.onDamage = .salvage

@@ -73,11 +73,12 @@ import Testing
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer).filter { !$0.hasPrefix("json.") }
         #expect(
             own == [
-                "backup", "changes", "check", "databases", "delex", "digest", "edit", "entries", "fetch", "increx",
-                "limit",
+                "backup", "changes", "check", "databases", "delex", "digest", "edit", "entries", "explain",
+                "fetch", "increx", "index", "limit",
                 "meta",
                 "msetex", "origin",
-                "place", "policy", "purge", "release", "snapshot", "snapshot|close", "snapshot|help", "snapshot|open",
+                "place", "policy", "purge", "query", "release", "snapshot", "snapshot|close", "snapshot|help",
+                "snapshot|open",
                 "tags",
                 "unplace",
             ],

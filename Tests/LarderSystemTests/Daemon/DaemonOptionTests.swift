@@ -65,6 +65,9 @@ import Testing
           --script-time-limit TIME
                              how long a script may run before it is stopped without effect: milliseconds, or
                              5s (default: 5000)
+          --query-scan N     entries that a QUERY may examine without an index (default: 100000)
+          --query-time-limit TIME
+                             how long a QUERY may run before it fails: milliseconds, or 5s (default: 10000)
           --max-script-memory BYTES
                              the memory of one script's interpreter (default: 64M)
           --max-scripts BYTES

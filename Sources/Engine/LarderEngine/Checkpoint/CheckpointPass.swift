@@ -26,6 +26,12 @@ final class CheckpointPass: CheckpointWork {
     /// The keys of long records, whose old versions LevelDB is to merge at the end of the pass.
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
+    private var hints = HintMaker([])
+    /// The estimated bytes of a record's hints.
+    private var hintBytes = 0
+    private var recordCount = 0
+    /// See ``DirtyHints/freeze()``.
+    private let hintStamp: Int
 
     /// The size at which a batch is written to LevelDB, in bytes. LevelDB appends each batch to its log.
     private static let batchBytes = 1 << 20
@@ -55,6 +61,7 @@ final class CheckpointPass: CheckpointWork {
             bytes += table.dirtyByteCount
             count += table.dirtyCount
         }
+        hintStamp = database.indexing.dirty.freeze()
         run = SortedRun(
             bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes),
             pinnedBytesMin: database.context.options.pinnedBytesMin)
@@ -66,11 +73,16 @@ final class CheckpointPass: CheckpointWork {
         // After a failure, some entries may still be pinned.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
+            try prepareIndexes()
             // Until this checkpoint ends, LevelDB is consistent only together with the journal up to this sequence.
             try store.note(journalNeeded: sequence)
             try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {
-                    shard.table.takeFrozen(upTo: sequence, most: Database.sliceCount, take, left: leave)
+                    shard.table.takeFrozen(upTo: sequence, most: Database.sliceCount, take) { entry, sequence in
+                        newest = max(newest, sequence)
+                        // When this checkpoint has ended, the entry's hints are dropped.
+                        shard.changedKeys?.add(entry.key)
+                    }
                 }
                 if run.byteCount > Self.runBytesMax { try writeRun() }
                 return hasMore
@@ -99,12 +111,13 @@ final class CheckpointPass: CheckpointWork {
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
-        guard record.byteCount <= room else {
+        guard record.byteCount + hintBytes <= room else {
             evict(entry, record)
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
-        if room != .max { room -= record.byteCount }
+        if room != .max { room -= record.byteCount + hintBytes }
+        recordCount += 1
         if record.byteCount >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
         let index = indexing.slot(header)
         run.add(entry, recordCount: record.byteCount, from: indexed, to: index)
@@ -127,7 +140,26 @@ final class CheckpointPass: CheckpointWork {
         }
     }
 
-    private func leave(_ sequence: UInt64) { newest = max(newest, sequence) }
+    /// Takes over the indexes, before anything else is written to the store. Called with `indexLock` held, so that an
+    /// index which is created later begins to be built only after this checkpoint.
+    private func prepareIndexes() throws(LarderError) {
+        let indexes = database.indexing.open
+        hints = HintMaker(indexes)
+        hintBytes = database.indexing.hintBytesPerRecord
+        let batch = LarderLevelDB.WriteBatch()
+        for open in indexes {
+            let key = IndexProgress.key(open.index.number)
+            if open.extractor == nil {
+                // The index will lack hints, so it has to be built anew when its definition can be read.
+                batch.delete(key)
+            } else if !store.isMade {
+                batch.put(key, IndexProgress.ready.value)
+            }
+        }
+        guard !batch.isEmpty else { return }
+        try store.write(batch, sync: true, changesEntries: false)
+        for open in indexes { database.indexing.note(nil, of: open.index.number, in: store) }
+    }
 
     private func writeRun() throws(LarderError) {
         run.sort()
@@ -142,7 +174,7 @@ final class CheckpointPass: CheckpointWork {
             // Release the memory of a batch that contained long records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
-                if let pinned = run.put(next, into: batch) { unpin(pinned) }
+                if let pinned = run.put(next, into: batch, &hints) { unpin(pinned) }
                 next += 1
             }
             // LevelDB copies a batch to its memtable, and makes two more copies when it writes that memtable to a
@@ -155,6 +187,7 @@ final class CheckpointPass: CheckpointWork {
         }
         if isForTables { store.flushMemtable() }
         store.noteRemovals(run.removalCount)
+        if !hints.isEmpty { database.indexing.churn.wrappingAdd(run.count, ordering: .relaxed) }
         run.removeAll(keepingCapacity: true)
     }
 
@@ -175,9 +208,13 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
+        database.indexing.dirty.drop(hintStamp)
         // Merge only now, when the entry table no longer has these long records: a merge needs much memory too.
         for key in longKeys { store.mergeVersions(of: key) }
         longKeys = []
+        guard !hints.isEmpty else { return }
+        database.indexing.note(hintBytes: hints.byteCount, records: recordCount)
+        database.context.indexLoop.wake()
     }
 }
 
@@ -304,11 +341,11 @@ private struct SortedRun {
     /// Adds the changes of one entry to a batch.
     /// - Parameter index: the entry's place in the order of the keys.
     /// - Returns: the entry if it is pinned; the caller must unpin it.
-    mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch) -> Pinned? {
+    mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch, _ hints: inout HintMaker) -> Pinned? {
         prefetch(after: index)
         let item = items[Int(order[index].index)]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
-        put(item, long?.record, into: batch)
+        put(item, long?.record, into: batch, &hints)
         return long
     }
 
@@ -328,7 +365,9 @@ private struct SortedRun {
         }
     }
 
-    private func put(_ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch) {
+    private func put(
+        _ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch, _ hints: inout HintMaker
+    ) {
         bytes.withUnsafeBytes { bytes in
             let end = item.offset + Int(item.keyCount)
             let key = Self.key(item, bytes)
@@ -339,10 +378,15 @@ private struct SortedRun {
                 if !item.isAbsentInLevelDB { batch.delete(key) }
                 return
             }
-            batch.put(
-                key, pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))]))
+            let record =
+                pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))])
+            batch.put(key, record)
             if item.newIndex != 0, item.oldIndex != item.newIndex {
                 batch.put(ExpiryIndex.key(item.newIndex, storedKey: key), ExpiryIndex.value)
+            }
+            if hints.isEmpty { return }
+            hints.forEachHint(UnsafeRawBufferPointer(rebasing: key.dropFirst()), record) { _, hint, termCount in
+                batch.put(hint, Hint.value(termCount: termCount))
             }
         }
     }

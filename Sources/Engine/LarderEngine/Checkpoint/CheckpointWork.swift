@@ -67,8 +67,13 @@ extension Database {
 
     /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet. Locks one shard
     /// after the other.
-    var journalBytesOfDirty: Int {
-        shards.sum(\.journalBytesOfDirty)
+    var journalBytesOfDirty: Int { shards.sum(\.journalBytesOfDirty) }
+
+    /// The approximate number of bytes that a checkpoint of these entries adds to LevelDB: more than
+    /// ``journalBytesOfDirty`` if there are indexes.
+    var incomingBytes: Int {
+        let hintBytes = indexing.hintBytesPerRecord
+        return journalBytesOfDirty + (hintBytes > 0 ? hintBytes * dirtyCount : 0)
     }
 }
 

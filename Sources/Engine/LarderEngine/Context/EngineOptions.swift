@@ -82,6 +82,10 @@ package struct EngineOptions: Sendable {
     /// The maximum number of files that LevelDB keeps open per database.
     package var openFilesMax = 1000
 
+    /// Makes the extractors of indexes; nil if the program uses no indexes. Databases whose indexes cannot be read stay
+    /// usable, without these indexes.
+    package var indexMaker: (any IndexMaker)?
+
     /// Called with events for the operator, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
     /// Identifies the receiver of the events, so that opening the larder again with another receiver can be refused.

@@ -24,6 +24,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let damage: DamageReports
     let life = DatabaseLife()
     let shards: DatabaseShards
+    let indexing: DatabaseIndexes
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false
     /// The database's operations in the journal, while the epoch is unknown. Guarded by all shard locks.
@@ -49,6 +50,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         files = DatabaseFiles(name: name, context: context.larder, damage: damage)
         shards = DatabaseShards(
             budget: context.memory, disk: context.larder.disk, pinnedBytesMin: context.options.pinnedBytesMin)
+        indexing = DatabaseIndexes(context.options.indexMaker) { [loop = context.indexLoop] in loop.wake() }
         // The ledger has few entries, and takes no part in the memory budget of the other databases.
         if !isLedger { context.memory.register(shards.all) }
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
@@ -114,6 +116,7 @@ extension Database {
             context.disposalQueue.add(store)
         }
         applied = durable
+        followIndexes()
     }
 
     /// Whether memory has every entry that LevelDB lacks. False while a change of the whole database has dropped
@@ -168,6 +171,7 @@ extension Database {
     func clearEntries() {
         unresolved = UnresolvedOperations()
         for shard in shards.all { shard.clear() }
+        indexing.dirty.removeAll()
     }
 
     // MARK: Changes

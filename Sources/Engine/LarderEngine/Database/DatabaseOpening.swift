@@ -179,7 +179,9 @@ struct DatabaseOpening {
             }
             try files.requireAbsent()
             try makeFiles(
-                PointerFile(epoch: epoch, rules: FreshnessRules(policy), diskLimit: database.appliedState.diskLimit))
+                PointerFile(
+                    epoch: epoch, rules: FreshnessRules(policy), diskLimit: database.appliedState.diskLimit,
+                    indexes: database.appliedState.indexes))
         }
         do throws(LarderError) {
             let store = try openStore(database.appliedState.pointer)

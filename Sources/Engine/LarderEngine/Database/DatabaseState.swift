@@ -38,6 +38,8 @@ struct DatabaseState {
     var hasTagPurges = false
     /// The limit for the files in bytes; 0 if they have no limit of their own. Kept when the files are set aside.
     var diskLimit = 0
+    /// The indexes. Kept when the files are set aside.
+    var indexes: [DatabaseIndex] = []
     /// The commit unit of the last change of the whole database; 0 if the change is durable.
     var sequence: UInt64 = 0
 
@@ -55,6 +57,7 @@ struct DatabaseState {
         isUnmade = pointer.isUnmade
         hasTagPurges = pointer.hasTagPurges
         diskLimit = pointer.diskLimit
+        indexes = pointer.indexes
         generation = pointer.generation
         isUnindexed = pointer.isUnindexed
     }
@@ -63,7 +66,8 @@ struct DatabaseState {
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
         adopt(
             PointerFile(
-                epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges, diskLimit: diskLimit))
+                epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges, diskLimit: diskLimit,
+                indexes: indexes))
     }
 
     /// Sets this state to that of a database without files.
@@ -83,7 +87,7 @@ struct DatabaseState {
     var pointer: PointerFile {
         PointerFile(
             epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed, journalFrom: journalFrom,
-            isUnmade: isUnmade, hasTagPurges: hasTagPurges, diskLimit: diskLimit)
+            isUnmade: isUnmade, hasTagPurges: hasTagPurges, diskLimit: diskLimit, indexes: indexes)
     }
 
     /// Whether the journal's operations of an epoch are valid.

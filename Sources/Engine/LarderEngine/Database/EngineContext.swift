@@ -17,6 +17,8 @@ final class EngineContext: Sendable {
     let expiryHold: ExpiryHold
     /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
     let exchanging = Lock()
+    /// The thread that builds and cleans indexes: see ``IndexWork``.
+    let indexLoop = BackgroundLoop()
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         let larder = LarderContext(directory: directory, options: options, time: time)

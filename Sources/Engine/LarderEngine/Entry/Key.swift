@@ -10,6 +10,8 @@ package enum KeyKind {
     package static let ownDeadline: UInt8 = 0x02
     /// Expiry index, governed entries: 0x03, bucket time (8 bytes, big-endian), the entry's key.
     package static let governed: UInt8 = 0x03
+    /// A hint of an index: 0x04, the index's number (8 bytes, big-endian), a term, the entry's key.
+    package static let hint: UInt8 = 0x04
 }
 
 /// An entry's key in LevelDB's form: ``KeyKind/record``, then the user's bytes.

@@ -107,11 +107,12 @@ struct EvictionPass {
 
     private func remove(_ found: EvictionRange, _ victims: [EvictionRange.Victim]) throws(LarderError) {
         let indexing = ExpiryIndex.Rules(database.rules.policy)
+        var hints = HintMaker(database.indexing.open)
         var next = 0
         while next < victims.count {
             let batch = LarderLevelDB.WriteBatch()
             let first = next
-            // Delete the index keys first, and then the entries in the order of their keys. If a part of the batch is
+            // Delete the hints and index keys first, and then the entries in the order of their keys. If a part of the batch is
             // damaged later, a salvage can infer the deleted keys from this order.
             while next < victims.count, batch.byteCount < Self.batchBytes / 2 {
                 let entry = found.entries[victims[next].index]
@@ -119,12 +120,24 @@ struct EvictionPass {
                     let slot = indexing.slot(header)
                     let key = found.key(entry)
                     if slot != 0 { batch.delete(key.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }) }
+                    try deleteHints(of: key, &hints, batch)
                 }
                 next += 1
                 if next - first >= 16_384 { break }
             }
             for victim in victims[first..<next] { batch.delete(found.key(found.entries[victim.index])) }
             try store.write(batch, sync: true)
+        }
+    }
+
+    /// Adds the removal of an entry's hints to a batch. Otherwise they would take space until they are found stale.
+    private func deleteHints(
+        of key: [UInt8], _ hints: inout HintMaker, _ batch: LarderLevelDB.WriteBatch
+    ) throws(LarderError) {
+        if hints.isEmpty { return }
+        guard let record = try store.get(Key(stored: key), fillCache: false) else { return }
+        key.dropFirst().withUnsafeBytes { key in
+            record.withUnsafeBytes { hints.forEachHint(key, $0) { _, hint, _ in batch.delete(hint) } }
         }
     }
 }

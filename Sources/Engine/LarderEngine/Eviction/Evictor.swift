@@ -232,7 +232,7 @@ final class Evictor: Sendable {
         }
         if disk.limitBytes != nil {
             // Count the bytes twice, because LevelDB writes them to its log first and then to a table.
-            let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
+            let incoming = 2 * table.all.reduce(0) { $0 + $1.incomingBytes }
             for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
         }
         return room
@@ -244,7 +244,7 @@ final class Evictor: Sendable {
 
     /// - Returns: the bytes that the checkpoint may add; nil if there is enough space for all of its entries.
     private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
-        let incoming = limit.databases.reduce(0) { $0 + $1.journalBytesOfDirty }
+        let incoming = limit.databases.reduce(0) { $0 + $1.incomingBytes }
         if incoming == 0 { return nil }
         waitForMerges(limit, incoming)
         while true {

@@ -78,9 +78,19 @@ struct TableRemoval {
         _ manifest: ManifestScan, start: (Int) -> Int = { _ in 0 },
         where takes: ([(number: UInt64, table: ManifestScan.Table)]) -> Bool
     ) -> [(number: UInt64, table: ManifestScan.Table)] {
-        manifest.removable(
-            from: [KeyKind.record], before: [KeyKind.record + 1], behind: EpochMetadata.formatKey, start: start,
-            where: takes)
+        let keepsHints = !database.durableState.indexes.isEmpty
+        return manifest.removable(
+            from: [KeyKind.record], before: [KeyKind.record + 1], behind: EpochMetadata.formatKey, start: start
+        ) { group in
+            // A removal must not take hints, or the progress of an index, which is metadata.
+            let hasOthers =
+                keepsHints
+                && group.contains { table in
+                    table.table.first.first != KeyKind.record
+                        || !table.table.last.lexicographicallyPrecedes([KeyKind.hint])
+                }
+            return !hasOthers && takes(group)
+        }
     }
 
     private struct Choice {

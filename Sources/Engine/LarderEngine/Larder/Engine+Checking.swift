@@ -4,10 +4,11 @@ import LarderPlatform
 extension Engine {
     /// Checks all files of a larder that no process has open. Prevents other processes from opening the larder during
     /// the check. Changes nothing.
+    /// - Parameter indexMaker: see ``EngineOptions/indexMaker``; nil: the indexes are not checked.
     /// - Throws: ``LarderError/Code/larderHeld`` if a process has the larder open; ``LarderError/Code/invalidArgument``
     ///   if the directory is not that of a larder.
     package static func check(
-        _ directory: String, database name: String? = nil,
+        _ directory: String, database name: String? = nil, indexMaker: (any IndexMaker)? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },
         onProgress: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in },
         shouldStop: @escaping () -> Bool = { false }
@@ -15,7 +16,8 @@ extension Engine {
         try LarderCheck.checkIsLarder(directory)
         let lock = try LarderLock.reading(directory)
         var report = try LarderCheck.run(
-            directory, database: name, accessOf: directory, onProgress: onProgress, shouldStop: shouldStop)
+            directory, database: name, accessOf: directory, indexMaker: indexMaker, onProgress: onProgress,
+            shouldStop: shouldStop)
         others(directory, &report)
         _ = consume lock
         return report
@@ -36,7 +38,7 @@ extension Engine {
             // A database that could not be copied must not be reported as missing.
             let wanted = left.contains { $0.database == name } ? nil : name
             var report = try LarderCheck.run(
-                image, database: wanted, accessOf: directory, onProgress: onProgress,
+                image, database: wanted, accessOf: directory, indexMaker: options.indexMaker, onProgress: onProgress,
                 shouldStop: { [self] in !isUsable })
             others(image, &report)
             return report
@@ -50,8 +52,8 @@ extension Engine {
         return report
     }
 
-    /// Repairs the damage that a check has found, as far as possible: salvages damaged databases, and completes expiry
-    /// indexes that lack keys. Keeps all readable entries.
+    /// Repairs the damage that a check has found, as far as possible: salvages damaged databases, completes expiry
+    /// indexes that lack keys, and begins to build indexes anew that lack hints. Keeps all readable entries.
     /// - Returns: the error messages, one for each repair that failed.
     package func repair(_ report: CheckReport) -> [String] {
         var failures: [String] = []
@@ -65,6 +67,7 @@ extension Engine {
                     try salvage(database, place, report)
                 }
                 if report.unindexed.contains(place) { try makeIndex(of: database) }
+                if report.unhinted.contains(place) { try database.buildIndexesAnew() }
             } catch {
                 failures.append("\(place): \(error)")
             }

@@ -3,7 +3,7 @@ import LarderPlatform
 /// The background work of a larder. The sync thread syncs the journal. It does nothing that may take long, because the
 /// durability mode "every second" promises a sync each second. The maintenance thread does work that may take long: it
 /// retries failed writes, passes on reports of damage, removes expired entries, and removes purged files. The
-/// ``Compactor``, ``Salvager``, ``Checkpointer`` and ``Evictor`` have their own threads.
+/// ``Compactor``, ``Salvager``, ``Checkpointer``, ``Evictor`` and ``IndexWork`` have their own threads.
 ///
 /// With ``EngineOptions/startsThreadsOnDemand``, a larder starts only the maintenance thread, and the sync thread if
 /// its durability requires background syncs. The other threads start when there is work for them.
@@ -27,6 +27,7 @@ final class Maintenance: Sendable {
     private let syncLoop = BackgroundLoop()
     private let compactor: Compactor
     private let salvager: Salvager
+    private let indexWork: IndexWork
     private let progress = Locked(Progress())
     private let lastSync = Locked<Int64?>(nil)
     private let lastMeasurement = Locked<Int64>(.min / 2)
@@ -51,6 +52,7 @@ final class Maintenance: Sendable {
         self.observation = observation
         compactor = Compactor(context: context)
         salvager = Salvager(context: context, table: table)
+        indexWork = IndexWork(context) { table.all }
     }
 
     func start() {
@@ -59,6 +61,7 @@ final class Maintenance: Sendable {
         salvager.start(onDemand: onDemand)
         checkpointer.start(onDemand: onDemand)
         evictor.start(onDemand: onDemand)
+        indexWork.start()
         let pause = context.options.maintenanceMilliseconds
         let promisesSyncs = context.options.durability != .os || !onDemand
         workLoop.start("larder-maintain") { [self] in
@@ -79,6 +82,7 @@ final class Maintenance: Sendable {
         salvager.stop()
         syncLoop.stop()
         workLoop.stop()
+        indexWork.stop()
         evictor.stop()
         checkpointer.stop()
         compactor.stop()
@@ -97,6 +101,7 @@ final class Maintenance: Sendable {
         if isAlone {
             while evictor.round() {}
             while compactor.step() {}
+            while indexWork.round() {}
         }
         return more
     }
@@ -115,6 +120,7 @@ final class Maintenance: Sendable {
             for database in databases { database.leases.dropEnded() }
             if !isExpiryHeld { observation.notifyExpired(table.find) }
             context.disposalQueue.clear(report: context.report)
+            indexWork.lookForDropped(databases)
             return more
         }
     }

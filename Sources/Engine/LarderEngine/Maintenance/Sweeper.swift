@@ -353,6 +353,9 @@ struct Sweeper {
 
     static func note(_ removal: Removal, _ database: Database) {
         guard removal.entries > 0 else { return }
+        if !database.indexing.open.isEmpty {
+            database.indexing.churn.wrappingAdd(removal.entries, ordering: .relaxed)
+        }
         database.context.statistics.expiredSwept.add(removal.entries)
         database.context.statistics.expired.add(removal.unfound)
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")

@@ -102,10 +102,11 @@ extension EntryTable {
     ///   - sequence: the last commit unit of this checkpoint. Entries written by later units are left to the next
     ///     checkpoint.
     ///   - body: collects the entry for LevelDB, with the index key that LevelDB has. It must not change the table.
-    ///   - left: called with the sequence of each entry that is left to the next checkpoint.
+    ///   - left: called with each entry that is left to the next checkpoint, and its sequence.
     /// - Returns: whether there are more frozen entries.
     func takeFrozen(
-        upTo sequence: UInt64, most: Int, _ body: (EntryPointer, ExpiryIndex.Slot) -> Taken, left: (UInt64) -> Void
+        upTo sequence: UInt64, most: Int, _ body: (EntryPointer, ExpiryIndex.Slot) -> Taken,
+        left: (EntryPointer, UInt64) -> Void
     ) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0 else { return false }
@@ -130,7 +131,7 @@ extension EntryTable {
                 entry.position = written.append(item, of: entry)
                 entry.place = .written
             } else {
-                left(item.sequence)
+                left(entry, item.sequence)
                 active.removeFirst(of: entry)
                 pushActive(item, entry)
             }

@@ -11,6 +11,8 @@ package final class Shard: @unchecked Sendable {
     private let disk: DiskBudget?
     /// The keys that were changed since an exchange of two databases began; nil while no exchange is running.
     @exclusivity(unchecked) var recordedKeys: Set<Key>?
+    /// The keys whose terms have to be extracted; nil in a database without indexes.
+    @exclusivity(unchecked) var changedKeys: ChangedKeys?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until a lease is granted.
@@ -159,6 +161,7 @@ package final class Shard: @unchecked Sendable {
         evictedKeys.remove(hash)
         if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }
         if recordedKeys != nil { recordedKeys?.insert(Key(key)) }
+        if changedKeys != nil, !isRemoval { changedKeys?.add(key) }
     }
 
     /// Removes all entries from memory, and marks reads in progress as outdated.

@@ -80,7 +80,7 @@ struct EpochSalvage {
         }
         // Entries of a table that LevelDB no longer used must not be copied: they may have been removed since.
         options.unknownIsLost = true
-        options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
+        options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed, KeyKind.hint]
         return options
     }
 
@@ -96,6 +96,8 @@ struct EpochSalvage {
                 throw LarderError(
                     .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
             }
+            // Hints are not copied, so the indexes are built anew.
+            if IndexProgress.number(key) != nil { return }
             if key.elementsEqual(EpochMetadata.journalKey) { journalNeeded = BigEndian.read(value, at: 0) ?? 0 }
             batch.put(key, value)
         case KeyKind.record:

@@ -54,7 +54,7 @@ extension EpochStore {
         guard FileSystem.size(path) <= 4 * writeBufferBytes else { return }
         let batch = LarderLevelDB.WriteBatch()
         batch.delete([KeyKind.metadata, 0xFF])
-        batch.delete([KeyKind.governed + 1])
+        batch.delete([KeyKind.hint + 1])
         flushMemtable()
         try write(batch, sync: false, changesEntries: false)
     }
@@ -96,10 +96,10 @@ extension EpochStore {
         }
     }
 
-    /// The ranges of keys that ``compact(part:)`` merges: the two kinds of keys of the expiry index, and 16 ranges of
-    /// entries by the first byte of their keys.
+    /// The ranges of keys that ``compact(part:)`` merges: the two kinds of keys of the expiry index, the hints, and 16
+    /// ranges of entries by the first byte of their keys.
     private static let parts: [(from: [UInt8], to: [UInt8])] =
-        [([KeyKind.ownDeadline], [KeyKind.governed]), ([KeyKind.governed], [KeyKind.governed + 1])]
+        [KeyKind.ownDeadline, KeyKind.governed, KeyKind.hint].map { ([$0], [$0 + 1]) }
         + stride(from: UInt8(0), through: 0xF0, by: 16).map { byte in
             (byte == 0 ? [KeyKind.record] : [KeyKind.record, byte], [KeyKind.record, byte | 0x0F, 0xFF])
         }

@@ -201,6 +201,22 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
+    /// Passes the current entry's header and payload to `body`, without a copy. The bytes are valid during the call.
+    package func withPayload<Result>(
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Result
+    ) throws(LarderError) -> Result {
+        let purges = database.rules.purges
+        let result = try withStored { bytes in
+            RecordHeader.read(bytes, purges).map { header in
+                body(header, UnsafeRawBufferPointer(rebasing: bytes[min(header.byteCount, bytes.count)...]))
+            }
+        }
+        switch result {
+        case .success(let result): return result
+        case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
+        }
+    }
+
     /// The current entry.
     package func record() throws(LarderError) -> Record {
         let stored = try withStored { [UInt8]($0) }

@@ -16,7 +16,7 @@ package enum CommandTable {
         keyCommands, movingCommands, objectCommands, transactionCommands, scriptingCommands, pubsubCommands,
         connectionCommands, clientCommands, trackingCommands, commandCommands, serverCommands, administrationCommands,
         accessCommands,
-        larderCommands, entryCommands, changesCommands,
+        larderCommands, entryCommands, changesCommands, queryCommands,
     ])
 
     static let planners: Planners = merge([

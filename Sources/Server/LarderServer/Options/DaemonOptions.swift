@@ -249,6 +249,14 @@ extension DaemonOption {
             ]
         ) { $0.configuration.limits.scriptMilliseconds = try $1.time(.milliseconds, 1...3_600_000) },
         .limit(
+            "--query-scan", "N", ["entries that a QUERY may examine without an index (default: 100000)"], \.queryScanMax
+        ) { try $0.number(0...Int.max) },
+        DaemonOption(
+            "--query-time-limit", "TIME",
+            ["how long a QUERY may run before it fails: milliseconds, or 5s (default: 10000)"],
+            settings: [.own { String($0.limits.queryMilliseconds) }]
+        ) { $0.configuration.limits.queryMilliseconds = try $1.time(.milliseconds, 1...3_600_000) },
+        .limit(
             "--max-script-memory", "BYTES", ["the memory of one script's interpreter (default: 64M)"], \.scriptMemoryMax
         ) { try $0.byteCount(least: 1 << 20) },
         .limit(

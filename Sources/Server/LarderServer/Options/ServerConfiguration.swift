@@ -1,11 +1,19 @@
 import LarderEngine
 import LarderPlatform
+import LarderQuerying
 
 /// The configuration with which a server starts.
 package struct ServerConfiguration: Sendable {
     package var directory: String
     package var socketPath: String
-    package var engine = EngineOptions()
+    package var engine = ServerConfiguration.standardEngine
+    /// The engine's options with which a server starts.
+    static var standardEngine: EngineOptions {
+        var options = EngineOptions()
+        options.indexMaker = DocumentIndexMaker()
+        return options
+    }
+
     package var limits = Limits()
     /// The disk limit of the larder, in bytes, as configured; 0 for no limit, nil to use the default.
     package var diskBytes: Int?

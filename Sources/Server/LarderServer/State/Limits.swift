@@ -57,6 +57,10 @@ package struct Limits: Sendable {
     package var transactionBytesMax = 64 << 20
     /// How long a script may run, in milliseconds (`--script-time-limit`): 5 s.
     package var scriptMilliseconds: Int64 = 5_000
+    /// How many entries a query may examine without an index (`--query-scan`).
+    package var queryScanMax = 100_000
+    /// How long a query may run, in milliseconds (`--query-time-limit`): 10 s.
+    package var queryMilliseconds: Int64 = 10_000
     /// The maximum memory of the interpreter of one script, in bytes (`--max-script-memory`): 64 MiB.
     package var scriptMemoryMax = 64 << 20
     /// The maximum size of the sources of all cached scripts, in bytes (`--max-scripts`): 16 MiB.

@@ -11,8 +11,19 @@ package struct JSONDocument: ~Copyable {
     /// The whole document.
     package static let root = DocumentIndex.root
 
-    package let text: UnsafeRawBufferPointer
-    private let index: DocumentIndex
+    package private(set) var text: UnsafeRawBufferPointer
+    private var index: DocumentIndex
+
+    /// A document without values, for ``load(_:)``.
+    package init() { (text, index) = (UnsafeRawBufferPointer(start: nil, count: 0), DocumentIndex(locates: true)) }
+
+    /// Replaces the document by another text, and reuses the memory. Read values only if the text is JSON.
+    /// - Returns: whether the text is JSON.
+    package mutating func load(_ text: UnsafeRawBufferPointer) -> Bool {
+        index.reset()
+        self.text = text
+        return index.build(text)
+    }
 
     /// Returns nil if the text is not JSON as ``JSONOutline`` accepts it. White space around the value is allowed.
     package init?(_ text: UnsafeRawBufferPointer) { do { try self.init(parsing: text) } catch { return nil } }
@@ -53,8 +64,11 @@ package struct JSONDocument: ~Copyable {
     /// The bytes of a value in the text.
     package func bytes(_ value: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: text[place(value)]) }
 
+    /// Whether a string or name contains escapes.
+    package func hasEscapes(_ value: Int) -> Bool { index.nodes[value].hasEscapes }
+
     /// The bytes of a string or number, without quotes; a string may contain escapes.
-    func content(_ value: Int) -> UnsafeBufferPointer<UInt8> {
+    package func content(_ value: Int) -> UnsafeBufferPointer<UInt8> {
         let node = index.nodes[value]
         // Safe, because the index contains only positions within the text.
         return UnsafeRawBufferPointer(rebasing: text[Int(node.start)..<Int(node.end)]).assumingMemoryBound(

@@ -11,7 +11,7 @@ package final class Replacement {
     private let keepsSpare: Bool
 
     /// The space reserved for the spare in bytes: one block of most file systems.
-    private static let spareBytes = 4096
+    package static let spareBytes = 4096
 
     /// Writes the new content to the second file. The old content stays in place, also after an error.
     package init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {

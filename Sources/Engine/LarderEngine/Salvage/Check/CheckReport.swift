@@ -39,6 +39,8 @@ package struct CheckReport: Sendable {
     var damaged: Set<String> = []
     /// The databases whose expiry index lacks keys, each as its ``CheckProblem/place``.
     var unindexed: Set<String> = []
+    /// The databases whose indexes lack hints, each as its ``CheckProblem/place``.
+    var unhinted: Set<String> = []
 
     /// The maximum number of damaged parts of one database that are listed. Further ones are only counted.
     static let linesMax = 20

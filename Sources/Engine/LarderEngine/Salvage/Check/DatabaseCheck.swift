@@ -7,6 +7,7 @@ struct DatabaseCheck {
     let name: String
     let journal: JournalCheck.End
     let ledger: LedgerFacts
+    let indexMaker: (any IndexMaker)?
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
@@ -21,7 +22,7 @@ struct DatabaseCheck {
         let epoch = EpochCheck(
             directory: directory + "/\(pointer.epoch)", place: place, pointer: pointer,
             journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), now: journal.now,
-            onBytes: onBytes, shouldStop: shouldStop)
+            indexMaker: indexMaker, onBytes: onBytes, shouldStop: shouldStop)
         guard let needed = try epoch.run(&report) else { return }
         if journal.isLossProven(needed: needed) {
             report.add(

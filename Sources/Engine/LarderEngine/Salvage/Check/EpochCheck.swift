@@ -3,7 +3,7 @@ import LarderLevelDBSalvage
 import LarderPlatform
 
 /// Checks one LevelDB by reading all its files, without opening or changing it: whether the files are complete, the
-/// entries can be read, and the expiry index has all required keys.
+/// entries can be read, and the expiry index and the indexes have all required keys.
 ///
 /// It uses the same reader as a salvage. Nothing may write to the files at the same time.
 struct EpochCheck {
@@ -14,6 +14,8 @@ struct EpochCheck {
     let journalKeys: [UInt64]?
     /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
     let now: Int64
+    /// Makes the extractors of the indexes; nil: the indexes are not checked.
+    let indexMaker: (any IndexMaker)?
     /// Called with the number of key and value bytes read.
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
@@ -43,7 +45,8 @@ struct EpochCheck {
                 .damage, place, "\(SyncedFiles.name) cannot be read: LevelDB's log may have lost its end undetected",
                 "the next start or --repair recreates it")
         }
-        var walk = EpochWalk(pointer, journalKeys ?? [], now)
+        let indexes = pointer.indexes.map { OpenIndex(index: $0, extractor: indexMaker?.extractor(of: $0.definition)) }
+        var walk = EpochWalk(pointer, journalKeys ?? [], now, indexes)
         let isDamaged = try addDamage(try read { walk.take($0, $1) }, &report)
         report.entries += walk.entries
         if isDamaged { report.damaged.insert(place) }
@@ -51,6 +54,7 @@ struct EpochCheck {
         walk.addRecords(place, &report)
         if journalKeys != nil {
             try addIndex(walk, &report)
+            walk.addHints(place, &report)
         } else {
             report.notes.append("\(place): the expiry index was not checked, because the journal has too many entries")
         }
@@ -138,7 +142,7 @@ struct EpochCheck {
         let divisor = first.comparison.part.divisor
         for remainder in 1..<max(1, min(divisor, Self.partsMax)) {
             var walk = EpochWalk(
-                pointer, journalKeys ?? [], now, IndexComparison.Part(divisor: divisor, remainder: remainder))
+                pointer, journalKeys ?? [], now, [], IndexComparison.Part(divisor: divisor, remainder: remainder))
             _ = try read { walk.take($0, $1) }
             let more = walk.comparison.missing()
             missing.hashes += more.hashes
@@ -190,17 +194,23 @@ struct EpochWalk {
     private(set) var entries = 0
     private(set) var journalNeeded: UInt64 = 0
     var comparison: IndexComparison
+    private let indexes: [OpenIndex]
+    /// Finds the hints that records must have; empty until the first record.
+    private var hints = HintMaker([])
+    private var readyIndexes: Set<UInt64> = []
+    private var hintComparison = IndexComparison()
     private var format: [UInt8]?
     private var hasBadNeed = false
     private var badRecords: (count: Int, first: [String]) = (0, [])
     private var badIndexKeys = 0
+    private var badHints = 0
     private var strangeKeys = 0
 
     init(
-        _ pointer: PointerFile, _ journalKeys: [UInt64], _ now: Int64,
+        _ pointer: PointerFile, _ journalKeys: [UInt64], _ now: Int64, _ indexes: [OpenIndex],
         _ part: IndexComparison.Part = IndexComparison.Part()
     ) {
-        (self.pointer, self.journalKeys, self.now) = (pointer, journalKeys, now)
+        (self.pointer, self.journalKeys, self.now, self.indexes) = (pointer, journalKeys, now, indexes)
         rules = ExpiryIndex.Rules(pointer.rules.policy)
         comparison = IndexComparison(part)
     }
@@ -217,12 +227,23 @@ struct EpochWalk {
             }
             comparison.meet(
                 stored[0], UnsafeRawBufferPointer(rebasing: stored.dropFirst(9)), bucket: Int64(bitPattern: bucket))
+        case KeyKind.hint:
+            guard Hint.termCount(stored, value) != nil else {
+                badHints += 1
+                return
+            }
+            if !hints.isEmpty { hintComparison.meet(KeyKind.hint, stored, bucket: 0) }
         default: strangeKeys += 1
         }
     }
 
     private mutating func takeMetadata(_ stored: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         if stored.elementsEqual(EpochMetadata.formatKey) { format = Array(value.prefix(2)) }
+        if let number = IndexProgress.number(stored), IndexProgress(parsing: value) == .ready {
+            readyIndexes.insert(number)
+            // Metadata comes before all records.
+            hints = HintMaker(indexes.filter { readyIndexes.contains($0.index.number) })
+        }
         if stored.elementsEqual(EpochMetadata.journalKey) {
             if let needed = BigEndian.read(value, at: 0), value.count == 8 {
                 journalNeeded = needed
@@ -244,18 +265,25 @@ struct EpochWalk {
             }
             return
         }
-        if header.rule == .governed, pointer.isUnindexed { return }
-        let slot = rules.slot(header)
-        guard slot != 0 else { return }
-        if !journalKeys.isEmpty {
-            let hash = IndexComparison.hash(KeyKind.record, key)
-            let index = journalKeys.partitioningIndex { $0 >= hash }
-            if index < journalKeys.count, journalKeys[index] == hash { return }
+        let slot = header.rule == .governed && pointer.isUnindexed ? 0 : rules.slot(header)
+        guard slot != 0 || !hints.isEmpty, !isInJournal(key) else { return }
+        if !hints.isEmpty {
+            hints.forEachHint(key, value) { _, hint, _ in
+                hint.withUnsafeBytes { hintComparison.want(KeyKind.hint, $0, from: 0) }
+            }
         }
+        guard slot != 0 else { return }
         let time = if case .own(let deadline) = header.rule { max(0, deadline) } else { max(0, header.storedAt) }
         comparison.want(
             UInt8(slot & 0xFF), key, from: time.addingClamped(header.grace ?? 0),
             isExpired: pointer.rules.freshness(header, now: now) == .gone)
+    }
+
+    private func isInJournal(_ key: UnsafeRawBufferPointer) -> Bool {
+        if journalKeys.isEmpty { return false }
+        let hash = IndexComparison.hash(KeyKind.record, key)
+        let index = journalKeys.partitioningIndex { $0 >= hash }
+        return index < journalKeys.count && journalKeys[index] == hash
     }
 
     static func text(_ defect: RecordHeader.Defect) -> String {
@@ -279,6 +307,16 @@ struct EpochWalk {
         return false
     }
 
+    /// Adds the hints that are missing. If there are very many hints, only a part of them is checked.
+    mutating func addHints(_ place: String, _ report: inout CheckReport) {
+        let missing = hintComparison.missing().hashes.count
+        guard missing > 0 else { return }
+        report.unhinted.insert(place)
+        report.add(
+            .damage, place, counted(missing, "hint is", "hints are") + " missing from its indexes",
+            "queries may not find all entries; --repair builds the indexes anew")
+    }
+
     func addRecords(_ place: String, _ report: inout CheckReport) {
         if badRecords.count > 0 {
             let more = badRecords.count - badRecords.first.count
@@ -291,6 +329,11 @@ struct EpochWalk {
         if badIndexKeys > 0 {
             report.add(
                 .manual, place, "\(badIndexKeys) keys of the expiry index are invalid",
+                "they do no harm; a purge of the database removes them")
+        }
+        if badHints > 0 {
+            report.add(
+                .manual, place, "\(badHints) hints of indexes are invalid",
                 "they do no harm; a purge of the database removes them")
         }
         if strangeKeys > 0 {

@@ -88,16 +88,3 @@ struct IndexComparison {
         return missing
     }
 }
-
-extension Array {
-    /// Returns the first index whose element fulfils a condition, by binary search. All later elements must fulfil it
-    /// too.
-    func partitioningIndex(where fulfils: (Element) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = low + (high - low) / 2
-            if fulfils(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
-    }
-}

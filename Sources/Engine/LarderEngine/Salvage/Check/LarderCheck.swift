@@ -9,6 +9,7 @@ package struct LarderCheck {
     private let directory: String
     /// The only database to check, besides the files that all databases share; nil for all databases.
     private let name: String?
+    private let indexMaker: (any IndexMaker)?
     private let onProgress: (_ done: Int, _ total: Int) -> Void
     private let shouldStop: () -> Bool
     private var report = CheckReport()
@@ -16,10 +17,11 @@ package struct LarderCheck {
     private var totalBytes = 0
 
     private init(
-        _ directory: String, _ name: String?, _ onProgress: @escaping (_ done: Int, _ total: Int) -> Void,
+        _ directory: String, _ name: String?, _ indexMaker: (any IndexMaker)?,
+        _ onProgress: @escaping (_ done: Int, _ total: Int) -> Void,
         _ shouldStop: @escaping () -> Bool
     ) {
-        (self.directory, self.name) = (directory, name)
+        (self.directory, self.name, self.indexMaker) = (directory, name, indexMaker)
         (self.onProgress, self.shouldStop) = (onProgress, shouldStop)
     }
 
@@ -28,15 +30,16 @@ package struct LarderCheck {
     ///   - name: the only database to check; nil for all databases.
     ///   - owned: the larder's directory, to check the owners and permissions of its files: those of an image's files
     ///     are its own.
+    ///   - indexMaker: see ``EngineOptions/indexMaker``.
     ///   - onProgress: receives the numbers of bytes that are done, and of all bytes.
     ///   - shouldStop: called at intervals; returns whether to stop the check.
     /// - Throws: `closed` if it was stopped; `io` if the directory cannot be read; `noSuchDatabase`.
     package static func run(
-        _ directory: String, database name: String? = nil, accessOf owned: String,
+        _ directory: String, database name: String? = nil, accessOf owned: String, indexMaker: (any IndexMaker)?,
         onProgress: @escaping (_ done: Int, _ total: Int) -> Void = { _, _ in },
         shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> CheckReport {
-        var check = LarderCheck(directory, name, onProgress, shouldStop)
+        var check = LarderCheck(directory, name, indexMaker, onProgress, shouldStop)
         try check.run()
         var access = AccessCheck(directory: owned)
         access.run(&check.report)
@@ -155,6 +158,7 @@ package struct LarderCheck {
         let onProgress = onProgress
         let database = DatabaseCheck(
             directory: directory + "/" + name, name: name, journal: journal, ledger: ledger,
+            indexMaker: indexMaker,
             onBytes: { count in
                 met += count
                 onProgress(before + min(met, size), total)

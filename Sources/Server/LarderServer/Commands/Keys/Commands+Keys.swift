@@ -173,6 +173,9 @@ struct View: Sendable {
         self.open = open
     }
 
+    /// The connection's snapshot; nil if none is open.
+    var openSnapshot: Snapshot? { open?.snapshot }
+
     func cursor(_ options: EnumerationOptions) throws(LarderError) -> EntryCursor? {
         if let open { return try open.snapshot.cursor(options) }
         return try database.cursor(options)

@@ -259,7 +259,7 @@ struct ScriptHost {
         isUnrepeatable = true
     }
 
-    private static let lists: Set<CommandMetadata> = [.keys, .scan, .dbsize, .randomkey]
+    private static let lists: Set<CommandMetadata> = [.keys, .scan, .dbsize, .randomkey, .query, .explain]
 
     private static let worksOnMore = CommandError(
         "ERR This Redis command is not allowed from script (it works on more than single keys)")

@@ -1,0 +1,130 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// The indexes of a database. Their definitions are in POINTER, so that creating or dropping one is a change of the
+/// whole database like any other, and a purge keeps them.
+extension Database {
+    /// Makes the indexes in use those of the applied and of the durable state: a checkpoint must write the hints of
+    /// both, because either may be the state after a failure. Called with all shard locks held, after a state has
+    /// changed.
+    func followIndexes() {
+        if applied.indexes.isEmpty, durable.indexes.isEmpty, indexing.isUnused { return }
+        // The files may have been opened, or replaced by files without hints.
+        defer { context.indexLoop.wake() }
+        let all = applied.indexes + durable.indexes.filter { !applied.indexes.contains($0) }
+        guard let hasNew = indexing.follow(all) else { return }
+        for shard in shards.all {
+            if all.isEmpty {
+                _ = shard.changedKeys?.take { _ in }
+                shard.changedKeys = nil
+            } else if let keys = shard.changedKeys {
+                if hasNew { keys.addEverything() }
+            } else {
+                shard.changedKeys = ChangedKeys(indexing.dirty.changed)
+            }
+        }
+    }
+
+    /// Creates an index, and waits until that is on the disk. The index is built in the background. Creates the
+    /// database if it does not exist. Does nothing if there is an index of this name with the same definition; replaces
+    /// an index of this name with another definition. May block.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid name, a definition that the larder's
+    ///   ``IndexMaker`` refuses, and too many or too long definitions.
+    package func createIndex(named name: String, definition: [UInt8]) throws(LarderError) {
+        try ForkGuard.check("index")
+        guard DatabaseIndex.isValid(name: name) else {
+            throw refused("a name of an index has 1 to 64 letters, digits, '.', '_' and '-'")
+        }
+        guard indexing.extractor(of: definition) != nil else { throw refused("the definition of the index is invalid") }
+        while true {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            let isDone = try changeIfOpen("index") { (state) throws(LarderError) in
+                if state.indexes.contains(where: { $0.name == name && $0.definition == definition }) { return }
+                let index = DatabaseIndex(number: context.nextEpoch(after: 0), name: name, definition: definition)
+                try setIndexes(state.indexes.filter { $0.name != name } + [index], state)
+                if let store = state.store { try? finishIfEmpty(index, store) }
+            }
+            if isDone { return }
+        }
+    }
+
+    /// Removes an index, and waits until that is on the disk. Its hints are deleted in the background. May block.
+    /// - Returns: false if there is no such index.
+    package func dropIndex(named name: String) throws(LarderError) -> Bool {
+        try ForkGuard.check("index")
+        var wasThere = false
+        while exists {
+            if !isReady(forWriting: true) { try prepare(forWriting: true) }
+            let isDone = try changeIfOpen("index") { (state) throws(LarderError) in
+                wasThere = state.indexes.contains { $0.name == name }
+                if wasThere { try setIndexes(state.indexes.filter { $0.name != name }, state) }
+            }
+            if isDone { break }
+        }
+        return wasThere
+    }
+
+    /// Called with `openLock` held.
+    private func setIndexes(_ indexes: [DatabaseIndex], _ state: DatabaseState) throws(LarderError) {
+        guard indexes.count <= DatabaseIndex.countMax else {
+            throw refused("a database can have \(DatabaseIndex.countMax) indexes: drop one that is no longer needed")
+        }
+        var pointer = state.pointer
+        pointer.indexes = indexes
+        // A purge on a full disk needs a POINTER that fits into the reserved space.
+        guard indexes.count < state.indexes.count || pointer.text.utf8.count <= Replacement.spareBytes else {
+            throw refused("the definitions of the indexes are too long: use shorter ones, or fewer indexes")
+        }
+        try replacePointer("index") {
+            $0.indexes = indexes
+        } applying: {
+            followIndexes()
+        }
+        indexing.mayHaveDropped.store(true, ordering: .releasing)
+        context.indexLoop.wake()
+    }
+
+    /// Makes a new index ready at once if LevelDB has no records yet.
+    private func finishIfEmpty(_ index: DatabaseIndex, _ store: EpochStore) throws(LarderError) {
+        guard store.isMade else { return }
+        try store.indexLock.withLock { () throws(LarderError) in
+            // Every checkpoint that begins after this knows the index.
+            var isEmpty = true
+            try store.access("index") { (leveldb) throws(LevelDBError) in
+                try leveldb.scan([KeyKind.record]) { _ in
+                    isEmpty = false
+                    return false
+                }
+            }
+            guard isEmpty else { return }
+            let batch = LarderLevelDB.WriteBatch()
+            batch.put(IndexProgress.key(index.number), IndexProgress.ready.value)
+            try store.write(batch, sync: true, changesEntries: false)
+            indexing.note(.ready, of: index.number, in: store)
+        }
+    }
+
+    /// Makes all indexes be built anew in the background, because hints are missing.
+    func buildIndexesAnew() throws(LarderError) {
+        guard let store = appliedState.store, store.isMade else { return }
+        try store.indexLock.withLock { () throws(LarderError) in
+            let numbers = indexing.open.map(\.index.number)
+            let batch = LarderLevelDB.WriteBatch()
+            for number in numbers { batch.delete(IndexProgress.key(number)) }
+            if batch.isEmpty { return }
+            try store.write(batch, sync: true, changesEntries: false)
+            for number in numbers { indexing.note(nil, of: number, in: store) }
+        }
+        indexing.mayHaveDropped.store(true, ordering: .releasing)
+        context.indexLoop.wake()
+    }
+
+    private func refused(_ message: String) -> LarderError {
+        LarderError(.invalidArgument, message, operation: "index", database: name)
+    }
+
+    /// Finds the hints of entries that were written since the last call. May block, but not on the disk.
+    func fillHints() {
+        indexing.dirty.fill(shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
+    }
+}

@@ -1,0 +1,70 @@
+/// The hints of indexes in LevelDB. A hint says that an entry may have a term: its key has the number of the index, the
+/// term, and the entry's key; its value is the length of the term.
+///
+/// Every record in LevelDB has its hints in each index that is ready, and in each index that is being built if a
+/// checkpoint has written the record since the index was created, or the building has passed the record. A hint may be
+/// stale: the record was changed or removed since. So readers look up each entry.
+enum Hint {
+    /// The length of the part of a key before the term: the kind and the number of the index.
+    static let headBytes = 9
+
+    /// The beginning of the keys of an index's hints.
+    static func head(_ number: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = [KeyKind.hint]
+        BigEndian.append(number, to: &bytes)
+        return bytes
+    }
+
+    static func value(termCount: Int) -> [UInt8] { [UInt8(termCount >> 8), UInt8(termCount & 0xFF)] }
+
+    /// Returns the length of the term in a hint; nil if the hint is malformed.
+    static func termCount(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Int? {
+        guard key.count > headBytes, key[0] == KeyKind.hint, value.count == 2 else { return nil }
+        let count = Int(value[0]) << 8 | Int(value[1])
+        return count > 0 && count <= key.count - headBytes ? count : nil
+    }
+}
+
+/// An index that can be used: there is an extractor for its definition.
+struct OpenIndex: Sendable {
+    let index: DatabaseIndex
+    /// Nil if the definition cannot be read.
+    let extractor: (any IndexExtractor)?
+}
+
+/// Finds the hints of records, in reused memory.
+struct HintMaker {
+    private let indexes: [OpenIndex]
+    private var terms = TermList()
+    private var key: [UInt8] = []
+    /// The total size of all hints, in bytes.
+    private(set) var byteCount = 0
+
+    init(_ indexes: [OpenIndex]) { self.indexes = indexes.filter { $0.extractor != nil } }
+
+    var isEmpty: Bool { indexes.isEmpty }
+
+    /// Calls `body` with each hint of a record: the number of its index, its key as in LevelDB, and the length of its
+    /// term. A record that cannot be read has none.
+    /// - Parameter key: the entry's key.
+    mutating func forEachHint(
+        _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer,
+        _ body: (_ number: UInt64, _ hint: [UInt8], _ termCount: Int) -> Void
+    ) {
+        guard let header = try? RecordHeader(parsing: record, nil) else { return }
+        let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
+        for open in indexes {
+            terms.removeAll()
+            open.extractor?.addTerms(of: IndexedEntry(key: key, header: header, payload: payload), to: &terms)
+            terms.forEachTerm { term in
+                self.key.removeAll(keepingCapacity: true)
+                self.key.append(KeyKind.hint)
+                BigEndian.append(open.index.number, to: &self.key)
+                self.key.append(contentsOf: term)
+                self.key.append(contentsOf: key)
+                byteCount += self.key.count + 2
+                body(open.index.number, self.key, term.count)
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import LarderVocabulary
+
+/// Makes extractors from the definitions of indexes. The engine stores a definition as bytes, and does not know what
+/// they mean.
+package protocol IndexMaker: Sendable {
+    /// Returns the extractor of a definition; nil if the definition cannot be read, for example because a later version
+    /// has written it. Its index then cannot be used, and is built anew as soon as there is an extractor.
+    func extractor(of definition: [UInt8]) -> (any IndexExtractor)?
+}
+
+/// Finds the terms under which an index lists an entry. Thread-safe, and always with the same result for the same
+/// entry.
+package protocol IndexExtractor: Sendable {
+    /// Adds the terms of an entry. Called with a checkpoint waiting, but without a shard's lock.
+    ///
+    /// - The order of terms is that of their bytes. No term may be the beginning of another possible term of the same
+    ///   definition: end each component of variable length with a terminator that is less than everything that may
+    ///   follow. A term has 1 to ``TermList/termBytesMax`` bytes.
+    /// - The same term may be added twice. An entry that the index does not list has no term.
+    /// - If an entry has too many terms, add one term that stands for such entries instead.
+    func addTerms(of entry: IndexedEntry, to terms: inout TermList)
+}
+
+/// An entry whose terms are extracted. Its bytes are valid only during the call.
+package struct IndexedEntry {
+    package let key: UnsafeRawBufferPointer
+    package let header: RecordHeader
+    package let payload: UnsafeRawBufferPointer
+
+    package init(key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer) {
+        self.key = key
+        self.header = header
+        self.payload = payload
+    }
+}
+
+/// The terms of one entry in one index.
+package struct TermList {
+    /// The maximum length of a term, in bytes.
+    package static let termBytesMax = 1024
+
+    private var bytes: [UInt8] = []
+    /// Where each term ends in `bytes`.
+    private var ends: [Int] = []
+
+    package init() {}
+
+    package var count: Int { ends.count }
+
+    /// Adds the term that `body` appends. `body` must only append.
+    package mutating func add(_ body: (inout [UInt8]) -> Void) {
+        body(&bytes)
+        let count = bytes.count - (ends.last ?? 0)
+        precondition((1...Self.termBytesMax).contains(count), "a term must have 1 to \(Self.termBytesMax) bytes")
+        ends.append(bytes.count)
+    }
+
+    package mutating func add(_ term: some Sequence<UInt8>) { add { $0.append(contentsOf: term) } }
+
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+    }
+
+    /// Calls `body` with each term.
+    package func forEachTerm<Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(Failure) in
+            var start = 0
+            for end in ends {
+                try body(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<end])))
+                start = end
+            }
+        }
+    }
+}
+
+/// An index of a database, as it was created.
+package struct DatabaseIndex: Hashable, Sendable {
+    /// Identifies the index in its hints: no two indexes of a larder ever have the same number.
+    package let number: UInt64
+    package let name: String
+    package let definition: [UInt8]
+
+    package init(number: UInt64, name: String, definition: [UInt8]) {
+        self.number = number
+        self.name = name
+        self.definition = definition
+    }
+
+    /// The maximum number of indexes of a database.
+    package static let countMax = 32
+    /// The rule for names: 1 to 64 letters, digits, `.`, `_` and `-`.
+    package static func isValid(name: String) -> Bool {
+        (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+                default: false
+                }
+            }
+    }
+}
+
+/// The state of an index.
+package struct IndexStatus: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
+        /// The index is being built in the background; queries cannot use it yet.
+        case building(percent: Int)
+        case ready
+        /// There is no extractor for its definition.
+        case unreadable
+    }
+
+    package let index: DatabaseIndex
+    package let state: State
+    /// The number of hints in LevelDB, with stale ones. An entry has one for each of its terms.
+    package let hints: Int
+    /// How many hints are probably stale: they list an entry that was changed or removed since.
+    package let stale: Int
+
+    package init(index: DatabaseIndex, state: State, hints: Int, stale: Int) {
+        self.index = index
+        self.state = state
+        self.hints = hints
+        self.stale = stale
+    }
+}

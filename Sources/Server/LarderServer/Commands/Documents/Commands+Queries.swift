@@ -1,0 +1,175 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderQueries
+import LarderQuerying
+import LarderRESP
+
+/// QUERY and EXPLAIN, which find entries by their fields, and INDEX.
+extension CommandTable {
+    static let queryCommands: Handlers = [
+        .index: index,
+        .query: { call throws(CommandError) in
+            try run(&call, from: 1) { result, query, reply in
+                reply.result(result, of: query)
+            }
+        },
+        .explain: { call throws(CommandError) in
+            guard call.isWord(1, "QUERY") else {
+                throw CommandError("ERR EXPLAIN explains a query: EXPLAIN QUERY [argument ...]")
+            }
+            return try run(&call, from: 2) { result, _, reply in
+                reply.verbatim(result.explanation.map { $0 + "\n" }.joined())
+            }
+        },
+    ]
+
+    // MARK: INDEX
+
+    @Sendable private static func index(_ call: inout Call) throws(CommandError) -> Outcome {
+        let database = call.database
+        if call.count > 2, call.isWord(1, "CREATE") {
+            let name = call.text(2)
+            let definition = try CommandError.query { [call] () throws(QueryError) in
+                try IndexDefinition((3..<call.count).map { call.array($0) })
+            }
+            return .okLater { () throws(CommandError) in
+                try CommandError.index { () throws(LarderError) in
+                    try database.createIndex(named: name, definition: definition.bytes)
+                }
+            }
+        }
+        if call.count == 3, call.isWord(1, "DROP") {
+            let name = call.text(2)
+            return .okLater { () throws(CommandError) in
+                let isDropped = try CommandError.index { () throws(LarderError) in try database.dropIndex(named: name) }
+                if !isDropped { throw .noIndex(name) }
+            }
+        }
+        guard call.count <= 2 else {
+            throw CommandError("ERR INDEX takes CREATE name ON path [path ...], DROP name, or the name of an index")
+        }
+        let name = call.count == 2 ? call.text(1) : nil
+        return .later { (reply) throws(CommandError) in
+            var indexes = try CommandError.wrap(database.indexes(counting: true))
+            if let name {
+                indexes = indexes.filter { $0.index.name == name }
+                if indexes.isEmpty { throw .noIndex(name) }
+            }
+            reply.array(count: indexes.count)
+            for index in indexes { reply.status(of: index) }
+        }
+    }
+
+    // MARK: QUERY
+
+    /// Runs a query on another thread, until the client disconnects.
+    /// - Parameter first: the position of the first word of the query.
+    private static func run(
+        _ call: inout Call, from first: Int,
+        _ write: @escaping @Sendable (QueryResult, Query, inout ReplyBuffer) -> Void
+    ) throws(CommandError) -> Outcome {
+        let query = try CommandError.query { [call] () throws(QueryError) in
+            try Query((first..<call.count).map { call.array($0) })
+        }
+        let view = try View(call)
+        // Transactions and scripts get replies without attributes.
+        let hasAttributes = !call.isInTransaction && first == 1
+        let record = call.session.record
+        let limits = QueryLimits(call.server.limits)
+        return .later { (reply) throws(CommandError) in
+            var run = QueryRun(query, in: view.database, view.openSnapshot, limits) { record.isGone }
+            let result: QueryResult
+            do throws(QueryFailure) { result = try run.result() } catch { throw CommandError(error) }
+            if hasAttributes { reply.attribute("warnings", result.warnings) }
+            write(result, query, &reply)
+        }
+    }
+}
+
+extension QueryLimits {
+    fileprivate init(_ limits: Limits) {
+        self.init()
+        (scannedMax, milliseconds) = (limits.queryScanMax, limits.queryMilliseconds)
+        rowBytesMax = limits.replyBytesMax
+    }
+}
+
+extension CommandError {
+    /// Runs `body`, and converts errors in the words of a query.
+    static func query<Result>(_ body: () throws(QueryError) -> Result) throws(CommandError) -> Result {
+        do throws(QueryError) { return try body() } catch { throw CommandError("ERR \(error.text)") }
+    }
+
+    /// Converts errors of the engine. The error for an invalid name is sent without its code.
+    fileprivate static func index<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
+        do throws(LarderError) { return try body() } catch {
+            throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+        }
+    }
+
+    fileprivate static func noIndex(_ name: String) -> CommandError {
+        CommandError("ERR there is no index '\(name.prefix(64))'; INDEX lists the indexes")
+    }
+
+    fileprivate init(_ failure: QueryFailure) {
+        switch failure {
+        case .refused(let text): self.init("ERR \(text)")
+        case .engine(let error): self.init(error)
+        case .cancelled: self.init("ERR the client disconnected")
+        }
+    }
+}
+
+extension ReplyBuffer {
+    fileprivate mutating func status(of status: IndexStatus) {
+        let definition = IndexDefinition(bytes: status.index.definition)
+        let (state, percent) =
+            switch status.state {
+            case .building(let percent): ("building", percent)
+            case .ready: ("ready", 100)
+            case .unreadable: ("unreadable", 0)
+            }
+        map(count: 7)
+        field("name", status.index.name)
+        field("paths", definition?.order.parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text } ?? [])
+        bulk("prefix")
+        bulk(definition?.prefix ?? [])
+        field("state", state)
+        field("percent", percent)
+        field("entries", status.hints)
+        field("stale", status.stale)
+    }
+
+    fileprivate mutating func result(_ result: QueryResult, of query: Query) {
+        switch query.output {
+        case .count: return integer(result.count)
+        case .groups:
+            array(count: result.groups.count)
+            for group in result.groups {
+                array(count: 1 + group.values.count)
+                bulk(group.json)
+                for value in group.values {
+                    switch value {
+                    case .count(let count): integer(count)
+                    case .json(let json): if json.elementsEqual("null".utf8) { null() } else { bulk(json) }
+                    }
+                }
+            }
+            return
+        case .rows, .keys, .select: break
+        }
+        array(count: 2)
+        word(result.cursor)
+        array(count: result.rows.count)
+        for row in result.rows {
+            if query.output == .keys {
+                bulk(row.key)
+                continue
+            }
+            array(count: 2)
+            bulk(row.key)
+            if case .select = query.output { array(count: row.values.count) }
+            for value in row.values { word(value) }
+        }
+    }
+}

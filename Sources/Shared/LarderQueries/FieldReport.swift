@@ -1,0 +1,51 @@
+import LarderJSONCoding
+import LarderVocabulary
+
+/// Finds out which fields of a query no examined entry has: they are probably misspelt.
+package struct FieldReport {
+    private struct Field {
+        let path: QueryPath
+        /// The number of names of the path that some entry has, and the names that the first such entries have there.
+        var depth = 0
+        var names: Set<String> = []
+    }
+
+    /// The number of entries whose names are remembered.
+    private static let namedMax = 100
+
+    /// The paths that no entry has had so far.
+    private var absent: [Field]
+    private var examined = 0
+
+    package init(_ query: Query) {
+        absent = query.paths.filter { $0.root == .document }.map { Field(path: $0) }
+    }
+
+    /// Records an examined entry. Cheap as soon as each path was found once.
+    package mutating func examine(_ document: borrowing JSONDocument) {
+        examined += 1
+        guard !absent.isEmpty else { return }
+        var index = 0
+        while index < absent.count {
+            switch absent[index].path.place(in: document) {
+            case .value: absent.remove(at: index)
+            case .missing(let node, let step):
+                if let node, document.kind(node) == .object, examined <= Self.namedMax, step >= absent[index].depth {
+                    if step > absent[index].depth { absent[index].names = [] }
+                    absent[index].depth = step
+                    for member in document.members(node) { absent[index].names.insert(document.string(member)) }
+                }
+                index += 1
+            }
+        }
+    }
+
+    /// A sentence for each field that no examined entry has.
+    package var warnings: [String] {
+        guard examined > 0 else { return [] }
+        return absent.map { field in
+            let near = Suggestion.nearest(to: field.path.name(field.depth), among: field.names.sorted())
+            return "no entry has the field '\(field.path.text)'" + (near.map { "; did you mean '\($0)'?" } ?? "")
+        }
+    }
+}

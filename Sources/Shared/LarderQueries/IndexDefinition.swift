@@ -1,0 +1,174 @@
+import LarderJSONCoding
+
+/// What an index lists, and in which order: the words of INDEX CREATE after the name.
+package struct IndexDefinition: Hashable, Sendable {
+    /// The index lists only entries whose keys begin with these bytes.
+    package let prefix: [UInt8]
+    package let order: QueryOrder
+
+    package init(prefix: [UInt8] = [], order: QueryOrder) { (self.prefix, self.order) = (prefix, order) }
+
+    /// Parses `[PREFIX p] ON path [DESC] [path [DESC] …]`.
+    package init(_ words: [[UInt8]]) throws(QueryError) {
+        var words = QueryWords(words)
+        prefix = words.take("PREFIX") ? try words.next("the prefix of the keys") : []
+        if words.keyword == "GEO" {
+            throw QueryError("there are no GEO indexes yet: NEAR and WITHIN examine the candidates of other conditions")
+        }
+        guard words.take("ON") else { throw words.unexpected("PREFIX or ON", ["PREFIX", "ON"]) }
+        order = try words.order(until: [])
+        for part in order.parts {
+            switch part.path.root {
+            case .key: throw QueryError("@key needs no index: entries have the order of their keys")
+            case .expires: throw QueryError("@expires cannot be indexed: a change of the policy would change it")
+            case .document, .stored: break
+            }
+        }
+    }
+
+    private static let version: UInt8 = 1
+
+    /// The definition as it is stored.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = [Self.version]
+        bytes.append(counted: prefix)
+        bytes.append(order)
+        return bytes
+    }
+
+    /// Returns nil if the bytes are not those of a definition that this version knows.
+    package init?(bytes: [UInt8]) {
+        var reader = ByteReader(bytes)
+        guard reader.byte() == Self.version, let prefix = reader.counted(), let order = reader.order(),
+            !order.parts.isEmpty, reader.isAtEnd
+        else { return nil }
+        self.init(prefix: prefix, order: order)
+    }
+
+    /// The definition as the words of INDEX CREATE after the name.
+    package var text: String {
+        (prefix.isEmpty ? "" : "PREFIX \(String(decoding: prefix, as: UTF8.self)) ") + "ON \(order.text)"
+    }
+}
+
+/// The terms of documents in an index: texts whose order is that of the values.
+///
+/// ```
+/// term       region, then one component for each path; a cut or rounded component is the last one
+/// region     0: no path leads to an array; 1: one path does, the term is that of one element; 2: all entries
+///            with several arrays or more than 256 elements have this term, which is only the region
+/// component  1 missing, 2 null, 3 false, 4 true, 7 array or object
+///            5, the double with its bits in order (8 bytes), and whether the number is less (0), equal (1) or greater (2)
+///            6, the bytes of the text (0 as 0 FF) up to 96, then 0 0, or 0 1 if the text was cut
+/// ```
+/// The bytes of a component are inverted if its path is descending. No component is the beginning of another one.
+package enum IndexTerms {
+    package enum Region { static let single: UInt8 = 0, element: UInt8 = 1, several: UInt8 = 2 }
+
+    /// The maximum number of elements of an array that have their own terms.
+    package static let elementsMax = 256
+    static let textBytesMax = 96
+
+    /// Passes the terms of an entry to `body`; none if the index does not list the entry. May pass a term twice.
+    package static func forEach(
+        of document: borrowing JSONDocument, _ facts: QueryFacts, _ definition: IndexDefinition,
+        _ body: ([UInt8]) -> Void
+    ) {
+        guard facts.key.starts(with: definition.prefix) else { return }
+        var values: [QueryValue] = []
+        var array: (part: Int, node: Int)?
+        for (index, part) in definition.order.parts.enumerated() {
+            let node = part.path.root == .document ? part.path.find(in: document) : nil
+            if let node, document.kind(node) == .array, document.next(node) > node + 1 {
+                if array != nil { return body([Region.several]) }
+                array = (index, node)
+                values.append(.missing)
+            } else {
+                values.append(node.map { document.value($0) } ?? part.path.fact(facts))
+            }
+        }
+        guard let array else { return body(term(Region.single, values, definition.order)) }
+        var count = 0
+        document.forEachElement(array.node) { _ in
+            count += 1
+            return count <= elementsMax
+        }
+        if count > elementsMax { return body([Region.several]) }
+        document.forEachElement(array.node) { element in
+            values[array.part] = document.value(element)
+            body(term(Region.element, values, definition.order))
+            return true
+        }
+    }
+
+    /// The term of values, perhaps of fewer than the index has paths.
+    static func term(_ region: UInt8, _ values: [QueryValue], _ order: QueryOrder) -> [UInt8] {
+        var term = [region]
+        for (value, part) in zip(values, order.parts) {
+            if append(value, descending: part.isDescending, to: &term) { break }
+        }
+        return term
+    }
+
+    /// Appends the component of a value.
+    /// - Returns: whether it is the last one, because other values may have the same component.
+    @discardableResult
+    static func append(_ value: QueryValue, descending: Bool, to term: inout [UInt8]) -> Bool {
+        let start = term.count
+        var isLossy = false
+        switch value {
+        case .missing: term.append(1)
+        case .null: term.append(2)
+        case .no: term.append(3)
+        case .yes: term.append(4)
+        case .number(let number):
+            term.append(5)
+            let double = number.double
+            // The bits of doubles have the order of their values if those of negative ones are inverted.
+            let bits = double.bitPattern
+            term.append(word: bits >> 63 == 0 ? bits | 1 << 63 : ~bits)
+            let order = number.order(QueryNumber(double))
+            term.append(order < 0 ? 0 : order == 0 ? 1 : 2)
+            isLossy = order != 0
+        case .text(let text):
+            term.append(6)
+            isLossy = append(text, to: &term)
+            term += isLossy ? [0, 1] : [0, 0]
+        case .container: term.append(7)
+        }
+        if descending { for index in start..<term.count { term[index] = ~term[index] } }
+        return isLossy
+    }
+
+    /// Appends the bytes of a text, without their end.
+    /// - Returns: whether the text was cut.
+    static func append(_ text: [UInt8], to term: inout [UInt8]) -> Bool {
+        let end = term.count + textBytesMax
+        for byte in text {
+            guard term.count + (byte == 0 ? 2 : 1) <= end else { return true }
+            term.append(byte)
+            if byte == 0 { term.append(0xFF) }
+        }
+        return false
+    }
+
+    /// The position after a number of components, or the end of a term whose last component is cut or rounded.
+    static func end(of count: Int, in term: [UInt8], _ order: QueryOrder) -> Int {
+        var position = 1
+        for part in order.parts.prefix(count) {
+            guard position < term.count else { break }
+            let mask: UInt8 = part.isDescending ? 0xFF : 0
+            switch term[position] ^ mask {
+            case 5: position += 10
+            case 6:
+                position += 1
+                while position + 1 < term.count, term[position] ^ mask != 0 || term[position + 1] ^ mask == 0xFF {
+                    position += term[position] ^ mask == 0 ? 2 : 1
+                }
+                position += 2
+            default: position += 1
+            }
+        }
+        return min(position, term.count)
+    }
+}

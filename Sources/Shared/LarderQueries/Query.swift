@@ -1,0 +1,206 @@
+import LarderJSONCoding
+import LarderVocabulary
+
+/// What a query asks for.
+package struct Query: Hashable, Sendable {
+    package enum Output: Hashable, Sendable {
+        /// Keys and texts.
+        case rows
+        case keys
+        case count
+        case select([QueryPath])
+        case groups(QueryPath, [Aggregate])
+    }
+
+    /// A value of a group.
+    package enum Aggregate: Hashable, Sendable {
+        case count
+        case sum(QueryPath)
+        case min(QueryPath)
+        case max(QueryPath)
+
+        package var path: QueryPath? {
+            switch self {
+            case .count: nil
+            case .sum(let path), .min(let path), .max(let path): path
+            }
+        }
+    }
+
+    package var output = Output.rows
+    package var condition: QueryCondition?
+    package var order = QueryOrder()
+    package var skip = 0
+    /// Nil: all for COUNT and GROUP, ``rowsWithoutLimit`` otherwise.
+    package var limit: Int?
+    package var cursor: QueryCursor?
+    /// Whether the query may examine any number of entries without an index.
+    package var scans = false
+
+    /// How many rows a query without LIMIT returns.
+    package static let rowsWithoutLimit = 1000
+    package static let skipMax = 10_000
+    /// The maximum of LIMIT, because rows are kept in memory until all are found.
+    package static let limitMax = 100_000
+
+    package init() {}
+
+    /// Parses the words after QUERY.
+    package init(_ words: [[UInt8]]) throws(QueryError) {
+        var words = QueryWords(words)
+        try readOutput(&words)
+        var cursor: [UInt8]?
+        var seen: Set<String> = []
+        while !words.isAtEnd {
+            let clause = words.keyword
+            guard QueryWords.clauses.contains(clause), words.take(clause) else {
+                let expected = condition != nil && seen.count == 1 ? "AND, OR or a clause" : "a clause"
+                throw words.unexpected(
+                    expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
+            }
+            guard seen.insert(clause).inserted else { throw QueryError("\(clause) is repeated") }
+            switch clause {
+            case "WHERE": condition = try words.condition()
+            case "SORT": order = try words.order(until: QueryWords.clauses)
+            case "SKIP": skip = try words.count("SKIP")
+            case "LIMIT": limit = try words.count("LIMIT")
+            case "AFTER": cursor = try words.next("the cursor after AFTER")
+            default: scans = true
+            }
+        }
+        if let cursor { self.cursor = try QueryCursor(cursor, of: self) }
+        try check()
+    }
+
+    private mutating func readOutput(_ words: inout QueryWords) throws(QueryError) {
+        if words.take("KEYS") {
+            output = .keys
+        } else if words.take("COUNT") {
+            output = .count
+        } else if words.take("SELECT") {
+            let count = try words.count("the number of paths after SELECT")
+            guard count > 0 else { throw QueryError("SELECT needs at least one path") }
+            var paths: [QueryPath] = []
+            while paths.count < count { paths.append(try words.path()) }
+            output = .select(paths)
+        } else if words.take("GROUP") {
+            let path = try words.path()
+            var aggregates: [Aggregate] = []
+            while !words.isAtEnd {
+                if words.take("COUNT") {
+                    aggregates.append(.count)
+                } else if words.take("SUM") {
+                    aggregates.append(.sum(try words.path()))
+                } else if words.take("MIN") {
+                    aggregates.append(.min(try words.path()))
+                } else if words.take("MAX") {
+                    aggregates.append(.max(try words.path()))
+                } else {
+                    break
+                }
+            }
+            output = .groups(path, aggregates)
+        }
+    }
+
+    private func check() throws(QueryError) {
+        if skip > Self.skipMax {
+            throw QueryError("SKIP is at most \(Self.skipMax); use AFTER with the cursor of the previous page")
+        }
+        if let limit, limit > Self.limitMax, output != .count {
+            throw QueryError("LIMIT is at most \(Self.limitMax); use AFTER with the cursor of the previous page")
+        }
+        switch output {
+        case .count:
+            if cursor != nil { throw QueryError("COUNT takes no AFTER") }
+        case .groups(let path, _):
+            if cursor != nil { throw QueryError("GROUP takes no AFTER; use SKIP and LIMIT, which count groups") }
+            if !order.parts.isEmpty, order.parts.map(\.path) != [path] {
+                throw QueryError("GROUP returns groups in their order, so SORT takes only the path of GROUP")
+            }
+        default: break
+        }
+    }
+
+    /// The number of rows that are returned at most.
+    package var rowsMax: Int { limit ?? Self.rowsWithoutLimit }
+
+    /// The order of the rows. A page after the first one has the order of the previous page.
+    package var rowOrder: QueryOrder { cursor?.order ?? order }
+
+    /// All paths that the query reads, each once, to report misspelt ones.
+    package var paths: [QueryPath] {
+        var paths = condition?.paths ?? []
+        var others = order.parts.map(\.path)
+        switch output {
+        case .select(let selected): others += selected
+        case .groups(let path, let aggregates): others += [path] + aggregates.compactMap(\.path)
+        default: break
+        }
+        for path in others where !paths.contains(path) { paths.append(path) }
+        return paths
+    }
+}
+
+/// The order of rows: by the values of paths, then by key.
+package struct QueryOrder: Hashable, Sendable {
+    package struct Part: Hashable, Sendable {
+        package let path: QueryPath
+        package let isDescending: Bool
+
+        package init(_ path: QueryPath, isDescending: Bool) { (self.path, self.isDescending) = (path, isDescending) }
+    }
+
+    package var parts: [Part] = []
+    /// The maximum number of paths of SORT, and of an index.
+    package static let partsMax = 8
+
+    package init(_ parts: [Part] = []) { self.parts = parts }
+
+    package func values(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [QueryValue] {
+        var values: [QueryValue] = []
+        for part in parts {
+            values.append(part.path.sortValue(document, facts, descending: part.isDescending))
+        }
+        return values
+    }
+
+    /// The paths, as in SORT.
+    package var text: String {
+        parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text }.joined(separator: " ")
+    }
+
+    /// Whether a row precedes another one.
+    package func precedes(_ left: QueryPosition, _ right: QueryPosition) -> Bool {
+        for (index, part) in parts.enumerated() {
+            let order = left.values[index].order(right.values[index])
+            if order != 0 { return (order < 0) != part.isDescending }
+        }
+        return left.key.withUnsafeBytes { left in right.key.withUnsafeBytes { ValueView.order(left, $0) } } < 0
+    }
+}
+
+/// The position of a row in the result: its values in the order of the query, and its key.
+package struct QueryPosition: Hashable, Sendable {
+    package let values: [QueryValue]
+    package let key: [UInt8]
+
+    package init(values: [QueryValue], key: [UInt8]) { (self.values, self.key) = (values, key) }
+}
+
+extension QueryWords {
+    /// Reads `path [DESC] [path [DESC] …]` until a keyword or the end.
+    mutating func order(until keywords: [String]) throws(QueryError) -> QueryOrder {
+        var parts: [QueryOrder.Part] = []
+        while parts.isEmpty || !isAtEnd, !keywords.contains(keyword) {
+            guard parts.count < QueryOrder.partsMax else {
+                throw QueryError("at most \(QueryOrder.partsMax) paths are possible")
+            }
+            let path = try path()
+            if parts.contains(where: { $0.path == path }) { throw QueryError("the path '\(path.text)' is repeated") }
+            parts.append(QueryOrder.Part(path, isDescending: take("DESC")))
+        }
+        guard !parts.isEmpty else { throw unexpected("a path") }
+        return QueryOrder(parts)
+    }
+}

@@ -1,0 +1,115 @@
+import LarderJSONCoding
+import LarderVocabulary
+
+/// The condition of a query. It is evaluated on the bytes of a document by path.
+package indirect enum QueryCondition: Hashable, Sendable {
+    case test(QueryPath, QueryTest)
+    case not(QueryCondition)
+    case and([QueryCondition])
+    case or([QueryCondition])
+
+    package func matches(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
+        switch self {
+        case .test(let path, let test):
+            switch path.root {
+            case .document: return test.passes(document, path.find(in: document))
+            case .key: return test.passes(.text(facts.key))
+            case .stored, .expires: return path.fact(facts).withView { test.passes($0) }
+            }
+        case .not(let condition): return !condition.matches(document, facts)
+        case .and(let conditions):
+            for condition in conditions where !condition.matches(document, facts) { return false }
+            return true
+        case .or(let conditions):
+            for condition in conditions where condition.matches(document, facts) { return true }
+            return false
+        }
+    }
+
+    /// The paths in the condition, each once.
+    package var paths: [QueryPath] {
+        var paths: [QueryPath] = []
+        collect(&paths)
+        return paths
+    }
+
+    private func collect(_ paths: inout [QueryPath]) {
+        switch self {
+        case .test(let path, _): if !paths.contains(path) { paths.append(path) }
+        case .not(let condition): condition.collect(&paths)
+        case .and(let conditions), .or(let conditions): for condition in conditions { condition.collect(&paths) }
+        }
+    }
+}
+
+/// Reads the words of a query or of an index definition, one after the other.
+struct QueryWords {
+    private let words: [[UInt8]]
+    private(set) var position = 0
+
+    init(_ words: [[UInt8]]) { self.words = words }
+
+    var isAtEnd: Bool { position == words.count }
+
+    /// The next word in upper case, if it is ASCII; empty at the end.
+    var keyword: String {
+        isAtEnd ? "" : String(decoding: words[position], as: UTF8.self).uppercased()
+    }
+
+    /// Skips the next word if it is a keyword.
+    mutating func take(_ word: String) -> Bool {
+        guard keyword == word else { return false }
+        position += 1
+        return true
+    }
+
+    /// Returns the next word. Throws if there is none.
+    mutating func next(_ what: String) throws(QueryError) -> [UInt8] {
+        guard !isAtEnd else { throw QueryError("\(what) expected, but the words end\(after)") }
+        defer { position += 1 }
+        return words[position]
+    }
+
+    /// Where the error is, for its text.
+    private var after: String {
+        position == 0 ? "" : " after '" + Self.shown(words[position - 1]) + "'"
+    }
+
+    /// The error that something else was expected than the next word.
+    func unexpected(_ what: String, _ names: [String] = []) -> QueryError {
+        guard !isAtEnd else { return QueryError("\(what) expected, but the words end\(after)") }
+        let word = Self.shown(words[position])
+        return QueryError(
+            "\(what) expected, not '\(word)'\(after)" + Suggestion.text(for: word, among: names))
+    }
+
+    static func shown(_ word: [UInt8]) -> String {
+        let text = String(decoding: word.prefix(64), as: UTF8.self)
+        return word.count > 64 ? text + "…" : text
+    }
+
+    mutating func path() throws(QueryError) -> QueryPath {
+        let word = try next("a path")
+        guard let text = String(validating: word, as: UTF8.self) else {
+            throw QueryError("invalid path '\(Self.shown(word))': a path is UTF-8 text")
+        }
+        return try QueryPath(text)
+    }
+
+    /// A decimal number without a sign.
+    mutating func count(_ what: String) throws(QueryError) -> Int {
+        let word = try next(what)
+        guard let text = String(validating: word, as: UTF8.self), text.utf8.allSatisfy({ $0 &- 0x30 < 10 }),
+            let count = Int(text)
+        else { throw QueryError("\(what) must be a number from 0 on, not '\(Self.shown(word))'") }
+        return count
+    }
+
+    mutating func double(_ what: String) throws(QueryError) -> Double {
+        let word = try next(what)
+        guard let text = String(validating: word, as: UTF8.self), let value = Double(text), value.isFinite else {
+            throw QueryError("\(what) must be a number, not '\(Self.shown(word))'")
+        }
+        return value
+    }
+}

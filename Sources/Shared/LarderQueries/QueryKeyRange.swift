@@ -1,0 +1,83 @@
+/// The keys that can match a query.
+package struct QueryKeyRange: Equatable, Sendable {
+    /// All keys begin with these bytes.
+    package private(set) var prefix: [UInt8] = []
+    /// The smallest key; nil for no limit.
+    package private(set) var start: [UInt8]?
+    /// Greater than all keys; nil for no limit.
+    package private(set) var end: [UInt8]?
+
+    fileprivate mutating func narrow(prefix other: [UInt8]) {
+        // If neither is the beginning of the other one, no key matches, whichever is used.
+        if other.count > prefix.count { prefix = other }
+    }
+
+    fileprivate mutating func narrow(start other: [UInt8]) {
+        if start?.lexicographicallyPrecedes(other) ?? true { start = other }
+    }
+
+    fileprivate mutating func dropStartBeforePrefix() {
+        if start?.lexicographicallyPrecedes(prefix) ?? false { start = nil }
+    }
+
+    fileprivate mutating func narrow(end other: [UInt8]) {
+        if end.map({ other.lexicographicallyPrecedes($0) }) ?? true { end = other }
+    }
+}
+
+extension QueryCondition {
+    /// The conditions of which all must hold.
+    package var conjuncts: [QueryCondition] {
+        if case .and(let conditions) = self { conditions.flatMap(\.conjuncts) } else { [self] }
+    }
+}
+
+extension Query {
+    /// The keys that can match, by the conditions on `@key`.
+    package var keyRange: QueryKeyRange {
+        var range = QueryKeyRange()
+        for case .test(let path, let test) in condition?.conjuncts ?? [] where path.root == .key {
+            switch test {
+            case .equal(.scalar(.text(let key))):
+                range.narrow(start: key)
+                range.narrow(end: key + [0])
+            case .prefix(let prefix): range.narrow(prefix: prefix)
+            case .like(let pattern): range.narrow(prefix: pattern.fixedPrefix)
+            case .range(let lower, let upper):
+                if case .text(let key)? = lower?.value { range.narrow(start: key) }
+                if let upper, case .text(let key) = upper.value {
+                    range.narrow(end: upper.isInclusive ? key + [0] : key)
+                }
+            default: break
+            }
+        }
+        range.dropStartBeforePrefix()
+        return range
+    }
+
+    /// The command that creates an index for this query: with the paths of equalities, then one of a range, then those
+    /// of SORT. Nil if no index can help.
+    package var suggestedIndex: String? {
+        var equal: [String] = []
+        var ranges: [String] = []
+        for case .test(let path, let test) in condition?.conjuncts ?? [] where path.root == .document {
+            switch test {
+            case .equal(.scalar), .oneOf, .all: equal.append(path.text)
+            case .range, .prefix, .exists: ranges.append(path.text)
+            case .like(let pattern): if !pattern.fixedPrefix.isEmpty { ranges.append(path.text) }
+            default: break
+            }
+        }
+        var parts: [(path: String, isDescending: Bool)] = []
+        for path in equal where !parts.contains(where: { $0.path == path }) { parts.append((path, false)) }
+        let sort = order.parts.filter { $0.path.root == .document }.map { ($0.path.text, $0.isDescending) }
+        for (path, isDescending) in ranges.prefix(1).map({ ($0, false) }) + sort
+        where !parts.contains(where: { $0.path == path }) {
+            parts.append((path, isDescending))
+        }
+        guard !parts.isEmpty else { return nil }
+        let paths = parts.prefix(QueryOrder.partsMax).map { $0.isDescending ? "\($0.path) DESC" : $0.path }
+        let letters = parts[0].path.utf8.filter { $0 < 0x80 && Character(UnicodeScalar($0)).isLetter }
+        return "INDEX CREATE by-\(String(decoding: letters, as: UTF8.self)) ON \(paths.joined(separator: " "))"
+    }
+}

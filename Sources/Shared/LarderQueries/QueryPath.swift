@@ -1,0 +1,147 @@
+import LarderJSONCoding
+import LarderPlatform
+import LarderVocabulary
+
+/// The key and the times of an entry, which queries can refer to. Borrowed: valid during one call.
+package struct QueryFacts {
+    package let key: UnsafeRawBufferPointer
+    /// When the entry was stored, in milliseconds since 1970.
+    package let stored: Int64
+    /// When the entry expires, in milliseconds since 1970; nil if it does not.
+    package let expires: Int64?
+
+    package init(key: UnsafeRawBufferPointer, stored: Int64, expires: Int64?) {
+        (self.key, self.stored, self.expires) = (key, stored, expires)
+    }
+}
+
+/// A place in a document, as for EDIT: `name`, `a.b`, `a.0`, or `$` for the whole document. Or a fact of the entry:
+/// `@key`, `@stored`, `@expires`.
+package struct QueryPath: Hashable, Sendable {
+    package enum Root: UInt8, Sendable { case document, key, stored, expires }
+
+    private struct Step: Hashable {
+        let name: [UInt8]
+        /// The index of an element, if the step is a number.
+        let index: Int?
+    }
+
+    package let root: Root
+    private let steps: [Step]
+    package let text: String
+
+    private static let facts: [String: Root] = ["@key": .key, "@stored": .stored, "@expires": .expires]
+    /// Longer paths are refused, so that a document cannot be searched at length.
+    private static let stepsMax = 64
+
+    package init(_ text: String) throws(QueryError) {
+        self.text = text
+        if text.hasPrefix("@") {
+            guard let root = Self.facts[text] else {
+                throw QueryError(
+                    "unknown field '\(text)' of an entry: paths that begin with @ are @key, @stored and @expires"
+                        + Suggestion.text(for: text, among: Self.facts.keys.sorted()))
+            }
+            (self.root, steps) = (root, [])
+        } else {
+            guard let path = EditPath(text), path.steps.count <= Self.stepsMax else {
+                throw QueryError("invalid path '\(text)': a path is name, a.b or a.0, or $ for the whole value")
+            }
+            root = .document
+            steps = path.steps.map { Step(name: Array($0.utf8), index: Int($0)) }
+        }
+    }
+
+    /// Where a path leads in a document.
+    enum Place {
+        case value(Int)
+        /// This object or array lacks the next step; nil if the value is neither.
+        case missing(Int?, step: Int)
+    }
+
+    func place(in document: borrowing JSONDocument) -> Place {
+        var node = JSONDocument.root
+        for (depth, step) in steps.enumerated() {
+            switch document.kind(node) {
+            case .object:
+                var member = node + 1
+                let end = document.next(node)
+                while member < end, !document.isNamed(member, step.name) { member = document.next(member + 1) }
+                guard member < end else { return .missing(node, step: depth) }
+                node = member + 1
+            case .array:
+                guard var index = step.index, index >= 0 else { return .missing(node, step: depth) }
+                var element = node + 1
+                let end = document.next(node)
+                while element < end, index > 0 { (element, index) = (document.next(element), index - 1) }
+                guard element < end else { return .missing(node, step: depth) }
+                node = element
+            default: return .missing(nil, step: depth)
+            }
+        }
+        return .value(node)
+    }
+
+    /// The value of the path in a document; nil if there is none.
+    func find(in document: borrowing JSONDocument) -> Int? {
+        if case .value(let node) = place(in: document) { node } else { nil }
+    }
+
+    /// The name of a step.
+    func name(_ step: Int) -> String { String(decoding: steps[step].name, as: UTF8.self) }
+
+    /// The value of a path that refers to the entry itself.
+    func fact(_ facts: QueryFacts) -> QueryValue {
+        switch root {
+        case .document: .missing
+        case .key: .text([UInt8](facts.key))
+        case .stored: .number(.integer(Int128(facts.stored)))
+        case .expires: facts.expires.map { .number(.integer(Int128($0))) } ?? .missing
+        }
+    }
+
+    // MARK: Sorting and selecting
+
+    /// The value that an entry is sorted by: of an array the smallest element, or the largest if `descending`.
+    package func sortValue(
+        _ document: borrowing JSONDocument, _ facts: QueryFacts, descending: Bool
+    ) -> QueryValue {
+        guard root == .document else { return fact(facts) }
+        guard let node = find(in: document) else { return .missing }
+        guard document.kind(node) == .array else { return document.value(node) }
+        var best: Int?
+        document.forEachElement(node) { element in
+            guard let other = best else {
+                best = element
+                return true
+            }
+            let order = document.withView(element) { view in document.withView(other) { view.order($0) } }
+            if descending ? order > 0 : order < 0 { best = element }
+            return true
+        }
+        return best.map { document.value($0) } ?? .container
+    }
+
+    /// The JSON text of the path's value, with the bytes of the document; nil if it is missing.
+    package func json(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [UInt8]? {
+        guard root == .document else { return fact(facts).json }
+        return find(in: document).map { [UInt8](document.bytes($0)) }
+    }
+}
+
+extension JSONDocument {
+    /// Whether a member of an object has a name.
+    func isNamed(_ member: Int, _ name: [UInt8]) -> Bool {
+        if hasEscapes(member) { return string(member).utf8.elementsEqual(name) }
+        let bytes = content(member)
+        guard bytes.count == name.count else { return false }
+        guard let start = bytes.baseAddress else { return true }
+        return name.withUnsafeBufferPointer { memcmp(start, $0.baseAddress ?? start, bytes.count) } == 0
+    }
+}
+
+/// The error for a query that cannot be run, in words for its sender.
+package struct QueryError: Error, Equatable {
+    package let text: String
+    package init(_ text: String) { self.text = text }
+}

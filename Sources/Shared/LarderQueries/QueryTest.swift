@@ -1,0 +1,290 @@
+import LarderJSONCoding
+import LarderPlatform
+
+/// A value in a query: a scalar, or the canonical text of an array or object.
+package enum QueryOperand: Hashable, Sendable {
+    case scalar(QueryValue)
+    case container([UInt8])
+
+    package init(_ document: borrowing JSONDocument, _ node: Int) {
+        self =
+            document.isContainer(node) ? .container(document.canonicalText(node)) : .scalar(document.value(node))
+    }
+
+    /// The value in the order of all values.
+    package var value: QueryValue { if case .scalar(let value) = self { value } else { .container } }
+}
+
+/// Distinct operands of IN or ALL. Finds a value in logarithmic time.
+package struct QueryOperands: Hashable, Sendable {
+    package let scalars: [QueryValue]
+    package let containers: [[UInt8]]
+
+    package init(_ operands: [QueryOperand]) {
+        var scalars: Set<QueryValue> = []
+        var containers: Set<[UInt8]> = []
+        for operand in operands {
+            switch operand {
+            case .scalar(let value): scalars.insert(value)
+            case .container(let text): containers.insert(text)
+            }
+        }
+        self.scalars = scalars.sorted { $0.order($1) < 0 }
+        self.containers = containers.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    var count: Int { scalars.count + containers.count }
+
+    /// The number of the operand that equals a value; nil if there is none.
+    func index(_ view: ValueView) -> Int? {
+        var (low, high) = (0, scalars.count)
+        while low < high {
+            let middle = (low + high) / 2
+            let order = scalars[middle].withView { $0.order(view) }
+            if order == 0 { return middle }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return nil
+    }
+
+    func index(_ document: borrowing JSONDocument, _ node: Int) -> Int? {
+        guard document.isContainer(node) else { return document.withView(node) { index($0) } }
+        guard !containers.isEmpty else { return nil }
+        let text = document.canonicalText(node)
+        return containers.firstIndex(of: text).map { scalars.count + $0 }
+    }
+}
+
+/// A limit of a range of values of one type.
+package struct QueryBound: Hashable, Sendable {
+    package let value: QueryValue
+    package let isInclusive: Bool
+
+    package init(_ value: QueryValue, isInclusive: Bool) { (self.value, self.isInclusive) = (value, isInclusive) }
+}
+
+/// What a condition demands of the value of its path.
+package enum QueryTest: Hashable, Sendable {
+    case equal(QueryOperand)
+    case range(lower: QueryBound?, upper: QueryBound?)
+    case oneOf(QueryOperands)
+    case all(QueryOperands)
+    case prefix([UInt8])
+    case like(LikePattern)
+    case exists, missing
+    case near(QueryPlace, meters: Double)
+    case within(QueryBox)
+
+    /// Whether the value of a document at `node` passes; nil if it is missing.
+    func passes(_ document: borrowing JSONDocument, _ node: Int?) -> Bool {
+        guard let node else { return self == .missing }
+        switch self {
+        case .missing: return false
+        case .exists: return true
+        case .all(let operands): return hasAll(operands, document, node)
+        case .equal(.container(let text)) where document.canonicalText(node) == text: return true
+        case .oneOf(let operands) where !operands.containers.isEmpty && operands.index(document, node) != nil:
+            return true
+        case .near, .within:
+            if let place = QueryPlace(document, node) { return passes(place) }
+        default: break
+        }
+        guard document.kind(node) == .array else { return passesAlone(document, node) }
+        var isFound = false
+        document.forEachElement(node) { element in
+            isFound = passesAlone(document, element)
+            return !isFound
+        }
+        return isFound
+    }
+
+    /// Whether a value passes that is not an array, or is an element of an array.
+    private func passesAlone(_ document: borrowing JSONDocument, _ node: Int) -> Bool {
+        switch self {
+        case .equal(.container(let text)): document.isContainer(node) && document.canonicalText(node) == text
+        case .oneOf(let operands): operands.index(document, node) != nil
+        case .near, .within: QueryPlace(document, node).map(passes) ?? false
+        default: document.withView(node) { passes($0) }
+        }
+    }
+
+    /// Whether a value passes that belongs to the entry itself, or is no array.
+    func passes(_ view: ValueView) -> Bool {
+        if case .missing = view { return self == .missing }
+        switch self {
+        case .missing, .near, .within: return false
+        case .exists: return true
+        case .equal(.container): return false
+        case .equal(.scalar(let value)): return value.withView { $0.order(view) == 0 }
+        case .range(let lower, let upper):
+            return Self.isAbove(lower, view) && Self.isBelow(upper, view)
+        case .oneOf(let operands): return operands.index(view) != nil
+        case .all(let operands): return operands.count == 1 && operands.index(view) != nil
+        case .prefix(let prefix):
+            guard case .text(let text) = view else { return false }
+            return text.starts(with: prefix)
+        case .like(let pattern):
+            guard case .text(let text) = view else { return false }
+            return pattern.matches(text)
+        }
+    }
+
+    private static func isAbove(_ bound: QueryBound?, _ view: ValueView) -> Bool {
+        guard let bound else { return true }
+        return bound.value.withView { other in
+            guard view.isComparable(other) else { return false }
+            let order = view.order(other)
+            return order > 0 || order == 0 && bound.isInclusive
+        }
+    }
+
+    private static func isBelow(_ bound: QueryBound?, _ view: ValueView) -> Bool {
+        guard let bound else { return true }
+        return bound.value.withView { other in
+            guard view.isComparable(other) else { return false }
+            let order = view.order(other)
+            return order < 0 || order == 0 && bound.isInclusive
+        }
+    }
+
+    private func hasAll(_ operands: QueryOperands, _ document: borrowing JSONDocument, _ node: Int) -> Bool {
+        guard document.kind(node) == .array else {
+            return operands.count == 1 && operands.index(document, node) != nil
+        }
+        var isFound = [Bool](repeating: false, count: operands.count)
+        var left = operands.count
+        document.forEachElement(node) { element in
+            if let index = operands.index(document, element), !isFound[index] {
+                isFound[index] = true
+                left -= 1
+            }
+            return left > 0
+        }
+        return left == 0
+    }
+
+    private func passes(_ place: QueryPlace) -> Bool {
+        switch self {
+        case .near(let center, let meters): center.distance(to: place) <= meters
+        case .within(let box): box.contains(place)
+        default: false
+        }
+    }
+}
+
+/// A pattern of LIKE: `*` is any text, `?` one Unicode scalar; other characters stand for themselves.
+///
+/// After a mismatch, only the last `*` is extended, so the time is at most the product of the two lengths.
+package struct LikePattern: Hashable, Sendable {
+    /// Longer patterns are refused, because of the time.
+    package static let bytesMax = 1024
+
+    private let pattern: [UInt8]
+    var bytes: [UInt8] { pattern }
+
+    package init(_ pattern: [UInt8]) { self.pattern = pattern }
+
+    /// Every matching text begins with these bytes.
+    package var fixedPrefix: [UInt8] { Array(pattern.prefix { $0 != UInt8(ascii: "*") && $0 != UInt8(ascii: "?") }) }
+
+    package func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+        var (place, position) = (0, 0)
+        var retry: (place: Int, position: Int)?
+        while position < text.count {
+            if place < pattern.count, pattern[place] == UInt8(ascii: "*") {
+                place += 1
+                retry = (place, position)
+            } else if place < pattern.count, pattern[place] == UInt8(ascii: "?") {
+                place += 1
+                position = Self.nextScalar(text, position)
+            } else if place < pattern.count, pattern[place] == text[position] {
+                place += 1
+                position += 1
+            } else if let last = retry {
+                retry = (last.place, Self.nextScalar(text, last.position))
+                (place, position) = (last.place, Self.nextScalar(text, last.position))
+            } else {
+                return false
+            }
+        }
+        return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+
+    private static func nextScalar(_ text: UnsafeRawBufferPointer, _ position: Int) -> Int {
+        var next = position + 1
+        while next < text.count, text[next] & 0xC0 == 0x80 { next += 1 }
+        return next
+    }
+}
+
+/// A place on the earth, in degrees: `[lon, lat]`, or an object with `lon`, `lng` or `longitude`, and `lat` or
+/// `latitude`.
+package struct QueryPlace: Hashable, Sendable {
+    package let longitude: Double
+    package let latitude: Double
+
+    /// Returns nil if the degrees are not on the earth.
+    package init?(longitude: Double, latitude: Double) {
+        guard (-180...180).contains(longitude), (-90...90).contains(latitude) else { return nil }
+        (self.longitude, self.latitude) = (longitude, latitude)
+    }
+
+    private static let longitudes = ["lon", "lng", "longitude"].map { Array($0.utf8) }
+    private static let latitudes = ["lat", "latitude"].map { Array($0.utf8) }
+
+    /// Returns nil if the value is not a place.
+    init?(_ document: borrowing JSONDocument, _ node: Int) {
+        var parts: [Int] = []
+        switch document.kind(node) {
+        case .array: parts = document.count(node) == 2 ? document.children(node) : []
+        case .object:
+            for names in [Self.longitudes, Self.latitudes] {
+                var member = node + 1
+                while member < document.next(node) {
+                    if names.contains(where: { document.isNamed(member, $0) }) {
+                        parts.append(member + 1)
+                        break
+                    }
+                    member = document.next(member + 1)
+                }
+            }
+        default: return nil
+        }
+        guard parts.count == 2, let longitude = document.number(parts[0]), let latitude = document.number(parts[1])
+        else { return nil }
+        self.init(longitude: longitude, latitude: latitude)
+    }
+
+    /// The mean radius of the earth in meters, as in Redis.
+    private static let earthRadius = 6_372_797.560856
+
+    /// The great-circle distance in meters, by the haversine formula.
+    package func distance(to other: QueryPlace) -> Double {
+        func radians(_ degrees: Double) -> Double { degrees * .pi / 180 }
+        let high = sin(radians(other.latitude - latitude) / 2)
+        let wide = sin(radians(other.longitude - longitude) / 2)
+        let part = high * high + cos(radians(latitude)) * cos(radians(other.latitude)) * wide * wide
+        return 2 * Self.earthRadius * asin(min(1, part.squareRoot()))
+    }
+}
+
+/// A box between two meridians and two parallels. If `west` is greater than `east`, it crosses the 180th meridian.
+package struct QueryBox: Hashable, Sendable {
+    package let (west, south, east, north): (Double, Double, Double, Double)
+
+    /// Between two opposite corners, from the first one eastwards.
+    package init(_ corner: QueryPlace, _ other: QueryPlace) {
+        (west, east) = (corner.longitude, other.longitude)
+        (south, north) = (min(corner.latitude, other.latitude), max(corner.latitude, other.latitude))
+    }
+
+    package func contains(_ place: QueryPlace) -> Bool {
+        guard (south...north).contains(place.latitude) else { return false }
+        return west <= east
+            ? (west...east).contains(place.longitude) : place.longitude >= west || place.longitude <= east
+    }
+}
+
+extension JSONDocument {
+    fileprivate func number(_ node: Int) -> Double? { kind(node) == .number ? QueryNumber(self, node).double : nil }
+}

@@ -1,0 +1,157 @@
+import LarderClient
+
+extension Verb {
+    static let query = Verb(
+        "query", "[KEYS | COUNT | SELECT N PATH… | GROUP PATH …] [WHERE CONDITION…] [SORT PATH…] …",
+        "find JSON entries by their fields",
+        details: """
+            The arguments are those of the command QUERY: see docs/Queries.md. For example:
+              larderctl query select 2 title year where author = Bo sort year desc
+              larderctl query group author count sum price
+            Prints a table with a heading: the keys with the selected fields as JSON, or with the whole values; the
+            groups with their values; or the number of entries. Without LIMIT, all entries are printed. If LIMIT cuts
+            the result, the cursor for AFTER is written to standard error.
+            With --json: an array of objects, with the fields as stored, or a number. Exits with 0, even if nothing is found.
+            """,
+        argumentCount: 0...1_000_000
+    ) { arguments, context in
+        let client = try context.options.connect()
+        let words = [Array("QUERY".utf8)] + arguments.words
+        let isLimited = arguments.words.contains { String(decoding: $0, as: UTF8.self).uppercased() == "LIMIT" }
+        var table = QueryTable(arguments.words)
+        var cursor: [UInt8]?
+        repeat {
+            let page = words + (cursor.map { [Array("AFTER".utf8), $0] } ?? [])
+            let reply = try answer(page, client)
+            cursor = table.add(reply)
+        } while cursor != nil && !isLimited
+        table.show(context)
+        if let cursor { Output.standardError("more follow: AFTER \(String(decoding: cursor, as: UTF8.self))\n") }
+        return .done
+    }
+
+    static let index = Verb(
+        "index", "[NAME | create NAME [PREFIX P] ON PATH [DESC]… | drop NAME]",
+        "list, create or drop indexes for queries",
+        details: """
+            Prints a table of the database's indexes, or of one: the paths, the prefix of the keys, the state with the
+            progress while the index is built, the number of terms, and how many of these are stale; or OK.
+            With --json: an array of objects; after a change {"done":true}.
+            """,
+        argumentCount: 0...1_000_000
+    ) { arguments, context in
+        let reply = try answer([Array("INDEX".utf8)] + arguments.words, try context.options.connect())
+        guard let indexes = reply.elements else {
+            context.show(["done": true], text: "OK")
+            return .done
+        }
+        let names = ["name", "paths", "prefix", "state", "percent", "entries", "stale"]
+        let rows = indexes.map { index in
+            names.map { name in index.pairs?.first { $0.key.string == name }?.value ?? .null }
+        }
+        context.show(
+            .array(rows.map { row in .object(zip(names, row).map { ($0, JSONText($1)) }) })
+        ) { output in
+            let texts = rows.map { row in
+                let isReady = row[3].string == "ready"
+                let paths = (row[1].elements ?? []).compactMap(\.string).joined(separator: " ")
+                let state = isReady ? "ready" : "\(row[3].string ?? "?") \(row[4].int ?? 0) %"
+                return [row[0].string ?? "?", paths, row[2].string ?? "?", state]
+                    + row[5...].map { "\($0.int ?? 0)" }
+            }
+            output.table([["NAME", "PATHS", "PREFIX", "STATE", "ENTRIES", "STALE"]] + texts, rightAligned: [4, 5])
+        }
+        return .done
+    }
+
+    /// Sends a command, and returns its reply. Throws if the reply is an error.
+    private static func answer(_ words: [[UInt8]], _ client: BlockingLarderClient) throws -> RESPValue {
+        guard let reply = try ShellSession(client).run([words]).first else { return .null }
+        if let text = reply.errorMessage {
+            throw LarderClientError.server(text, operation: String(decoding: words[0], as: UTF8.self).lowercased())
+        }
+        return reply
+    }
+}
+
+/// The rows of a query's result.
+private struct QueryTable {
+    private let heading: [String]
+    private let isOfGroups: Bool
+    private var rows: [[RESPValue]] = []
+    private var count: Int64?
+
+    /// - Parameter words: the words of the query.
+    init(_ words: [[UInt8]]) {
+        let texts = words.map { String(decoding: $0, as: UTF8.self) }
+        let output = texts.first?.uppercased()
+        isOfGroups = output == "GROUP"
+        switch output {
+        case "KEYS": heading = ["KEY"]
+        case "SELECT":
+            let count = texts.count > 1 ? Int(texts[1]) ?? 0 : 0
+            heading = ["KEY"] + texts.dropFirst(2).prefix(max(0, count))
+        case "GROUP":
+            var columns: [String] = []
+            var rest = texts.dropFirst(2)
+            while let word = rest.popFirst()?.uppercased() {
+                if word == "COUNT" {
+                    columns.append("COUNT")
+                } else if ["SUM", "MIN", "MAX"].contains(word) {
+                    columns.append("\(word) \(rest.popFirst() ?? "")")
+                } else {
+                    break
+                }
+            }
+            heading = texts.dropFirst().prefix(1) + columns
+        default: heading = ["KEY", "VALUE"]
+        }
+    }
+
+    /// Adds a reply.
+    /// - Returns: the cursor of the next page; nil if there is none.
+    mutating func add(_ reply: RESPValue) -> [UInt8]? {
+        if case .integer(let number) = reply {
+            count = number
+            return nil
+        }
+        let elements = reply.elements ?? []
+        if isOfGroups {
+            rows += elements.map { $0.elements ?? [] }
+            return nil
+        }
+        for row in elements.last?.elements ?? [] {
+            let parts = row.elements ?? [row]
+            rows.append(parts.flatMap { $0.elements ?? [$0] })
+        }
+        return elements.first?.bytes
+    }
+
+    func show(_ context: Context) {
+        if let count {
+            context.show(.integer(count)) { $0.line("\(count)") }
+            return
+        }
+        context.show(.array(rows.map(json))) { output in
+            let texts = rows.map { row in row.map(Self.text) }
+            output.table([heading] + texts, rightAligned: [])
+        }
+    }
+
+    /// A row as an object, with the fields as they are stored.
+    private func json(_ row: [RESPValue]) -> JSONText {
+        .object(
+            zip(heading, row).enumerated().map { index, member in
+                let isKey = index == 0 && !isOfGroups
+                guard let bytes = member.1.bytes, !isKey else {
+                    return (isKey ? "key" : member.0, JSONText(member.1))
+                }
+                return (member.0, .raw(bytes))
+            })
+    }
+
+    private static func text(_ value: RESPValue) -> String {
+        if value.isNull { return "-" }
+        return value.bytes.map { String(decoding: $0, as: UTF8.self) } ?? value.int.map { "\($0)" } ?? "?"
+    }
+}

@@ -1,0 +1,177 @@
+import LarderTestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Queries while other threads write, checkpoint and clean.
+@Suite struct IndexConcurrencyTests {
+    private static let steps = 150
+
+    /// The terms of the entries change all the time, but each entry always matches the query.
+    @Test(arguments: [0, 20_000, 16 << 20])
+    func anEntryThatMatchesThroughoutAQueryIsFound(memoryBytes: Int) throws {
+        let larder = try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            options.backgroundMaintenance = true
+            options.maintenanceMilliseconds = 1
+            options.writeBufferBytes = 64 << 10
+            options.memoryBytes = memoryBytes
+        }
+        let books = try larder.database()
+        let keys = (0..<40).map { "k\($0)" }
+        for key in keys { try books.put(key, "w0") }
+        try books.flush()
+        try books.createIndex("w")
+        let losses = Recorder<String>()
+        let queries = Guarded(0)
+        let isDone = Guarded(0)
+        onThreads(6) { thread in
+            defer { isDone.with { $0 += 1 } }
+            do {
+                var random = SeededGenerator(seed: UInt64(thread))
+                if thread < 2 {
+                    for step in 0..<(20 * Self.steps) {
+                        guard let key = keys.randomElement(using: &random) else { continue }
+                        let word = "w\(Int.random(in: 0..<10, using: &random))"
+                        _ = try books.putLater(key, step % 7 == 0 ? word + ",w9" : word)
+                    }
+                    return
+                }
+                let work = IndexWork(books.context) { [books] }
+                while isDone.value < 2 {
+                    switch thread {
+                    case 2: try books.flush()
+                    case 3: _ = try work.step(books)
+                    default:
+                        guard let found = try books.keys(withWordsFrom: "w0", through: "w9", isExact: false) else {
+                            continue
+                        }
+                        queries.with { $0 += 1 }
+                        let lost = Set(keys).subtracting(found)
+                        if !lost.isEmpty { losses.add("\(lost)") }
+                    }
+                }
+            } catch {
+                losses.add("\(error)")
+            }
+        }
+        #expect(losses.all.prefix(3).isEmpty)
+        try books.finishIndexes()
+        #expect(try books.keys(withWordsFrom: "w0", through: "w9")?.count == keys.count)
+        #expect(queries.value > 0)
+        try books.flush()
+        #expect(try books.missingHints() == [])
+    }
+
+    /// An entry that was stored before a query began is found, also while a checkpoint moves it to LevelDB.
+    @Test func newEntriesAreFoundWhileCheckpointsRun() throws {
+        let larder = try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            options.writeBufferBytes = 64 << 10
+        }
+        let books = try larder.database()
+        try books.createIndex("w")
+        let stored = Guarded(0)
+        let losses = Recorder<String>()
+        let isDone = Guarded(false)
+        onThreads(4) { thread in
+            do {
+                if thread == 0 {
+                    defer { isDone.value = true }
+                    for number in 0..<(20 * Self.steps) {
+                        try books.put("k\(number)", "n\(number / 20)")
+                        stored.value = number + 1
+                    }
+                }
+                while !isDone.value {
+                    if thread == 1 {
+                        try books.flush()
+                        continue
+                    }
+                    let last = stored.value - 1
+                    guard last >= 0 else { continue }
+                    let word = "n\(last / 20)"
+                    let found = Set(try books.keys(withWordsFrom: word, through: word) ?? [])
+                    for number in (last / 20 * 20)...last where !found.contains("k\(number)") {
+                        losses.add("k\(number) of \(last + 1)")
+                    }
+                }
+            } catch {
+                losses.add("\(error)")
+            }
+        }
+        #expect(losses.all.prefix(3).isEmpty)
+    }
+
+    /// Entries that are written between the beginning of a checkpoint and its end stay in the index.
+    @Test func aCheckpointDropsOnlyTheHintsOfWhatItHasWritten() throws {
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
+        let books = try larder.database()
+        try books.createIndex("w")
+        try books.put("1", "written")
+        let sequence = books.pipeline.lastDecided
+        try books.put("2", "left")
+        books.fillHints()
+        let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
+        try books.put("3", "later")
+        books.fillHints()
+        try pass.write()
+        try pass.store.noteSynced()
+        pass.finish()
+        #expect(try books.hintCountInLevelDB() == 1)
+        for (key, word) in [("1", "written"), ("2", "left"), ("3", "later")] {
+            #expect(try books.keys(withWordsFrom: word, through: word) == [key])
+        }
+        // A checkpoint that fails drops nothing.
+        let failed = try #require(CheckpointPass(books, upTo: books.pipeline.lastDecided, room: .max))
+        try failed.write()
+        failed.abandon()
+        #expect(try books.keys(withWordsFrom: "a", through: "z")?.count == 3)
+        #expect(books.indexing.dirty.hintCount == 2)
+    }
+
+    @Test func indexesCanBeCreatedAndDroppedWhileOthersWrite() throws {
+        let larder = try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            options.backgroundMaintenance = true
+            options.maintenanceMilliseconds = 1
+            options.writeBufferBytes = 64 << 10
+        }
+        let books = try larder.database()
+        let failures = Recorder<String>()
+        let isDone = Guarded(false)
+        onThreads(4) { thread in
+            do {
+                switch thread {
+                case 0:
+                    for step in 0..<Self.steps / 3 {
+                        try books.createIndex("w", "words\(step % 3)")
+                        if step % 5 == 0 { _ = try books.dropIndex(named: "w") }
+                    }
+                    isDone.value = true
+                case 1: while !isDone.value { try books.flush() }
+                default:
+                    for step in 0... {
+                        if isDone.value { break }
+                        _ = try books.putLater("k\(thread)-\(step % 300)", "w\(step % 10)")
+                    }
+                }
+            } catch {
+                failures.add("\(error)")
+                isDone.value = true
+            }
+        }
+        #expect(failures.all.isEmpty)
+        try books.createIndex("w")
+        try books.finishIndexes()
+        let count = try books.count(includingExpired: false)
+        #expect(try books.keys(withWordsFrom: "w0", through: "w9")?.count == count)
+        try books.flush()
+        #expect(try books.missingHints() == [])
+        larder.close()
+        let again = try larder.database()
+        try again.finishIndexes()
+        #expect(try again.keys(withWordsFrom: "w0", through: "w9")?.count == count)
+        #expect(try again.hintCountInLevelDB() == count)
+    }
+}

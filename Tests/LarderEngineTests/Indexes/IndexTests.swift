@@ -1,0 +1,212 @@
+import LarderTestSupport
+import Testing
+
+@testable import LarderEngine
+
+@Suite struct IndexTests {
+    private func larder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
+        try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            configure(&options)
+        }
+    }
+
+    @Test func anIndexFindsEntriesInMemoryAndInLevelDB() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.put("1", "red,blue")
+        try books.createIndex("w")
+        #expect(try books.indexStates() == ["w": .ready], "LevelDB has no entries yet")
+        #expect(try books.keys(withWordsFrom: "red", through: "red") == ["1"])
+        try books.put("2", "blue")
+        #expect(try books.keys(withWordsFrom: "blue", through: "red") == ["1", "2"])
+        #expect(try books.keys(withWordsFrom: "blue", through: "red", backward: true) == ["1", "2"])
+        try books.flush()
+        #expect(try books.hintCountInLevelDB() == 3)
+        #expect(try books.keys(withWordsFrom: "blue", through: "blue", backward: true) == ["2", "1"])
+        try books.put("1", "green")
+        #expect(try books.keys(withWordsFrom: "blue", through: "blue") == ["2"])
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["2", "1"])
+        #expect(try books.remove("2"))
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["1"])
+        #expect(try books.count(includingExpired: true) == 1, "hints are not entries")
+    }
+
+    @Test func anIndexIsBuiltForEntriesThatAreStored() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        for number in 0..<1200 { try books.put("k\(number)", "w\(number % 10)") }
+        try books.flush()
+        try books.createIndex("w")
+        #expect(try books.indexStates() == ["w": .building(percent: 0)])
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == nil)
+        let work = IndexWork(books.context) { [books] }
+        #expect(try work.step(books))
+        #expect(try books.indexStates() == ["w": .building(percent: 512 * 100 / 1200)])
+        try books.put("late", "w3")
+        try books.finishIndexes()
+        #expect(try books.indexStates() == ["w": .ready])
+        #expect(try books.keys(withWordsFrom: "w3", through: "w3")?.count == 121)
+        #expect(try books.missingHints() == [])
+    }
+
+    @Test func definitionsSurviveRestartPurgeAndExchange() throws {
+        let larder = try larder()
+        try larder.database().createIndex("w")
+        try larder.database().createIndex("length", "length %\u{1}: é")
+        try larder.database().put("1", "red")
+        larder.close()
+        let books = try larder.database()
+        let states: [String: IndexStatus.State] = ["w": .ready, "length": .ready]
+        #expect(try books.indexStates() == states)
+        let definitions = try books.indexes(counting: true).map { String(decoding: $0.index.definition, as: UTF8.self) }
+        #expect(definitions == ["words", "length %\u{1}: é"])
+        #expect(try books.keys(withWordsFrom: "red", through: "red") == ["1"])
+        #expect(try books.indexes(counting: true).map(\.hints) == [1, 1])
+        _ = try books.purge()
+        #expect(try books.indexes(counting: true).map(\.hints) == [0, 0])
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == [])
+        try books.put("2", "blue")
+        try books.flush()
+        #expect(try books.indexStates() == states, "the first checkpoint of an epoch begins its indexes")
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["2"])
+        let others = try larder.database("others")
+        try others.put("3", "green")
+        try larder.engine().exchange(books, others, entriesMax: 10, bytesMax: 100)
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["3"])
+        try books.flush()
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["3"])
+        #expect(try books.missingHints() == [])
+    }
+
+    @Test func creatingIsIdempotentAndReplaces() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.put("1", "red")
+        try books.flush()
+        try books.createIndex("w")
+        try books.finishIndexes()
+        let number = try #require(books.appliedState.indexes.first?.number)
+        try books.createIndex("w")
+        #expect(books.appliedState.indexes.map(\.number) == [number])
+        try books.createIndex("w", "words, but anew")
+        #expect(books.appliedState.indexes.count == 1)
+        #expect(books.appliedState.indexes.first?.number != number)
+        #expect(try books.indexStates() == ["w": .building(percent: 0)])
+        try books.finishIndexes()
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["1"])
+        #expect(try books.hintCountInLevelDB() == 1, "the hints of the previous definition are removed")
+        for name in ["", "a b", "a:b", "é", String(repeating: "x", count: 65)] {
+            #expect(errorCode { try books.createIndex(name) } == .invalidArgument)
+        }
+        #expect(errorCode { try books.createIndex("x", "what") } == .invalidArgument)
+        let long = "words" + String(repeating: "x", count: 4096)
+        #expect(errorCode { try books.createIndex("x", long) } == .invalidArgument)
+    }
+
+    @Test func droppingRemovesTheHints() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        try books.createIndex("length", "length")
+        for number in 0..<3000 { try books.put("k\(number)", "a,b") }
+        try books.flush()
+        #expect(try books.hintCountInLevelDB() == 9000)
+        #expect(try books.dropIndex(named: "w"))
+        #expect(try !books.dropIndex(named: "w"))
+        #expect(try books.keys(withWordsFrom: "a", through: "b") == nil)
+        let work = IndexWork(books.context) { [books] }
+        #expect(try work.step(books))
+        larder.close()
+        let again = try larder.database()
+        try again.finishIndexes()
+        #expect(try again.hintCountInLevelDB() == 3000)
+        #expect(try again.dropIndex(named: "length"))
+        larder.close()
+        try larder.maintain()
+        let last = try larder.database()
+        try larder.maintain()
+        #expect(try last.hintCountInLevelDB() == 0)
+        #expect(try last.rawKeys().allSatisfy { key in key.withUnsafeBytes { IndexProgress.number($0) == nil } })
+        #expect(!last.shards.all.contains { $0.changedKeys != nil })
+    }
+
+    @Test func staleHintsAreRemoved() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        try books.createIndex("other", "words")
+        for number in 0..<2000 { try books.put("k\(number)", "old") }
+        try books.flush()
+        for number in 0..<2000 { try books.put("k\(number)", "new") }
+        try books.flush()
+        #expect(try books.hintCountInLevelDB() == 8000)
+        #expect(try books.keys(withWordsFrom: "a", through: "z")?.count == 2000)
+        try books.finishIndexes()
+        #expect(try books.hintCountInLevelDB() == 4000)
+        #expect(try books.keys(withWordsFrom: "new", through: "new")?.count == 2000)
+        #expect(try books.indexes(counting: true).map(\.hints) == [2000, 2000])
+        #expect(try books.dropIndex(named: "other"))
+        // A report alone removes a hint too.
+        try books.put("k1", "newer")
+        try books.flush()
+        #expect(try books.keys(withWordsFrom: "new", through: "new")?.count == 1999)
+        try books.finishIndexes()
+        #expect(try books.hintCountInLevelDB() == 2000)
+    }
+
+    @Test func withoutAnExtractorAnIndexIsBuiltAnewLater() throws {
+        let larder = try larder()
+        try larder.database().createIndex("w")
+        try larder.database().put("1", "red")
+        try larder.database().flush()
+        larder.close { $0.indexMaker = nil }
+        let books = try larder.database()
+        #expect(try books.indexStates() == ["w": .unreadable])
+        try books.put("2", "blue")
+        try books.flush()
+        larder.close { $0.indexMaker = WordIndexMaker() }
+        let again = try larder.database()
+        #expect(try again.indexStates() == ["w": .building(percent: 0)])
+        try again.finishIndexes()
+        #expect(try again.keys(withWordsFrom: "a", through: "z") == ["2", "1"])
+    }
+
+    @Test func manyChangesOfOneEntryKeepFewHintsInMemory() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<200_000 {
+            _ = try books.putLater("k", "w\(number)")
+            if number % 1000 == 0 { books.fillHints() }
+        }
+        #expect(try books.keys(withWordsFrom: "a", through: "z") == ["k"])
+        #expect(books.indexing.dirty.hintCount < 1 << 17)
+    }
+
+    @Test func positionsContinueInBothDirections() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<50 { try books.put("k\(number)", "w\(number % 7)") }
+        try books.flush()
+        for number in 30..<80 { try books.put("k\(number)", "w\(number % 7)") }
+        for backward in [false, true] {
+            var position: (term: [UInt8], key: [UInt8])?
+            var found: [[UInt8]] = []
+            while true {
+                let view = try #require(try books.indexView())
+                let index = try #require(view.indexes.first).index
+                let candidates = try view.candidates(
+                    index, from: Array("w1".utf8), upTo: Array("w6".utf8), backward: backward, after: position)
+                guard try candidates.next() else { break }
+                let (term, key) = try candidates.withCandidate { ([UInt8]($0), [UInt8]($1)) }
+                position = (term, key)
+                found.append(term + key)
+            }
+            let numbers = (0..<80).filter { (1...5).contains($0 % 7) }
+            let expected = numbers.map { Array("w\($0 % 7)\0k\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
+            #expect(found == (backward ? expected.reversed() : expected))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import LarderEngine
+import LarderTestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Queries with indexes, compared with the same queries in a snapshot, which examine all entries.
+@Suite struct QueryIndexTests {
+    /// A client that reads replies as lines.
+    private struct Client {
+        let socket: SocketClient
+
+        func callAsFunction(_ words: [String]) throws -> String {
+            try socket.send(words)
+            return String(decoding: try socket.receive(), as: UTF8.self)
+        }
+
+        func callAsFunction(_ line: String) throws -> String { try self(line.split(separator: " ").map(String.init)) }
+
+        /// The keys of all pages of a query.
+        func keys(_ query: [String], limit: Int) throws -> [String] {
+            var keys: [String] = []
+            var cursor: String?
+            repeat {
+                let page = try self(
+                    ["QUERY", "KEYS"] + query + ["LIMIT", "\(limit)"] + (cursor.map { ["AFTER", $0] } ?? []))
+                let lines = page.split(separator: "\r\n")
+                guard lines[0] == "*2" else { throw QueryFailed(reply: page) }
+                cursor = lines[1] == "$-1" ? nil : String(lines[2])
+                keys += lines.dropFirst(cursor == nil ? 3 : 4).enumerated().filter { $0.offset % 2 == 1 }.map {
+                    String($0.element)
+                }
+            } while cursor != nil
+            return keys
+        }
+
+        func waitForIndexes() throws {
+            while try self("INDEX").contains("building") { nap() }
+        }
+    }
+
+    private struct QueryFailed: Error { let reply: String }
+
+    private static let paths = ["a", "b", "a.b", "b.0"]
+
+    private static func scalar(_ random: inout SeededGenerator) -> String {
+        switch random.below(8) {
+        case 0: ["null", "true", "false"][random.below(3)]
+        case 1...4: ["-1", "0", "1", "2", "0.5", "9007199254740993", "9007199254740992"][random.below(7)]
+        default:
+            "\"" + ["", "x", "y", "xy", String(repeating: "z", count: 95 + random.below(3))][random.below(5)] + "\""
+        }
+    }
+
+    private static func value(_ random: inout SeededGenerator) -> String {
+        switch random.below(8) {
+        case 0, 1: "[" + (0..<random.below(4)).map { _ in scalar(&random) }.joined(separator: ",") + "]"
+        case 2: "{\"b\":\(scalar(&random))}"
+        default: scalar(&random)
+        }
+    }
+
+    private static func document(_ random: inout SeededGenerator) -> String {
+        let members = ["a", "b"].filter { _ in random.below(5) > 0 }.map { "\"\($0)\":\(value(&random))" }
+        return "{" + members.joined(separator: ",") + "}"
+    }
+
+    private static func test(_ random: inout SeededGenerator) -> [String] {
+        let path = paths[random.below(paths.count)]
+        let operand = ["JSON", scalar(&random)]
+        switch random.below(9) {
+        case 0...2: return [path, "="] + operand
+        case 3: return [path, ["<", "<=", ">", ">="][random.below(4)]] + operand
+        case 4: return [path, "BETWEEN"] + operand + ["JSON", scalar(&random)]
+        case 5: return [path, "IN", "2"] + operand + ["JSON", scalar(&random)]
+        case 6: return [path, "PREFIX", ["", "x", String(repeating: "z", count: 97)][random.below(3)]]
+        case 7: return [path, "ALL", "2"] + operand + ["JSON", scalar(&random)]
+        default: return [path, ["EXISTS", "MISSING"][random.below(2)]]
+        }
+    }
+
+    private static func condition(_ random: inout SeededGenerator) -> [String] {
+        let (first, second) = (test(&random), test(&random))
+        switch random.below(5) {
+        case 0: return first
+        case 1: return first + ["OR"] + second
+        case 2: return ["NOT"] + first + ["AND"] + second
+        default: return first + ["AND"] + second
+        }
+    }
+
+    /// Changes an entry, or the indexes.
+    private static func change(_ client: Client, _ random: inout SeededGenerator) throws {
+        let key = "k\(random.below(200))"
+        switch random.below(20) {
+        case 0...11: _ = try client(["SET", key, document(&random)])
+        case 12: _ = try client(["DEL", key])
+        case 13: _ = try client(["SET", key, document(&random), "PX", "1"])
+        case 14: _ = try client(["SET", key, "not JSON"])
+        case 15:
+            _ = try client(["SET", key, document(&random), "TAGS", "1", "t"])
+            if random.oneIn(3) { _ = try client("PURGE TAG t") }
+        case 16: _ = try client("SAVE")
+        case 17 where random.oneIn(5): _ = try client("PURGE PREFIX k1")
+        default:
+            let name = "i\(random.below(3))"
+            if random.oneIn(6) {
+                _ = try client(["INDEX", "DROP", name])
+            } else if random.oneIn(3) {
+                let order = paths.shuffled(using: &random).prefix(1 + random.below(2)).flatMap {
+                    random.oneIn(3) ? [$0, "DESC"] : [$0]
+                }
+                let prefix = random.oneIn(4) ? ["PREFIX", "k1"] : []
+                #expect(try client(["INDEX", "CREATE", name] + prefix + ["ON"] + order) == "+OK\r\n")
+            }
+        }
+    }
+
+    @Test func queriesWithIndexesFindWhatScansFind() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let server = try InProcessServer(configure: {
+            $0.defaultPolicy = .never
+            $0.checkpointBytes = 1 << 16
+        })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        var planned = 0
+        for round in 0..<60 {
+            for _ in 0..<20 { try Self.change(client, &random) }
+            if round % 3 == 0 { try client.waitForIndexes() }
+            for _ in 0..<6 {
+                var query = ["WHERE"] + Self.condition(&random)
+                if random.oneIn(4) { query += ["AND", "@key", "PREFIX", "k1"] }
+                let sort =
+                    random.oneIn(2) ? ["SORT", Self.paths[random.below(4)]] + (random.oneIn(2) ? ["DESC"] : []) : []
+                let found = try client.keys(query + sort, limit: [2, 7, 1000][random.below(3)])
+                let count = try client(["QUERY", "COUNT"] + query)
+                if try client(["EXPLAIN", "QUERY", "COUNT"] + query).contains("is used (") { planned += 1 }
+                _ = try client("SNAPSHOT OPEN")
+                let expected = try client.keys(query + sort, limit: 1000)
+                _ = try client("SNAPSHOT CLOSE")
+                #expect(
+                    (sort.isEmpty ? found.sorted() : found) == (sort.isEmpty ? expected.sorted() : expected),
+                    "\(query) \(sort)")
+                #expect(count == ":\(expected.count)\r\n", "\(query)")
+            }
+        }
+        #expect(planned > 20, "\(planned)")
+    }
+
+    @Test func indexesAreCreatedListedAndDropped() throws {
+        let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        #expect(try client("INDEX") == "*0\r\n")
+        for key in 0..<10 { _ = try client(["SET", "b:\(key)", "{\"year\":\(key)}"]) }
+        #expect(try client("INDEX CREATE byYear PREFIX b: ON year DESC title") == Wire.ok)
+        #expect(try client("INDEX CREATE byYear PREFIX b: ON year DESC title") == Wire.ok)
+        try client.waitForIndexes()
+        let list = try client("INDEX byYear")
+        #expect(
+            list.hasPrefix(
+                "*1\r\n*14\r\n" + Wire.bulk("name") + Wire.bulk("byYear") + Wire.bulk("paths")
+                    + Wire.bulks("year DESC", "title") + Wire.bulk("prefix") + Wire.bulk("b:") + Wire.bulk("state")
+                    + Wire.bulk("ready") + Wire.bulk("percent") + Wire.int(100)), "\(list)")
+        let explanation = try client("EXPLAIN QUERY KEYS WHERE @key PREFIX b: AND year > 3 SORT year DESC LIMIT 2")
+        #expect(explanation.contains("the index byYear is used (PREFIX b: ON year DESC title)"))
+        #expect(explanation.contains("the rows have the order of the index: year DESC"))
+        // Stops at the limit: one entry more shows that there is a next page.
+        #expect(explanation.contains("3 entries examined; 3 match"), "\(explanation)")
+        // Without the prefix, the index does not have all entries.
+        #expect(try client("EXPLAIN QUERY KEYS WHERE year > 3").contains("no index is used"))
+        #expect(try client("INDEX DROP byYear") == Wire.ok)
+        #expect(try client("INDEX DROP byYear").hasPrefix("-ERR there is no index 'byYear'"))
+        #expect(try client("INDEX byYear").hasPrefix("-ERR there is no index"))
+        #expect(try client("INDEX CREATE b ON a..b").hasPrefix("-ERR invalid path"))
+        #expect(try client("INDEX CREATE b/c ON a").hasPrefix("-ERR"))
+        #expect(try client("INDEX CREATE b").hasPrefix("-ERR PREFIX or ON expected"))
+        #expect(try client("INDEX FROB x y").hasPrefix("-ERR INDEX takes"))
+    }
+}
