@@ -110,24 +110,29 @@ import Testing
         let client = try? killed.connect()
         _ = try? client?.call("SELECT books")
         _ = try? client?.call("GET k1")
+        // A busy machine may have counted calls of the background that are not made now.
+        if faults.hits() == 0 { killed.kill() }
         _ = try killed.process.waitForExit()
     }
 
     @Test func aSalvageKilledAtAnyCallLosesNothing() throws {
         let total = try count("books")
         #expect(total > 20)
+        var killedCount = 0
         for point in points(total) {
             try restore()
             var rule = FaultControl.Rule.killing(.changing, at: point, after: point.isMultiple(of: 2))
             rule.path = "books"
             faults.arm(rule)
             try dieWhileSalvaging()
+            killedCount += faults.hits() > 0 ? 1 : 0
             faults.disarm()
             let daemon = try start()
             try checkAll(try daemon.connect(), "killed at \(point): \(faults.lastHit)")
             #expect(try FileSystem.list(larder + "/DAMAGED").allSatisfy { $0.hasSuffix("-books") })
             daemon.kill()
         }
+        #expect(killedCount >= points(total).count - 3)
     }
 
     @Test func aSalvageWithADiskErrorAtAnyCallLosesNothing() throws {
