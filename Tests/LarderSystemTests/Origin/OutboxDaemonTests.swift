@@ -69,6 +69,8 @@ import Testing
             try bringBack(400)
             try waitUntilBrought()
             let behind = try redis.connect()
+            // A server that was just started still loads its data.
+            try behind.eventually("GET key:0") { !$0.hasPrefix("-LOADING") }
             for number in 0..<OutboxDaemonTests.keyCount {
                 let key = "key:\(number)"
                 let expected = truth[key].map { "$\($0.utf8.count)\r\n\($0)\r\n" } ?? "$-1\r\n"
