@@ -40,7 +40,7 @@ package struct QueryResult: Sendable {
     package var groups: [(json: [UInt8], values: [QueryGroups.Value])] = []
     /// Sentences about fields that no entry has.
     package var warnings: [String] = []
-    /// How the query was run, in sentences.
+    /// How the query was run, in sentences; only if that was requested.
     package var explanation: [String] = []
 }
 
@@ -53,6 +53,7 @@ package struct QueryRun: ~Copyable {
     /// The snapshot to read; nil for the current entries.
     private let snapshot: Snapshot?
     private let limits: QueryLimits
+    private let explains: Bool
     private let isCancelled: () -> Bool
 
     private var document = JSONDocument()
@@ -79,12 +80,13 @@ package struct QueryRun: ~Copyable {
     /// How often a query begins if rows expire while it runs.
     private static let attemptsMax = 3
 
+    /// - Parameter explains: whether the result explains how the query was run.
     package init(
         _ query: Query, in database: Database, _ snapshot: Snapshot? = nil, _ limits: QueryLimits,
-        isCancelled: @escaping () -> Bool = { false }
+        explains: Bool = false, isCancelled: @escaping () -> Bool = { false }
     ) {
         (self.query, self.database, self.snapshot, self.limits) = (query, database, snapshot, limits)
-        self.isCancelled = isCancelled
+        (self.explains, self.isCancelled) = (explains, isCancelled)
         order = query.rowOrder
         rows = QueryRows(order, capacity: 0)
         fields = FieldReport(query)
@@ -124,8 +126,9 @@ package struct QueryRun: ~Copyable {
         let view = snapshot == nil ? try Self.engine { () throws(LarderError) in try database.indexView() } : nil
         defer { view?.close() }
         for ready in view?.indexes ?? [] {
-            guard let definition = IndexDefinition(bytes: ready.index.definition) else { continue }
-            indexes.append((ready.index, definition))
+            // The extractor has the definition already parsed.
+            guard let terms = ready.extractor as? DocumentTerms else { continue }
+            indexes.append((ready.index, terms.definition))
         }
         plan = IndexPlanner(indexes.map(\.definition), query).plan(query)
         if let ordered = plan?.ordered { order = ordered.order }
@@ -367,7 +370,7 @@ package struct QueryRun: ~Copyable {
         let groups = self.groups?.sorted() ?? []
         result.groups = Array(groups.dropFirst(query.skip).prefix(query.limit ?? .max))
         result.warnings = fields.warnings
-        result.explanation = explanation(groups: groups.count) + result.warnings
+        if explains { result.explanation = explanation(groups: groups.count) + result.warnings }
         return result
     }
 

@@ -10,23 +10,21 @@ enum IndexProgress: Equatable {
 
     static let nothing = IndexProgress.building(records: 0, position: [KeyKind.record])
 
-    private static let name: [UInt8] = [KeyKind.metadata] + Array("index".utf8)
+    /// The beginning of the keys of all indexes.
+    static let prefix: [UInt8] = [KeyKind.metadata] + Array("index".utf8)
 
     /// The key of the record: `index`, and the number of the index (8 bytes, big-endian).
     static func key(_ number: UInt64) -> [UInt8] {
-        var key = name
+        var key = prefix
         BigEndian.append(number, to: &key)
         return key
     }
 
     /// Returns the number of the index in a key; nil for other keys.
     static func number(_ key: UnsafeRawBufferPointer) -> UInt64? {
-        guard key.count == name.count + 8, key.starts(with: name) else { return nil }
-        return BigEndian.read(key, at: name.count)
+        guard key.count == prefix.count + 8, key.starts(with: prefix) else { return nil }
+        return BigEndian.read(key, at: prefix.count)
     }
-
-    /// The range of the keys of all indexes.
-    static var prefix: [UInt8] { name }
 
     /// `01`: ready. `00`: being built; then the number of records (8 bytes, big-endian) and the position.
     var value: [UInt8] {

@@ -63,7 +63,7 @@ extension CommandTable {
     // MARK: QUERY
 
     /// Runs a query on another thread, until the client disconnects.
-    /// - Parameter first: the position of the first word of the query.
+    /// - Parameter first: the position of the first word of the query: 2 for EXPLAIN.
     private static func run(
         _ call: inout Call, from first: Int,
         _ write: @escaping @Sendable (QueryResult, Query, inout ReplyBuffer) -> Void
@@ -72,12 +72,15 @@ extension CommandTable {
             try Query((first..<call.count).map { call.array($0) })
         }
         let view = try View(call)
+        let explains = first == 2
         // Transactions and scripts get replies without attributes.
-        let hasAttributes = !call.isInTransaction && first == 1
+        let hasAttributes = !call.isInTransaction && !explains
         let record = call.session.record
         let limits = QueryLimits(call.server.limits)
         return .later { (reply) throws(CommandError) in
-            var run = QueryRun(query, in: view.database, view.openSnapshot, limits) { record.isGone }
+            var run = QueryRun(query, in: view.database, view.openSnapshot, limits, explains: explains) {
+                record.isGone
+            }
             let result: QueryResult
             do throws(QueryFailure) { result = try run.result() } catch { throw CommandError(error) }
             if hasAttributes { reply.attribute("warnings", result.warnings) }
