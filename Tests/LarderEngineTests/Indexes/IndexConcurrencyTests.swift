@@ -1,3 +1,4 @@
+import Foundation
 import LarderTestSupport
 import Testing
 
@@ -128,6 +129,50 @@ import Testing
         failed.abandon()
         #expect(try books.keys(withWordsFrom: "a", through: "z")?.count == 3)
         #expect(books.indexing.dirty.hintCount == 2)
+    }
+
+    /// A checkpoint that ends while a query looks for new entries does not take the hints of an entry that it has left
+    /// dirty: the query has passed its shard before the checkpoint noted it again.
+    @Test func aCheckpointThatEndsDuringAQueryKeepsTheHintsOfWhatItHasLeft() throws {
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
+        let books = try larder.database()
+        try books.createIndex("w")
+        let shard = { (key: String) in Shard.index(Key(Array(key.utf8)).hash) }
+        let last = try #require((0..<1000).map { "k\($0)" }.max { shard($0) < shard($1) })
+        let left = try #require((0..<1000).map { "k\($0)" }.min { shard($0) < shard($1) })
+        let sequence = books.pipeline.lastDecided
+        try books.put(left, "left")
+        books.fillHints()
+        let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
+        try books.put(last, "last")
+        let hasPassed = Guarded(false)
+        let isDone = Guarded(false)
+        let hintCount = Guarded(0)
+        // Used only by the second thread.
+        nonisolated(unsafe) let checkpoint = pass
+        onThreads(2) { thread in
+            if thread == 0 {
+                let runs = books.indexing.dirty.fill(books.shards, pinnedBytesMin: .max) {
+                    hasPassed.value = true
+                    // The checkpoint has to wait for this. Without that, it ends soon.
+                    for _ in 0..<100 where !isDone.value { usleep(1000) }
+                    return books.indexing.open
+                }
+                hintCount.value = runs.values.joined().reduce(0) { $0 + $1.count }
+                return
+            }
+            while !hasPassed.value { usleep(100) }
+            #expect(throws: Never.self) {
+                try checkpoint.write()
+                try checkpoint.store.noteSynced()
+            }
+            checkpoint.finish()
+            isDone.value = true
+        }
+        #expect(hintCount.value == 2)
+        for (key, word) in [(left, "left"), (last, "last")] {
+            #expect(try books.keys(withWordsFrom: word, through: word) == [key])
+        }
     }
 
     @Test func indexesCanBeCreatedAndDroppedWhileOthersWrite() throws {

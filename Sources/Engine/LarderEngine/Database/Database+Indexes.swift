@@ -124,7 +124,9 @@ extension Database {
     }
 
     /// Finds the hints of entries that were written since the last call. May block, but not on the disk.
-    func fillHints() {
+    /// - Returns: the hints of each index that LevelDB may not have.
+    @discardableResult
+    func fillHints() -> [UInt64: [HintRun]] {
         indexing.dirty.fill(shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
     }
 }

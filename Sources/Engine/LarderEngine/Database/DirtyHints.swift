@@ -34,19 +34,25 @@ final class DirtyHints: Sendable {
 
     init(_ wake: @escaping @Sendable () -> Void) { changed = ChangedKeyCount(wake) }
 
-    /// The runs with the hints of an index.
-    func runs(_ number: UInt64) -> [HintRun] { runs.withLock { $0.parts[number]?.map(\.run) ?? [] } }
-
     var hintCount: Int { runs.withLock { $0.count } }
 
     // MARK: Filling
 
     /// Adds the hints of the entries that were written since the last call.
     /// - Parameter indexes: returns the present indexes.
-    func fill(_ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]) {
+    /// - Returns: the runs of each index.
+    func fill(
+        _ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]
+    ) -> [UInt64: [HintRun]] {
         // Wait for another thread that is filling, even if no keys are left: their hints are not added yet.
         filling.lock()
         defer { filling.unlock() }
+        add(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+        return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
+    }
+
+    /// Called with `filling` held.
+    private func add(_ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]) {
         if changed.isZero { return }
         var extraction = Extraction(pinnedBytesMin: pinnedBytesMin)
         for shard in shards.all {
@@ -175,8 +181,11 @@ final class DirtyHints: Sendable {
     }
 
     /// Drops the hints of the entries that a checkpoint has written to LevelDB. Called when these entries are clean.
-    /// The entries that it has left dirty must have been noted again.
+    /// The entries that it has left dirty must have been noted again. Waits for a thread that is filling: it may have
+    /// looked for noted keys before these were noted.
     func drop(_ stamp: Int) {
+        filling.lock()
+        defer { filling.unlock() }
         runs.withLock { runs in
             for number in runs.parts.keys { runs.parts[number]?.removeAll { $0.stamp <= stamp } }
         }

@@ -297,8 +297,8 @@ extension Database {
             // The order matters. An entry that is dirty now has its hints in the runs. An entry that becomes clean
             // after this, or is clean now, has its hints in the snapshot, which is taken later: either those of the
             // record that it has now, or of a later one.
-            fillHints()
-            let usable = try readyIndexes(state.indexes, in: store)
+            let runs = fillHints()
+            let usable = try readyIndexes(state.indexes, runs, in: store)
             let held = try Snapshot.hold(store)
             if appliedState.store === store { return IndexView(self, store, held, usable) }
             store.release(held)
@@ -306,15 +306,15 @@ extension Database {
     }
 
     private func readyIndexes(
-        _ indexes: [DatabaseIndex], in store: EpochStore
+        _ indexes: [DatabaseIndex], _ runs: [UInt64: [HintRun]], in store: EpochStore
     ) throws(LarderError) -> [IndexView.ReadyIndex] {
         var usable: [IndexView.ReadyIndex] = []
         for open in indexing.open where indexes.contains(open.index) {
             guard let extractor = open.extractor, try indexing.progress(open.index.number, in: store) == .ready else {
                 continue
             }
-            let runs = indexing.dirty.runs(open.index.number)
-            usable.append(IndexView.ReadyIndex(index: open.index, extractor: extractor, runs: runs))
+            usable.append(
+                IndexView.ReadyIndex(index: open.index, extractor: extractor, runs: runs[open.index.number] ?? []))
         }
         return usable
     }
