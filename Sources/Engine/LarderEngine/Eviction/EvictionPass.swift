@@ -108,6 +108,8 @@ struct EvictionPass {
     private func remove(_ found: EvictionRange, _ victims: [EvictionRange.Victim]) throws(LarderError) {
         let indexing = ExpiryIndex.Rules(database.rules.policy)
         var hints = HintMaker(database.indexing.open)
+        // The hints are far from the entries, so the merge of this range does not free their space.
+        defer { store.noteDead(hints.byteCount) }
         var next = 0
         while next < victims.count {
             let batch = LarderLevelDB.WriteBatch()
