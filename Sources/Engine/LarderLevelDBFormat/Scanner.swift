@@ -1,16 +1,6 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// Compares keys like LevelDB's bytewise comparator. Returns a number less than 0, 0, or a number greater than 0.
-@inlinable
-package func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-    if let leftStart = left.baseAddress, let rightStart = right.baseAddress {
-        let order = memcmp(leftStart, rightStart, min(left.count, right.count))
-        if order != 0 { return Int(order) }
-    }
-    return left.count - right.count
-}
-
 /// Returns a key in quotes, for messages: printable ASCII stays as it is, other bytes become `\xNN`. Bytes after the
 /// first 64 are dropped, and the key's length is appended.
 package func quoted(_ key: [UInt8]) -> String {
@@ -118,7 +108,7 @@ package struct InternalKey {
 
     /// Orders keys ascending, and versions of one key by sequence descending.
     @inlinable package static func isLess(_ left: InternalKey, _ right: InternalKey) -> Bool {
-        let order = compare(left.userKey, right.userKey)
+        let order = ByteOrder.compare(left.userKey, right.userKey)
         return order != 0 ? order < 0 : left.sequence > right.sequence
     }
 }

@@ -1,16 +1,12 @@
+import LarderPlatform
+
 /// The terms that begin with `lower`, with `upper`, or with something in between.
 package struct TermRange: Hashable, Sendable {
     package var lower: [UInt8]
     package var upper: [UInt8]
 
     /// Greater than every term of the range; nil for no limit.
-    package var end: [UInt8]? {
-        var end = upper
-        while let last = end.popLast() {
-            if last < 0xFF { return end + [last + 1] }
-        }
-        return nil
-    }
+    package var end: [UInt8]? { ByteOrder.successor(ofPrefix: upper) }
 
     package func contains(_ term: [UInt8]) -> Bool {
         !term.lexicographicallyPrecedes(lower) && end.map { term.lexicographicallyPrecedes($0) } ?? true

@@ -1,4 +1,5 @@
 import LarderJSONCoding
+import LarderPlatform
 import LarderVocabulary
 
 /// What a query asks for.
@@ -176,7 +177,7 @@ package struct QueryOrder: Hashable, Sendable {
             let order = left.values[index].order(right.values[index])
             if order != 0 { return (order < 0) != part.isDescending }
         }
-        return left.key.withUnsafeBytes { left in right.key.withUnsafeBytes { ValueView.order(left, $0) } } < 0
+        return left.key.withUnsafeBytes { left in right.key.withUnsafeBytes { ByteOrder.compare(left, $0) } } < 0
     }
 }
 

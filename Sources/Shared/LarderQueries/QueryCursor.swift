@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// Where a page of a query ended: the order of its rows and the position of its last row, as text without state in the
 /// daemon. Contains a checksum, and a hash of the query, so that it is not used with another query.
 package struct QueryCursor: Hashable, Sendable {
@@ -11,7 +13,7 @@ package struct QueryCursor: Hashable, Sendable {
     /// Parses a cursor that ``text(of:)`` returned for a page of the same query.
     init(_ text: [UInt8], of query: Query) throws(QueryError) {
         var reader = ByteReader(Base64URL.decode(text) ?? [])
-        guard let sum = reader.word(), sum == Self.hash(reader.rest), reader.byte() == Self.version,
+        guard let sum = reader.word(), sum == StableHash.fnv1a(reader.rest), reader.byte() == Self.version,
             let identity = reader.word(), let order = reader.order(), let position = reader.position(order)
         else { throw QueryError("invalid cursor: pass the cursor of the previous page unchanged") }
         guard identity == Self.identity(of: query) else {
@@ -27,7 +29,7 @@ package struct QueryCursor: Hashable, Sendable {
         for value in last.values { body.append(value) }
         body.append(counted: last.key)
         var bytes: [UInt8] = []
-        bytes.append(word: Self.hash(body))
+        bytes.append(word: StableHash.fnv1a(body))
         return Base64URL.encode(bytes + body)
     }
 
@@ -36,12 +38,7 @@ package struct QueryCursor: Hashable, Sendable {
         var bytes: [UInt8] = []
         bytes.append(query.order)
         if let condition = query.condition { bytes.append(condition) }
-        return hash(bytes)
-    }
-
-    /// FNV-1a.
-    static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
-        bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return StableHash.fnv1a(bytes)
     }
 }
 

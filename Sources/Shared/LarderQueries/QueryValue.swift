@@ -117,18 +117,9 @@ enum ValueView {
     func order(_ other: ValueView) -> Int {
         switch (self, other) {
         case (.number(let left), .number(let right)): left.order(right)
-        case (.text(let left), .text(let right)): Self.order(left, right)
+        case (.text(let left), .text(let right)): ByteOrder.compare(left, right)
         default: rank - other.rank
         }
-    }
-
-    static func order(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-        let common = min(left.count, right.count)
-        if common > 0, let left = left.baseAddress, let right = right.baseAddress {
-            let order = memcmp(left, right, common)
-            if order != 0 { return Int(order) }
-        }
-        return left.count - right.count
     }
 
     var value: QueryValue {

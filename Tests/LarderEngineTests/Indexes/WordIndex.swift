@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderVocabulary
 
 @testable import LarderEngine
@@ -59,7 +60,7 @@ extension Database {
         guard let index = view.indexes.first(where: { $0.index.name == name }) else { return nil }
         let (lower, upper) = (Array(first.utf8) + [0], Array(last.utf8) + [0])
         let candidates = try view.candidates(
-            index.index, from: lower, upTo: IndexView.successor(of: upper), backward: backward)
+            index.index, from: lower, upTo: ByteOrder.successor(ofPrefix: upper), backward: backward)
         var result: [String] = []
         var seen: Set<String> = []
         while try candidates.next() {

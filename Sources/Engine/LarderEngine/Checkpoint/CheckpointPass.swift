@@ -1,5 +1,6 @@
 import CLarderPrefetch
 import LarderLevelDB
+import LarderPlatform
 
 /// One database's part of a checkpoint: sorts the dirty entries (those that LevelDB does not have yet), and writes them
 /// to LevelDB.
@@ -308,7 +309,7 @@ private struct SortedRun {
             order.sort { left, right in
                 if left.word != right.word { return left.word < right.word }
                 let (left, right) = (items[Int(left.index)], items[Int(right.index)])
-                return KeyOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
+                return ByteOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
             }
         }
     }

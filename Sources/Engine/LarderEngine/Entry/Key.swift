@@ -87,19 +87,6 @@ extension Key: CustomStringConvertible {
     package var description: String { printableKey(bytes) }
 }
 
-/// The order of keys: that of their bytes, as in LevelDB.
-enum KeyOrder {
-    /// Returns a number less than 0 if `left` comes first, 0 if they are equal, and greater than 0 otherwise.
-    static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
-        let common = min(left.count, right.count)
-        if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
-            let order = memcmp(leftStart, rightStart, common)
-            if order != 0 { return Int(order) }
-        }
-        return left.count - right.count
-    }
-}
-
 /// Big-endian integers inside keys and records.
 package enum BigEndian {
     package static func append(_ value: UInt64, to bytes: inout [UInt8]) {

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The tags of an entry, checked and encoded: a count, then for each tag its length and its bytes.
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
@@ -161,10 +163,8 @@ package final class TagPurges: Sendable {
 
     func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
-    /// Returns the hash of a tag: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). These hashes are also on the disk.
-    static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
-        tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-    }
+    /// Returns the hash of a tag. These hashes are also on the disk.
+    static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 { StableHash.fnv1a(tag) }
 
     private func note(_ tag: UnsafeRawBufferPointer) -> Note? { note(Self.hash(tag)) }
 

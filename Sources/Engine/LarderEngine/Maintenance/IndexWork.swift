@@ -222,7 +222,7 @@ final class IndexWork: Sendable {
                     while cursor.isValid {
                         let number = try cursor.withKey { BigEndian.read($0, at: 1) }
                         guard let number, known.contains(number) else { break }
-                        guard let after = IndexView.successor(of: Hint.head(number)) else { return false }
+                        guard let after = ByteOrder.successor(ofPrefix: Hint.head(number)) else { return false }
                         try cursor.seek(to: after)
                     }
                     guard cursor.isValid else { return false }

@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// Hints of one index in the order of (term, key), in memory. Does not change.
@@ -46,7 +47,7 @@ final class HintRun: Sendable {
     func lowerBound(_ bound: [UInt8]) -> Int {
         bound.withUnsafeBytes { bound in
             bytes.withUnsafeBytes { bytes in
-                items.partitioningIndex { KeyOrder.compare(Self.bytes($0, bytes), bound) >= 0 }
+                items.partitioningIndex { ByteOrder.compare(Self.bytes($0, bytes), bound) >= 0 }
             }
         }
     }
@@ -76,7 +77,7 @@ final class HintRun: Sendable {
         /// Returns the run of the hints, which were added in any order.
         consuming func sortedRun() -> HintRun {
             bytes.withUnsafeBytes { bytes in
-                items.sort { KeyOrder.compare(HintRun.bytes($0, bytes), HintRun.bytes($1, bytes)) < 0 }
+                items.sort { ByteOrder.compare(HintRun.bytes($0, bytes), HintRun.bytes($1, bytes)) < 0 }
             }
             return HintRun(bytes, items)
         }
@@ -92,7 +93,7 @@ final class HintRun: Sendable {
                 ? 1
                 : second == right.count
                     ? -1
-                    : left.withBytes(first) { first in right.withBytes(second) { KeyOrder.compare(first, $0) } }
+                    : left.withBytes(first) { first in right.withBytes(second) { ByteOrder.compare(first, $0) } }
             let (run, place) = order <= 0 ? (left, first) : (right, second)
             run.withBytes(place) { maker.add($0, termCount: Int(run.items[place].termCount)) }
             if order <= 0 { first += 1 }

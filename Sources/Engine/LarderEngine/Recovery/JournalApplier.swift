@@ -69,7 +69,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 
     private func look(for name: UnsafeRawBufferPointer, _ number: UInt64) {
-        if epoch == number, databaseName.withUnsafeBytes({ KeyOrder.compare($0, name) == 0 }) { return }
+        if epoch == number, databaseName.withUnsafeBytes({ ByteOrder.compare($0, name) == 0 }) { return }
         databaseName = Array(name)
         epoch = number
         noteEpoch(number)

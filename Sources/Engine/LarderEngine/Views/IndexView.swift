@@ -46,8 +46,8 @@ package final class IndexView {
     /// Returns the candidates with the terms of a range, in the order of (term, key), each once.
     /// - Parameters:
     ///   - lower: the lowest term.
-    ///   - upper: greater than every term of the range; nil for no limit. Pass ``successor(of:)`` to include a term, or
-    ///     the terms with a beginning.
+    ///   - upper: greater than every term of the range; nil for no limit. Pass ``ByteOrder/successor(ofPrefix:)`` to
+    ///     include a term, or the terms with a beginning.
     ///   - backward: whether to begin with the greatest term and key.
     ///   - position: the term and the key after which to begin, in the given direction: a position of an earlier view.
     package func candidates(
@@ -66,15 +66,6 @@ package final class IndexView {
             }
         }
         return IndexCandidates(store, below, Hint.head(index.number), runs, range)
-    }
-
-    /// Returns the lowest bytes that are greater than all bytes that begin with `bytes`; nil if there are none.
-    package static func successor(of bytes: [UInt8]) -> [UInt8]? {
-        var bytes = bytes
-        while let last = bytes.popLast() {
-            if last < 0xFF { return bytes + [last + 1] }
-        }
-        return nil
     }
 
     /// Notes that the entry of a key does not have this term, so that the hint is removed if LevelDB's record does not
@@ -107,8 +98,8 @@ struct HintRange {
 
     /// Whether a term is before the range, in it, or after it, in the direction of the iteration.
     func compare(_ term: UnsafeRawBufferPointer) -> Int {
-        let isLow = lower.withUnsafeBytes { KeyOrder.compare(term, $0) } < 0
-        let isHigh = upper?.withUnsafeBytes { KeyOrder.compare(term, $0) >= 0 } ?? false
+        let isLow = lower.withUnsafeBytes { ByteOrder.compare(term, $0) } < 0
+        let isHigh = upper?.withUnsafeBytes { ByteOrder.compare(term, $0) >= 0 } ?? false
         if isLow { return backward ? 1 : -1 }
         return isHigh ? (backward ? -1 : 1) : 0
     }
@@ -195,7 +186,7 @@ package final class IndexCandidates {
     /// Compares the hints of two sources in the direction of the iteration.
     private func order(_ left: Int, _ right: Int) -> Int {
         let order = sources[left].run.withBytes(sources[left].place) { left in
-            sources[right].run.withBytes(sources[right].place) { KeyOrder.compare(left, $0) }
+            sources[right].run.withBytes(sources[right].place) { ByteOrder.compare(left, $0) }
         }
         return range.backward ? -order : order
     }

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// A copy of the dirty entries (those that were only in memory) of a database at one instant, in the order of their
 /// keys. A cursor or a snapshot combines them with LevelDB's content of the same instant.
 ///
@@ -33,7 +35,7 @@ struct OverlaySnapshot: Sendable {
     /// Sorts the copies. This is a separate step because the shard locks need not be held for it.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
-            items.sort { KeyOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
+            items.sort { ByteOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
         }
     }
 
@@ -74,7 +76,11 @@ struct OverlaySnapshot: Sendable {
             var high = items.count
             while low < high {
                 let middle = low + (high - low) / 2
-                if KeyOrder.compare(Self.key(items[middle], bytes), key) < 0 { low = middle + 1 } else { high = middle }
+                if ByteOrder.compare(Self.key(items[middle], bytes), key) < 0 {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
             }
             return low
         }
@@ -90,7 +96,7 @@ struct OverlaySnapshot: Sendable {
 
     /// Compares the key at `index` with `key`: less than 0 if it comes before `key`, 0 if it is equal.
     func compare(_ index: Int, _ key: UnsafeRawBufferPointer) -> Int {
-        bytes.withUnsafeBytes { KeyOrder.compare(Self.key(items[index], $0), key) }
+        bytes.withUnsafeBytes { ByteOrder.compare(Self.key(items[index], $0), key) }
     }
 }
 

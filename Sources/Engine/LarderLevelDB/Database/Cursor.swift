@@ -38,7 +38,7 @@ package final class Cursor {
         self.options = options
         database.gate.add(slot)
         self.prefix = prefix
-        prefixEnd = Self.successor(ofPrefix: prefix)
+        prefixEnd = ByteOrder.successor(ofPrefix: prefix)
     }
 
     deinit { close() }
@@ -97,7 +97,7 @@ package final class Cursor {
                 leveldb_iter_seek(handle, key.characters, key.count)
                 if leveldb_iter_valid(handle) == 0 {
                     leveldb_iter_seek_to_last(handle)
-                } else if LarderLevelDBFormat.compare(IteratorSlot.key(handle), key) != 0 {
+                } else if ByteOrder.compare(IteratorSlot.key(handle), key) != 0 {
                     leveldb_iter_prev(handle)
                 }
             }
@@ -239,15 +239,6 @@ package final class Cursor {
     }
 
     private static func compare(_ left: UnsafeRawBufferPointer, _ right: [UInt8]) -> Int {
-        right.withUnsafeBytes { LarderLevelDBFormat.compare(left, $0) }
-    }
-
-    /// Returns the smallest key that is greater than all keys that begin with `prefix`; nil if `prefix` has only 0xFF
-    /// bytes. Trailing 0xFF bytes cannot be incremented, so they are dropped, and the byte before them is incremented.
-    static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
-        guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
-        var end = Array(prefix[...last])
-        end[last] += 1
-        return end
+        right.withUnsafeBytes { ByteOrder.compare(left, $0) }
     }
 }

@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// The content of all logs: every readable put and delete, sorted, and the gaps (ranges of keys with lost versions).
 final class LogContents {
@@ -27,7 +28,7 @@ final class LogContents {
 
     func sort() {
         versions.sort { left, right in
-            let order = compare(left.key, right.key)
+            let order = ByteOrder.compare(left.key, right.key)
             return order != 0 ? order < 0 : left.sequence > right.sequence
         }
         gaps.sort { KeyRange.isLess($0.range.lower, $1.range.lower) }

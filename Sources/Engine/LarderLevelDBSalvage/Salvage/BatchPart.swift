@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// A batch (the content of a log record) with missing parts: its readable entries, and the range of keys that may be
 /// missing.
@@ -139,7 +140,7 @@ struct BatchPart {
             } else {
                 if next != none {
                     var following = BatchScanner(tail, from: Int(next))
-                    guard let later = following.next(), compare(entry.key, later.key) < 0 else { continue }
+                    guard let later = following.next(), ByteOrder.compare(entry.key, later.key) < 0 else { continue }
                 }
                 places[offset] = Int32(offset)
             }
@@ -153,6 +154,6 @@ struct BatchPart {
     private func isBehind(_ lower: [UInt8], _ place: Int32, _ tail: UnsafeRawBufferPointer) -> Bool {
         var scanner = BatchScanner(tail, from: Int(place))
         guard place >= 0, let entry = scanner.next() else { return false }
-        return lower.withUnsafeBytes { compare($0, entry.key) < 0 }
+        return lower.withUnsafeBytes { ByteOrder.compare($0, entry.key) < 0 }
     }
 }

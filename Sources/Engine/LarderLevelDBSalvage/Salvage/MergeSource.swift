@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// Collects the damage that the sources find in the tables.
 final class SalvageSink {
@@ -95,14 +96,14 @@ struct SourceHeap {
     }
 
     private func visit(_ index: Int, _ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
-        guard index < sources.count, compare(sources[index].position, key) == 0 else { return }
+        guard index < sources.count, ByteOrder.compare(sources[index].position, key) == 0 else { return }
         body(sources[index])
         visit(2 * index + 1, key, body)
         visit(2 * index + 2, key, body)
     }
 
     private static func isBefore(_ left: any MergeSource, _ right: any MergeSource) -> Bool {
-        let order = compare(left.position, right.position)
+        let order = ByteOrder.compare(left.position, right.position)
         return order != 0 ? order < 0 : !left.isLoaded && right.isLoaded
     }
 }

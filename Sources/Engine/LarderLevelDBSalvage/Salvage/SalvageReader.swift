@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// Reads everything readable in a damaged LevelDB directory, without opening it with LevelDB. Returns the newest state
 /// of every key, in the order of the keys, and the ranges of keys whose newest state may be lost.
@@ -91,7 +92,7 @@ package final class SalvageReader {
         best = nil
         while let top = heap.top {
             if top.isLoaded {
-                guard hasKey, compare(top.position, lastKey.bytes) == 0 else { break }
+                guard hasKey, ByteOrder.compare(top.position, lastKey.bytes) == 0 else { break }
             }
             try top.step()
             heap.fix()
@@ -119,14 +120,16 @@ package final class SalvageReader {
         return sink.gaps.contains { isAtOrBehind($0.range.lower) }
     }
 
-    private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
+    private func isAtOrBehind(_ key: [UInt8]) -> Bool {
+        key.withUnsafeBytes { ByteOrder.compare(lastKey.bytes, $0) >= 0 }
+    }
 
     /// Whether a lost version of the current key may be newer than all versions that were read. Returns
     /// false if, in every gap that contains the key, all lost versions are older than one of the read versions.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }
-            let isLowerKey = gap.range.lower.withUnsafeBytes { compare($0, lastKey.bytes) == 0 }
+            let isLowerKey = gap.range.lower.withUnsafeBytes { ByteOrder.compare($0, lastKey.bytes) == 0 }
             var isHidden = true
             heap.forEachAtTop(lastKey.bytes) { source in
                 if gap.isOlder(than: source.sequence, from: source.origin, isLowerKey: isLowerKey) { isHidden = false }

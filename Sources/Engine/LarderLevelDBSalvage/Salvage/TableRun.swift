@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// Reads the entries of tables that do not overlap, one table after another. Reads a block only when the merge reaches
 /// it.
@@ -232,7 +233,7 @@ final class TableRun: MergeSource {
     private func isInOrder(_ key: InternalKey, _ open: Open, isFirst: Bool) -> Bool {
         guard let last = InternalKey(open.index.key.bytes), !InternalKey.isLess(last, key) else { return false }
         if !isFirst {
-            let order = compare(place.bytes, key.userKey)
+            let order = ByteOrder.compare(place.bytes, key.userKey)
             return order < 0 || order == 0 && key.sequence < sequence
         }
         guard let previous = open.previous else {

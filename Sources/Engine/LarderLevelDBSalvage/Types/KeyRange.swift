@@ -1,4 +1,5 @@
 import LarderLevelDBFormat
+import LarderPlatform
 
 /// The keys from `lower` up to but not including `upper`, in byte order.
 package struct KeyRange: Hashable, Sendable {
@@ -37,7 +38,7 @@ package struct KeyRange: Hashable, Sendable {
     }
 
     static func isLess(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.withUnsafeBytes { left in right.withUnsafeBytes { compare(left, $0) < 0 } }
+        left.withUnsafeBytes { left in right.withUnsafeBytes { ByteOrder.compare(left, $0) < 0 } }
     }
 
     /// Returns the smallest key that is greater than `key`.

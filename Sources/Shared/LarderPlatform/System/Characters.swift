@@ -23,7 +23,7 @@ package enum HexText {
     }
 }
 
-/// Decodes percent-encoded bytes (`%HH`) in addresses.
+/// Decodes percent-encoded bytes (`%HH`).
 package enum PercentEncoding {
     /// Replaces each `%HH` by its byte.
     /// - Returns: nil if a `%` is not followed by two hexadecimal digits.

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The small file `<database>/POINTER`: the current epoch (number of the LevelDB) of a database, and its policy.
 ///
 /// It is text, with a name and a value in each line; the last line is the checksum of all previous lines:
@@ -141,26 +143,10 @@ extension DatabaseIndex {
         for item in text.split(separator: " ", omittingEmptySubsequences: false) {
             let parts = item.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3, isValid(name: String(parts[0])), let number = UInt64(parts[1]),
-                number <= Sequences.epochMax, let definition = unescaped(parts[2].utf8)
+                number <= Sequences.epochMax, let definition = PercentEncoding.decoded(parts[2].utf8)
             else { return nil }
             indexes.append(DatabaseIndex(number: number, name: String(parts[0]), definition: definition))
         }
         return indexes
-    }
-
-    private static func unescaped(_ text: Substring.UTF8View) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var rest = text
-        while let byte = rest.popFirst() {
-            guard byte == 0x25 else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst(), let low = rest.popFirst(),
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
-            else { return nil }
-            bytes.append(value)
-        }
-        return bytes
     }
 }
