@@ -123,7 +123,7 @@ package struct QueryRun: ~Copyable {
     }
 
     private mutating func once() throws(QueryFailure) -> QueryResult {
-        let view = snapshot == nil ? try Self.engine { () throws(LarderError) in try database.indexView() } : nil
+        let view = snapshot == nil ? try Self.engine { () throws(LarderError) in try database.indexes.view() } : nil
         defer { view?.close() }
         for ready in view?.indexes ?? [] {
             // The extractor has the definition already parsed.
@@ -279,7 +279,7 @@ package struct QueryRun: ~Copyable {
             return "queries in a snapshot use no index, and the database has more than \(limits.scannedMax) entries "
                 + "(--query-scan): close the snapshot\(scan)"
         }
-        for status in (try? database.indexes(counting: false)) ?? [] {
+        for status in (try? database.indexes.list(counting: false)) ?? [] {
             guard case .building(let percent) = status.state,
                 let definition = IndexDefinition(bytes: status.index.definition),
                 IndexPlanner([definition], query).plan(query) != nil

@@ -116,7 +116,7 @@ import Testing
         larder.time.stepWall(milliseconds: Self.start + 3000 - larder.time.wallMilliseconds())
         let indexed = try larder.database("indexed")
         #expect(try indexed.indexStates() == ["w": .ready])
-        #expect(try indexed.indexes(counting: true).map(\.hints) == [4])
+        #expect(try indexed.indexes.list(counting: true).map(\.hints) == [4])
         #expect(indexed.appliedState.indexes.map(\.definition) == [Array("words %, é".utf8)])
         #expect(try indexed.keys(withWordsFrom: "blue", through: "blue") == ["a", "b"])
         #expect(try indexed.missingHints() == [])

@@ -112,10 +112,10 @@ import Testing
         try books.put("1", "written")
         let sequence = books.pipeline.lastDecided
         try books.put("2", "left")
-        books.fillHints()
+        books.indexes.fillHints()
         let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
         try books.put("3", "later")
-        books.fillHints()
+        books.indexes.fillHints()
         try pass.write()
         try pass.store.noteSynced()
         pass.finish()
@@ -142,7 +142,7 @@ import Testing
         let left = try #require((0..<1000).map { "k\($0)" }.min { shard($0) < shard($1) })
         let sequence = books.pipeline.lastDecided
         try books.put(left, "left")
-        books.fillHints()
+        books.indexes.fillHints()
         let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
         try books.put(last, "last")
         let hasPassed = Guarded(false)
@@ -191,7 +191,7 @@ import Testing
                 case 0:
                     for step in 0..<Self.steps / 3 {
                         try books.createIndex("w", "words\(step % 3)")
-                        if step % 5 == 0 { _ = try books.dropIndex(named: "w") }
+                        if step % 5 == 0 { _ = try books.indexes.drop(named: "w") }
                     }
                     isDone.value = true
                 case 1: while !isDone.value { try books.flush() }

@@ -45,7 +45,7 @@ import Testing
             isReady = try books.indexStates() == ["w": .ready]
         }
         try check(try larder.crashCopy())
-        #expect(try larder.database().dropIndex(named: "w"))
+        #expect(try larder.database().indexes.drop(named: "w"))
         for step in 0... {
             let copy = try larder.crashCopy()
             try copy.database().finishIndexes()

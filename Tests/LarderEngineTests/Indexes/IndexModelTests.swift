@@ -204,7 +204,7 @@ private final class IndexRun {
     private func drop() throws {
         let name = random.oneIn(2) ? "a" : "b"
         note("drop \(name)")
-        let wasThere = try books().dropIndex(named: name)
+        let wasThere = try books().indexes.drop(named: name)
         guard wasThere == (indexes.remove(name) != nil) else { throw Mismatch(description: "drop: \(wasThere)") }
     }
 

@@ -59,12 +59,14 @@ import Testing
         let books = try larder.database()
         let states: [String: IndexStatus.State] = ["w": .ready, "length": .ready]
         #expect(try books.indexStates() == states)
-        let definitions = try books.indexes(counting: true).map { String(decoding: $0.index.definition, as: UTF8.self) }
+        let definitions = try books.indexes.list(counting: true).map {
+            String(decoding: $0.index.definition, as: UTF8.self)
+        }
         #expect(definitions == ["words", "length %\u{1}: é"])
         #expect(try books.keys(withWordsFrom: "red", through: "red") == ["1"])
-        #expect(try books.indexes(counting: true).map(\.hints) == [1, 1])
+        #expect(try books.indexes.list(counting: true).map(\.hints) == [1, 1])
         _ = try books.purge()
-        #expect(try books.indexes(counting: true).map(\.hints) == [0, 0])
+        #expect(try books.indexes.list(counting: true).map(\.hints) == [0, 0])
         #expect(try books.keys(withWordsFrom: "a", through: "z") == [])
         try books.put("2", "blue")
         try books.flush()
@@ -112,8 +114,8 @@ import Testing
         for number in 0..<3000 { try books.put("k\(number)", "a,b") }
         try books.flush()
         #expect(try books.hintCountInLevelDB() == 9000)
-        #expect(try books.dropIndex(named: "w"))
-        #expect(try !books.dropIndex(named: "w"))
+        #expect(try books.indexes.drop(named: "w"))
+        #expect(try !books.indexes.drop(named: "w"))
         #expect(try books.keys(withWordsFrom: "a", through: "b") == nil)
         let work = IndexWork(books.context) { [books] }
         #expect(try work.step(books))
@@ -121,7 +123,7 @@ import Testing
         let again = try larder.database()
         try again.finishIndexes()
         #expect(try again.hintCountInLevelDB() == 3000)
-        #expect(try again.dropIndex(named: "length"))
+        #expect(try again.indexes.drop(named: "length"))
         larder.close()
         try larder.maintain()
         let last = try larder.database()
@@ -145,8 +147,8 @@ import Testing
         try books.finishIndexes()
         #expect(try books.hintCountInLevelDB() == 4000)
         #expect(try books.keys(withWordsFrom: "new", through: "new")?.count == 2000)
-        #expect(try books.indexes(counting: true).map(\.hints) == [2000, 2000])
-        #expect(try books.dropIndex(named: "other"))
+        #expect(try books.indexes.list(counting: true).map(\.hints) == [2000, 2000])
+        #expect(try books.indexes.drop(named: "other"))
         // A report alone removes a hint too.
         try books.put("k1", "newer")
         try books.flush()
@@ -178,7 +180,7 @@ import Testing
         try books.createIndex("w")
         for number in 0..<200_000 {
             _ = try books.putLater("k", "w\(number)")
-            if number % 1000 == 0 { books.fillHints() }
+            if number % 1000 == 0 { books.indexes.fillHints() }
         }
         #expect(try books.keys(withWordsFrom: "a", through: "z") == ["k"])
         #expect(books.indexing.dirty.hintCount < 1 << 17)
@@ -195,7 +197,7 @@ import Testing
             var position: (term: [UInt8], key: [UInt8])?
             var found: [[UInt8]] = []
             while true {
-                let view = try #require(try books.indexView())
+                let view = try #require(try books.indexes.view())
                 let index = try #require(view.indexes.first).index
                 let candidates = try view.candidates(
                     index, from: Array("w1".utf8), upTo: Array("w6".utf8), backward: backward, after: position)

@@ -34,12 +34,12 @@ private struct LengthExtractor: IndexExtractor {
 
 extension Database {
     func createIndex(_ name: String, _ definition: String = "words") throws(LarderError) {
-        try createIndex(named: name, definition: Array(definition.utf8))
+        try indexes.create(named: name, definition: Array(definition.utf8))
     }
 
     /// The states of the indexes by their names.
     func indexStates() throws(LarderError) -> [String: IndexStatus.State] {
-        try indexes(counting: false).reduce(into: [:]) { $0[$1.index.name] = $1.state }
+        try indexes.list(counting: false).reduce(into: [:]) { $0[$1.index.name] = $1.state }
     }
 
     /// Runs all background work on the indexes.
@@ -55,7 +55,7 @@ extension Database {
         withWordsFrom first: String, through last: String, in name: String = "w", backward: Bool = false,
         isExact: Bool = true
     ) throws(LarderError) -> [String]? {
-        guard let view = try indexView() else { return [] }
+        guard let view = try indexes.view() else { return [] }
         defer { view.close() }
         guard let index = view.indexes.first(where: { $0.index.name == name }) else { return nil }
         let (lower, upper) = (Array(first.utf8) + [0], Array(last.utf8) + [0])
@@ -82,7 +82,7 @@ extension Database {
 
     /// Returns the keys of all entries, as a query of an index of their lengths finds them; nil if it is not ready.
     func keys(byLengthIn name: String) throws(LarderError) -> Set<String>? {
-        guard let view = try indexView() else { return [] }
+        guard let view = try indexes.view() else { return [] }
         defer { view.close() }
         guard let index = view.indexes.first(where: { $0.index.name == name }) else { return nil }
         let candidates = try view.candidates(index.index, from: [], upTo: nil)

@@ -53,7 +53,7 @@ extension Database {
     func setBoth(_ change: (inout DatabaseState) -> Void) {
         change(&applied)
         change(&durable)
-        followIndexes()
+        indexes.follow()
     }
 
     // MARK: Closing

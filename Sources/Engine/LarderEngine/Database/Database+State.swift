@@ -71,7 +71,7 @@ extension Database {
                 if applied.sequence == sequence { applied.sequence = 0 }
                 durable = state
                 durable.sequence = 0
-                followIndexes()
+                indexes.follow()
                 return was
             }
             if !isLedger { context.changes.publish(self, was: was, is: state) }

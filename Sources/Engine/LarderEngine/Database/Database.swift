@@ -116,7 +116,7 @@ extension Database {
             context.disposalQueue.add(store)
         }
         applied = durable
-        followIndexes()
+        indexes.follow()
     }
 
     /// Whether memory has every entry that LevelDB lacks. False while a change of the whole database has dropped

@@ -67,7 +67,7 @@ extension Engine {
                     try salvage(database, place, report)
                 }
                 if report.unindexed.contains(place) { try makeIndex(of: database) }
-                if report.unhinted.contains(place) { try database.buildIndexesAnew() }
+                if report.unhinted.contains(place) { try database.indexes.buildAnew() }
             } catch {
                 failures.append("\(place): \(error)")
             }

@@ -80,7 +80,7 @@ final class IndexWork: Sendable {
     /// - Returns: whether there is more to do now.
     func step(_ database: Database) throws(LarderError) -> Bool {
         let indexing = database.indexing
-        if indexing.dirty.changed.areMany { database.fillHints() }
+        if indexing.dirty.changed.areMany { database.indexes.fillHints() }
         guard let store = database.durableState.store, store.isMade, !store.isSuspended, !store.isFrozen else {
             return false
         }

@@ -276,22 +276,22 @@ package final class IndexCandidates {
     }
 }
 
-extension Database {
+extension IndexCatalog {
     /// Creates a view of the indexes. May block, because it may have to find the terms of entries that were changed
     /// recently.
     /// - Returns: nil if the database has no files, and so no entries.
-    package func indexView() throws(LarderError) -> IndexView? {
+    package func view() throws(LarderError) -> IndexView? {
         try ForkGuard.check("query")
         while true {
-            let state = appliedState
-            guard let store = try readableStore(state, "query") else { return nil }
+            let state = database.appliedState
+            guard let store = try database.readableStore(state, "query") else { return nil }
             // The order matters. An entry that is dirty now has its hints in the runs. An entry that becomes clean
             // after this, or is clean now, has its hints in the snapshot, which is taken later: either those of the
             // record that it has now, or of a later one.
             let runs = fillHints()
             let usable = try readyIndexes(state.indexes, runs, in: store)
             let held = try Snapshot.hold(store)
-            if appliedState.store === store { return IndexView(self, store, held, usable) }
+            if database.appliedState.store === store { return IndexView(database, store, held, usable) }
             store.release(held)
         }
     }
@@ -310,15 +310,15 @@ extension Database {
         return usable
     }
 
-    /// The indexes of the database.
+    /// Returns the state of each index.
     /// - Parameter counting: whether to count the hints; otherwise their numbers are those of the last count. Reads all
     ///   hints, unless LevelDB has not changed since the last count.
-    package func indexes(counting: Bool) throws(LarderError) -> [IndexStatus] {
+    package func list(counting: Bool) throws(LarderError) -> [IndexStatus] {
         try ForkGuard.check("index")
-        let state = appliedState
-        guard !state.indexes.isEmpty, let store = try readableStore(state, "index") else { return [] }
+        let state = database.appliedState
+        guard !state.indexes.isEmpty, let store = try database.readableStore(state, "index") else { return [] }
         var result: [IndexStatus] = []
-        for open in indexing.open where appliedState.indexes.contains(open.index) {
+        for open in indexing.open where database.appliedState.indexes.contains(open.index) {
             let number = open.index.number
             if counting { try countHints(number, in: store) }
             let count = indexing.count(number, in: store)

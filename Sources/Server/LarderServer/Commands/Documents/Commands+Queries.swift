@@ -34,14 +34,16 @@ extension CommandTable {
             }
             return .okLater { () throws(CommandError) in
                 try CommandError.index { () throws(LarderError) in
-                    try database.createIndex(named: name, definition: definition.bytes)
+                    try database.indexes.create(named: name, definition: definition.bytes)
                 }
             }
         }
         if call.count == 3, call.isWord(1, "DROP") {
             let name = call.text(2)
             return .okLater { () throws(CommandError) in
-                let isDropped = try CommandError.index { () throws(LarderError) in try database.dropIndex(named: name) }
+                let isDropped = try CommandError.index { () throws(LarderError) in
+                    try database.indexes.drop(named: name)
+                }
                 if !isDropped { throw .noIndex(name) }
             }
         }
@@ -50,7 +52,7 @@ extension CommandTable {
         }
         let name = call.count == 2 ? call.text(1) : nil
         return .later { (reply) throws(CommandError) in
-            var indexes = try CommandError.wrap(database.indexes(counting: true))
+            var indexes = try CommandError.wrap(database.indexes.list(counting: true))
             if let name {
                 indexes = indexes.filter { $0.index.name == name }
                 if indexes.isEmpty { throw .noIndex(name) }

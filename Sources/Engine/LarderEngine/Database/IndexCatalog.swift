@@ -3,17 +3,22 @@ import LarderPlatform
 
 /// The indexes of a database. Their definitions are in POINTER, so that creating or dropping one is a change of the
 /// whole database like any other, and a purge keeps them.
-extension Database {
+package struct IndexCatalog {
+    let database: Database
+
+    var indexing: DatabaseIndexes { database.indexing }
+    private var context: EngineContext { database.context }
+
     /// Makes the indexes in use those of the applied and of the durable state: a checkpoint must write the hints of
     /// both, because either may be the state after a failure. Called with all shard locks held, after a state has
     /// changed.
-    func followIndexes() {
-        if applied.indexes.isEmpty, durable.indexes.isEmpty, indexing.isUnused { return }
+    func follow() {
+        if database.applied.indexes.isEmpty, database.durable.indexes.isEmpty, indexing.isUnused { return }
         // The files may have been opened, or replaced by files without hints.
         defer { context.indexLoop.wake() }
-        let all = applied.indexes + durable.indexes.filter { !applied.indexes.contains($0) }
+        let all = database.applied.indexes + database.durable.indexes.filter { !database.applied.indexes.contains($0) }
         guard let hasNew = indexing.follow(all) else { return }
-        for shard in shards.all {
+        for shard in database.shards.all {
             if all.isEmpty {
                 _ = shard.changedKeys?.take { _ in }
                 shard.changedKeys = nil
@@ -30,15 +35,15 @@ extension Database {
     /// an index of this name with another definition. May block.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid name, a definition that the larder's
     ///   ``IndexMaker`` refuses, and too many or too long definitions.
-    package func createIndex(named name: String, definition: [UInt8]) throws(LarderError) {
+    package func create(named name: String, definition: [UInt8]) throws(LarderError) {
         try ForkGuard.check("index")
         guard DatabaseIndex.isValid(name: name) else {
             throw refused("a name of an index has 1 to 64 letters, digits, '.', '_' and '-'")
         }
         guard indexing.extractor(of: definition) != nil else { throw refused("the definition of the index is invalid") }
         while true {
-            if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            let isDone = try changeIfOpen("index") { (state) throws(LarderError) in
+            if !database.isReady(forWriting: true) { try database.prepare(forWriting: true) }
+            let isDone = try database.changeIfOpen("index") { (state) throws(LarderError) in
                 if state.indexes.contains(where: { $0.name == name && $0.definition == definition }) { return }
                 let index = DatabaseIndex(number: context.nextEpoch(after: 0), name: name, definition: definition)
                 try setIndexes(state.indexes.filter { $0.name != name } + [index], state)
@@ -50,12 +55,12 @@ extension Database {
 
     /// Removes an index, and waits until that is on the disk. Its hints are deleted in the background. May block.
     /// - Returns: false if there is no such index.
-    package func dropIndex(named name: String) throws(LarderError) -> Bool {
+    package func drop(named name: String) throws(LarderError) -> Bool {
         try ForkGuard.check("index")
         var wasThere = false
-        while exists {
-            if !isReady(forWriting: true) { try prepare(forWriting: true) }
-            let isDone = try changeIfOpen("index") { (state) throws(LarderError) in
+        while database.exists {
+            if !database.isReady(forWriting: true) { try database.prepare(forWriting: true) }
+            let isDone = try database.changeIfOpen("index") { (state) throws(LarderError) in
                 wasThere = state.indexes.contains { $0.name == name }
                 if wasThere { try setIndexes(state.indexes.filter { $0.name != name }, state) }
             }
@@ -75,10 +80,10 @@ extension Database {
         guard indexes.count < state.indexes.count || pointer.text.utf8.count <= Replacement.spareBytes else {
             throw refused("the definitions of the indexes are too long: use shorter ones, or fewer indexes")
         }
-        try replacePointer("index") {
+        try database.replacePointer("index") {
             $0.indexes = indexes
         } applying: {
-            followIndexes()
+            follow()
         }
         indexing.mayHaveDropped.store(true, ordering: .releasing)
         context.indexLoop.wake()
@@ -105,8 +110,8 @@ extension Database {
     }
 
     /// Makes all indexes be built anew in the background, because hints are missing.
-    func buildIndexesAnew() throws(LarderError) {
-        guard let store = appliedState.store, store.isMade else { return }
+    func buildAnew() throws(LarderError) {
+        guard let store = database.appliedState.store, store.isMade else { return }
         try store.indexLock.withLock { () throws(LarderError) in
             let numbers = indexing.open.map(\.index.number)
             let batch = LarderLevelDB.WriteBatch()
@@ -120,13 +125,17 @@ extension Database {
     }
 
     private func refused(_ message: String) -> LarderError {
-        LarderError(.invalidArgument, message, operation: "index", database: name)
+        LarderError(.invalidArgument, message, operation: "index", database: database.name)
     }
 
     /// Finds the hints of entries that were written since the last call. May block, but not on the disk.
     /// - Returns: the hints of each index that LevelDB may not have.
     @discardableResult
     func fillHints() -> [UInt64: [HintRun]] {
-        indexing.dirty.fill(shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
+        indexing.dirty.fill(database.shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
     }
+}
+
+extension Database {
+    package var indexes: IndexCatalog { IndexCatalog(database: self) }
 }
