@@ -27,12 +27,16 @@ import Testing
     }
 
     @Test func errorsSayWhatIsExpected() {
-        #expect(error("LIMT", "5") == "a clause expected, not 'LIMT'; did you mean LIMIT?")
+        #expect(
+            error("LIMT", "5")
+                == "WHERE, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'LIMT'; did you mean LIMIT?")
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
         #expect(error("WHERE", "a", "==", "5").hasPrefix("an operator expected, not '==' after 'a'"))
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))
         #expect(error("WHERE", "a", "=") == "a value expected, but the words end after '='")
-        #expect(error("WHERE", "a", "=", "new", "york").hasPrefix("AND, OR or a clause expected, not 'york'"))
+        #expect(
+            error("WHERE", "a", "=", "new", "york").hasPrefix(
+                "AND, OR, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'york'"))
         #expect(error("WHERE", "(", "a", "=", "1") == "AND, OR or ) expected, but the words end after '1'")
         #expect(error("WHERE", "a", "=", "JSON", "{x}") == "'{x}' after JSON is not JSON")
         #expect(error("WHERE", "a..b", "=", "1").hasPrefix("invalid path 'a..b'"))
@@ -109,14 +113,19 @@ import Testing
         let query = try Query(
             QueryRun.words(["WHERE", "auhtor", "=", "Bo", "AND", "at.zpi", "=", "1", "SORT", "year"]))
         var report = FieldReport(query)
-        #expect(report.warnings.isEmpty)
+        #expect(report.sentences(of: .all).isEmpty)
         for text in [#"{"author":"Bo","at":{"zip":1}}"#, #"{"author":"Al","year":1}"#] {
             try QueryRun.with(.init(key: "", text: text)) { document, _ in report.examine(document) }
         }
         #expect(
-            report.warnings == [
+            report.sentences(of: .all) == [
                 "no entry has the field 'auhtor'; did you mean 'author'?",
                 "no entry has the field 'at.zpi'; did you mean 'zip'?",
+            ])
+        #expect(
+            report.sentences(of: .some) == [
+                "no examined entry has the field 'auhtor'; did you mean 'author'?",
+                "no examined entry has the field 'at.zpi'; did you mean 'zip'?",
             ])
     }
 }

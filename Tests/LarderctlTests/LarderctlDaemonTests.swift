@@ -50,6 +50,9 @@ import Testing
                 == "author  COUNT  SUM year\n\"Al\"    1      -\n\"Bo\"    1      1999\n")
         let page = try larderctl("query", "keys", "limit", "1")
         #expect(page.text == "KEY\nb:1\n" && page.errors.hasPrefix("more follow: AFTER "))
+        let nothing = try larderctl("query", "keys", "where", "autor", "=", "Bo")
+        #expect(nothing.text == "KEY\n" && nothing.errors == "no entry has the field 'autor'; did you mean 'author'?\n")
+        #expect(try larderctl("query", "count", "where", "author", "=", "x").errors == "")
         // Without LIMIT, all pages are printed.
         let client = try daemon.connect()
         for key in 0..<1100 { #expect(try client.call("SET \(key) {}") == "+OK\r\n") }

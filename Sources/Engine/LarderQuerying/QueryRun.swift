@@ -63,6 +63,8 @@ package struct QueryRun: ~Copyable {
     private var rowBytes = 0
     private var groups: QueryGroups?
     private var fields: FieldReport
+    /// Which entries were examined when the query ended.
+    private var scope = FieldReport.Scope.some
     private var order: QueryOrder
     private var plan: IndexPlan?
     private var indexes: [(index: DatabaseIndex, definition: IndexDefinition)] = []
@@ -74,7 +76,14 @@ package struct QueryRun: ~Copyable {
     private var documents = 0
     private var matches = 0
     private var until: Int64 = 0
+    /// The number of tests in the condition, at least 1.
+    private let testCount: Int
+    /// The work since the time was checked last, in bytes of text that was tested.
+    private var work = 0
 
+    /// The work after which the time is checked, and that of an entry besides its text.
+    private static let workMax = 1 << 20
+    private static let entryWork = 4096
     /// The maximum size of the keys that a query with an index remembers, in bytes.
     private static let foundBytesMax = 256 << 20
     /// How often a query begins if rows expire while it runs.
@@ -88,6 +97,7 @@ package struct QueryRun: ~Copyable {
         (self.query, self.database, self.snapshot, self.limits) = (query, database, snapshot, limits)
         (self.explains, self.isCancelled) = (explains, isCancelled)
         order = query.rowOrder
+        testCount = query.condition?.testCount ?? 1
         rows = QueryRows(order, capacity: 0)
         fields = FieldReport(query)
     }
@@ -116,7 +126,7 @@ package struct QueryRun: ~Copyable {
     private mutating func begin() {
         (order, plan, indexes, found, foundBytes) = (query.rowOrder, nil, [], [], 0)
         (rowBytes, candidates, examined, documents, matches) = (0, 0, 0, 0, 0)
-        fields = FieldReport(query)
+        scope = .some
         if case .groups(let path, let aggregates) = query.output {
             groups = QueryGroups(path, aggregates, isDescending: query.order.parts.first?.isDescending ?? false)
         }
@@ -130,6 +140,7 @@ package struct QueryRun: ~Copyable {
             guard let terms = ready.extractor as? DocumentTerms else { continue }
             indexes.append((ready.index, terms.definition))
         }
+        fields = FieldReport(query, indexes.map(\.definition))
         plan = IndexPlanner(indexes.map(\.definition), query).plan(query)
         if let ordered = plan?.ordered { order = ordered.order }
         rows = QueryRows(order, capacity: query.skip + query.rowsMax)
@@ -160,7 +171,7 @@ package struct QueryRun: ~Copyable {
                 try list.withCandidate { ([UInt8]($0), [UInt8]($1)) }
             }
             candidates += 1
-            if candidates & 63 == 0 { try checkTime() }
+            try note(work: Self.entryWork)
             if found.contains(key) { continue }
             var isOver = false
             if let ordered, rows.isFull, let last = rows.last?.position {
@@ -209,6 +220,7 @@ package struct QueryRun: ~Copyable {
                 return hasTerm(term, key, stored: header.storedAt, expires, definition) ? .other : .stale
             }
         }
+        try note(work: record.withPayload { $0.count } * testCount)
         do throws(QueryError) { return try look.get() } catch { throw .refused(error.text) }
     }
 
@@ -250,16 +262,18 @@ package struct QueryRun: ~Copyable {
         }
         guard let cursor else { return }
         defer { cursor.close() }
+        let isWhole = options.prefix.isEmpty && options.start == nil && range.end == nil
         while try Self.engine({ () throws(LarderError) in try cursor.next() }) {
             let key = try Self.engine { () throws(LarderError) in Array(try cursor.key().bytes) }
             if let end = range.end, !key.lexicographicallyPrecedes(end) { return }
             examined += 1
             if examined > limits.scannedMax, !query.scans { throw .refused(tooManyEntries) }
-            if examined & 255 == 0 { try checkTime() }
             let rules = database.rules
+            var byteCount = 0
             var isKept: Result<Bool, QueryError> = .success(true)
             try Self.engine { () throws(LarderError) in
                 try cursor.withPayload { header, payload in
+                    byteCount = payload.count
                     isKept = Result { () throws(QueryError) in
                         try examine(key, payload, stored: header.storedAt, expires: rules.deadline(header))
                     }
@@ -270,7 +284,9 @@ package struct QueryRun: ~Copyable {
             } catch {
                 throw .refused(error.text)
             }
+            try note(work: Self.entryWork + byteCount * testCount)
         }
+        if isWhole { scope = .all }
     }
 
     private var tooManyEntries: String {
@@ -290,6 +306,13 @@ package struct QueryRun: ~Copyable {
         return
             "no index supports the query, and the database has more than \(limits.scannedMax) entries (--query-scan)"
             + (query.suggestedIndex.map { ": create an index, for example with \($0)" } ?? "") + scan
+    }
+
+    private mutating func note(work more: Int) throws(QueryFailure) {
+        work += more
+        guard work >= Self.workMax else { return }
+        work = 0
+        try checkTime()
     }
 
     private func checkTime() throws(QueryFailure) {
@@ -369,8 +392,9 @@ package struct QueryRun: ~Copyable {
         result.count = min(max(0, matches - query.skip), query.limit ?? .max)
         let groups = self.groups?.sorted() ?? []
         result.groups = Array(groups.dropFirst(query.skip).prefix(query.limit ?? .max))
-        result.warnings = fields.warnings
-        if explains { result.explanation = explanation(groups: groups.count) + result.warnings }
+        let sentences = fields.sentences(of: scope)
+        if scope == .all { result.warnings = sentences }
+        if explains { result.explanation = explanation(groups: groups.count) + sentences }
         return result
     }
 
@@ -392,7 +416,7 @@ package struct QueryRun: ~Copyable {
         }
         if snapshot != nil {
             lines.append("queries in a snapshot use no index")
-        } else if plan == nil, let index = query.suggestedIndex {
+        } else if plan == nil, fields.sentences(of: scope).isEmpty, let index = query.suggestedIndex {
             lines.append("an index would help: \(index)")
         }
         return lines

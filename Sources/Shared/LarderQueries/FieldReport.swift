@@ -17,8 +17,10 @@ package struct FieldReport {
     private var absent: [Field]
     private var examined = 0
 
-    package init(_ query: Query) {
-        absent = query.paths.filter { $0.root == .document }.map { Field(path: $0) }
+    /// - Parameter indexes: the indexes of the database, whose fields are taken for existing.
+    package init(_ query: Query, _ indexes: [IndexDefinition] = []) {
+        let indexed = indexes.flatMap { $0.order.parts.map(\.path) }
+        absent = query.paths.filter { $0.root == .document && !indexed.contains($0) }.map { Field(path: $0) }
     }
 
     /// Records an examined entry. Cheap as soon as each path was found once.
@@ -40,12 +42,18 @@ package struct FieldReport {
         }
     }
 
+    /// Which entries were examined.
+    package enum Scope {
+        case all, some
+    }
+
     /// A sentence for each field that no examined entry has.
-    package var warnings: [String] {
+    package func sentences(of scope: Scope) -> [String] {
         guard examined > 0 else { return [] }
+        let entries = scope == .all ? "no entry" : "no examined entry"
         return absent.map { field in
             let near = Suggestion.nearest(to: field.path.name(field.depth), among: field.names.sorted())
-            return "no entry has the field '\(field.path.text)'" + (near.map { "; did you mean '\($0)'?" } ?? "")
+            return "\(entries) has the field '\(field.path.text)'" + (near.map { "; did you mean '\($0)'?" } ?? "")
         }
     }
 }

@@ -55,7 +55,10 @@ package struct Query: Hashable, Sendable {
         while !words.isAtEnd {
             let clause = words.keyword
             guard QueryWords.clauses.contains(clause), words.take(clause) else {
-                let expected = condition != nil && seen.count == 1 ? "AND, OR or a clause" : "a clause"
+                let connectives = condition != nil && seen.count == 1 ? ["AND", "OR"] : []
+                let clauses = QueryWords.clauses.filter { !seen.contains($0) }
+                let expected =
+                    (connectives + clauses.dropLast()).joined(separator: ", ") + " or " + (clauses.last ?? "")
                 throw words.unexpected(
                     expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
             }

@@ -26,6 +26,15 @@ package indirect enum QueryCondition: Hashable, Sendable {
         }
     }
 
+    /// The number of tests in the condition.
+    package var testCount: Int {
+        switch self {
+        case .test: 1
+        case .not(let condition): condition.testCount
+        case .and(let conditions), .or(let conditions): conditions.reduce(0) { $0 + $1.testCount }
+        }
+    }
+
     /// The paths in the condition, each once.
     package var paths: [QueryPath] {
         var paths: [QueryPath] = []

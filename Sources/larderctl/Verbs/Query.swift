@@ -11,6 +11,7 @@ extension Verb {
             Prints a table with a heading: the keys with the selected fields as JSON, or with the whole values; the
             groups with their values; or the number of entries. Without LIMIT, all entries are printed. If LIMIT cuts
             the result, the cursor for AFTER is written to standard error.
+            If nothing is found, fields that no entry has are reported on standard error.
             With --json: an array of objects, with the fields as stored, or a number. Exits with 0, even if nothing is found.
             """,
         argumentCount: 0...1_000_000
@@ -26,6 +27,12 @@ extension Verb {
             cursor = table.add(reply)
         } while cursor != nil && !isLimited
         table.show(context)
+        if table.isEmpty {
+            let explanation = try answer([Array("EXPLAIN".utf8)] + words, client).string ?? ""
+            for line in explanation.split(separator: "\n") where line.hasPrefix("no entry has") {
+                Output.standardError("\(line)\n")
+            }
+        }
         if let cursor { Output.standardError("more follow: AFTER \(String(decoding: cursor, as: UTF8.self))\n") }
         return .done
     }
@@ -35,7 +42,7 @@ extension Verb {
         "list, create or drop indexes for queries",
         details: """
             Prints a table of the database's indexes, or of one: the paths, the prefix of the keys, the state with the
-            progress while the index is built, the number of terms, and how many of these are stale; or OK.
+            progress while the index is built, the number of terms of all entries, and how many of these are stale; or OK.
             With --json: an array of objects; after a change {"done":true}.
             """,
         argumentCount: 0...1_000_000
@@ -80,6 +87,9 @@ private struct QueryTable {
     private let isOfGroups: Bool
     private var rows: [[RESPValue]] = []
     private var count: Int64?
+
+    /// Whether nothing was found.
+    var isEmpty: Bool { rows.isEmpty && (count ?? 0) == 0 }
 
     /// - Parameter words: the words of the query.
     init(_ words: [[UInt8]]) {

@@ -115,7 +115,8 @@ package struct IndexStatus: Hashable, Sendable {
 
     package let index: DatabaseIndex
     package let state: State
-    /// The number of hints in LevelDB, with stale ones. An entry has one for each of its terms.
+    /// The number of hints, with stale ones. An entry has one for each of its terms; one that was written since the
+    /// last checkpoint may count again.
     package let hints: Int
     /// How many hints are probably stale: they list an entry that was changed or removed since.
     package let stale: Int

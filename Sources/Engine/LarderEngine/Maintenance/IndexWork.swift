@@ -180,7 +180,7 @@ final class IndexWork: Sendable {
         guard let next else {
             try write(.ready, of: number, store)
             database.indexing.note(.ready, of: number, in: store)
-            return database.report(.info, "the index '\(open.index.name)' is ready, with \(records) entries")
+            return database.report(.info, "the index '\(open.index.name)' is ready: \(records) entries were read")
         }
         let reached = IndexProgress.building(records: records, position: next)
         if records / Self.recordsPerNote != before / Self.recordsPerNote { try write(reached, of: number, store) }

@@ -317,14 +317,16 @@ extension IndexCatalog {
         try ForkGuard.check("index")
         let state = database.appliedState
         guard !state.indexes.isEmpty, let store = try database.readableStore(state, "index") else { return [] }
+        let runs = counting ? fillHints() : [:]
         var result: [IndexStatus] = []
         for open in indexing.open where database.appliedState.indexes.contains(open.index) {
             let number = open.index.number
             if counting { try countHints(number, in: store) }
             let count = indexing.count(number, in: store)
+            let inMemory = (runs[number] ?? []).reduce(0) { $0 + $1.count }
             result.append(
                 IndexStatus(
-                    index: open.index, state: try status(open, in: store), hints: count?.hints ?? 0,
+                    index: open.index, state: try status(open, in: store), hints: (count?.hints ?? 0) + inMemory,
                     stale: count.map { Int(Double($0.hints) * $0.staleShare) } ?? 0))
         }
         return result

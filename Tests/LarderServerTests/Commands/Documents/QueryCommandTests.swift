@@ -177,5 +177,13 @@ import Testing
         #expect(
             client("QUERY COUNT")
                 == Wire.error("ERR the query was stopped after -1 ms (--query-time-limit) and 256 entries"))
+        // Long entries and long conditions take more time.
+        _ = client("FLUSHDB")
+        for key in 0..<3 { _ = client(["SET", "\(key)", "[" + String(repeating: "1,", count: 5_000) + "1]"]) }
+        let tests = (0..<100).map { "a = \($0)" }.joined(separator: " OR ")
+        #expect(client("QUERY COUNT WHERE a = 1") == Wire.int(0))
+        #expect(
+            client("QUERY COUNT WHERE \(tests)")
+                == Wire.error("ERR the query was stopped after -1 ms (--query-time-limit) and 2 entries"))
     }
 }

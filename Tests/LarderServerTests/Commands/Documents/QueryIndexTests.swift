@@ -148,6 +148,26 @@ import Testing
         #expect(planned > 20, "\(planned)")
     }
 
+    /// A query with an index examines a part of the entries, so it does not know which fields no entry has.
+    @Test func fieldsOfEntriesThatWereNotExaminedAreNotReported() throws {
+        let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        _ = try client(["SET", "x1", #"{"a":1}"#])
+        _ = try client(["SET", "x2", #"{"a":2,"b":5}"#])
+        _ = try client("INDEX CREATE byA ON a")
+        try client.waitForIndexes()
+        for condition in ["a = 1 AND b = 5", "@key = x1 AND b = 5", "@key PREFIX x1 AND b = 5"] {
+            let explanation = try client("EXPLAIN QUERY KEYS WHERE \(condition)")
+            #expect(explanation.contains("no examined entry has the field 'b'"), "\(explanation)")
+        }
+        let missing = try client("EXPLAIN QUERY COUNT WHERE a MISSING")
+        #expect(missing.contains("0 match") && !missing.contains("has the field"), "\(missing)")
+        _ = try client("HELLO 3")
+        #expect(try client("QUERY COUNT WHERE a = 1 AND b = 5") == Wire.int(0))
+        #expect(try client("QUERY COUNT WHERE a = 1 AND b = 5 OR c = 1").hasPrefix("|1\r\n"))
+    }
+
     @Test func indexesAreCreatedListedAndDropped() throws {
         let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
         defer { server.stop() }
@@ -162,7 +182,9 @@ import Testing
             list.hasPrefix(
                 "*1\r\n*14\r\n" + Wire.bulk("name") + Wire.bulk("byYear") + Wire.bulk("paths")
                     + Wire.bulks("year DESC", "title") + Wire.bulk("prefix") + Wire.bulk("b:") + Wire.bulk("state")
-                    + Wire.bulk("ready") + Wire.bulk("percent") + Wire.int(100)), "\(list)")
+                    + Wire.bulk("ready") + Wire.bulk("percent") + Wire.int(100)
+                    // Entries that are not in LevelDB yet count too.
+                    + Wire.bulk("entries") + Wire.int(10)), "\(list)")
         let explanation = try client("EXPLAIN QUERY KEYS WHERE @key PREFIX b: AND year > 3 SORT year DESC LIMIT 2")
         #expect(explanation.contains("the index byYear is used (PREFIX b: ON year DESC title)"))
         #expect(explanation.contains("the rows have the order of the index: year DESC"))
@@ -176,6 +198,8 @@ import Testing
         #expect(try client("INDEX CREATE b ON a..b").hasPrefix("-ERR invalid path"))
         #expect(try client("INDEX CREATE b/c ON a").hasPrefix("-ERR"))
         #expect(try client("INDEX CREATE b").hasPrefix("-ERR PREFIX or ON expected"))
-        #expect(try client("INDEX FROB x y").hasPrefix("-ERR INDEX takes"))
+        for words in ["FROB x y", "CREATE", "DROP", "help"] {
+            #expect(try client("INDEX \(words)").hasPrefix("-ERR INDEX takes"))
+        }
     }
 }

@@ -47,7 +47,8 @@ extension CommandTable {
                 if !isDropped { throw .noIndex(name) }
             }
         }
-        guard call.count <= 2 else {
+        let isIncomplete = call.count == 2 && ["CREATE", "DROP", "HELP"].contains { call.isWord(1, $0) }
+        guard call.count <= 2, !isIncomplete else {
             throw CommandError("ERR INDEX takes CREATE name ON path [path ...], DROP name, or the name of an index")
         }
         let name = call.count == 2 ? call.text(1) : nil
