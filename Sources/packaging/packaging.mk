@@ -2,7 +2,8 @@
 #
 #   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the
 #                     units of systemd and, if it is missing, SYSCONFDIR/larder/larderd.conf (/etc); make install-files without programs
-#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
+#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new
+#                     system of this machine's Debian, and in Debian 13
 #   make dist         a tarball, below .build/dist, of programs, units and manual pages that needs no library but C's; larderweb needs
 #                     libmicrohttpd too. make image: an OCI archive of larderd and larderctl, below .build/image. Both are tested, as root
 #   make service-test test the service under systemd in a new system; an application writes for FILL_SECONDS
@@ -76,8 +77,9 @@ deb: deps
 	@ls .build/deb/*.deb
 
 deb-test: deb
-	@$(INSTALL) mmdebstrap python3
+	@$(INSTALL) mmdebstrap python3 autopkgtest
 	Sources/packaging/test-package.sh .build/deb
+	Sources/packaging/test-package.sh .build/deb trixie
 
 service-test: deb
 	@$(INSTALL) mmdebstrap python3 prometheus chromium redis-server redis-tools
