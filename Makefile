@@ -27,7 +27,7 @@ export SWIFT
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = netcat-openbsd redis-server redis-tools python3 python3-markdown openssl iproute2 graphviz groff-base bash zsh fish systemd
+TEST_PACKAGES = netcat-openbsd redis-server redis-tools python3 python3-markdown python3-yaml openssl iproute2 graphviz groff-base bash zsh fish systemd
 PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium buildah ca-certificates jq $(CLIENT_PACKAGES)
 # Clients in other languages, each with its interpreter.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
