@@ -65,7 +65,8 @@ esac
 size=$(du -sm "$root" | cut -f1)
 install -d -m 2770 -g "$user" "$shared"
 mount --bind "$shared" "$root/run/larder"
-# As in every container. Swift takes a program's arguments from /proc/self/cmdline.
+if said=$(within larderd --version 2>&1); then fail "larderd runs without /proc, with other options: $said"; fi
+[[ $said == *"/proc is not mounted"* ]] || fail "larderd without /proc: $said"
 mkdir -p "$root/proc"
 mount -t proc proc "$root/proc"
 
