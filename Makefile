@@ -8,7 +8,8 @@
 #   make bench        compare with redis-server, Valkey, memcached, raw LevelDB, SQLite and diskcache: many hours on an idle
 #                     machine; make bench-quick takes some twenty minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
-#   make install      install below PREFIX; make deb: a Debian package: Sources/packaging/packaging.mk
+#   make install      install below PREFIX; make deb, dist, image: a Debian package, a tarball, an image for containers:
+#                     Sources/packaging/packaging.mk
 #   make fuzz         the parsers and the bridge to Lua under libFuzzer: Tests/Fuzz/fuzz.mk
 #   make format       format the sources and check their style
 #   make docs         regenerate the generated documentation
@@ -26,8 +27,8 @@ export SWIFT
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = netcat-openbsd redis-server redis-tools python3 python3-markdown openssl iproute2 graphviz groff-base bash zsh fish systemd
-PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium $(CLIENT_PACKAGES)
+TEST_PACKAGES = netcat-openbsd redis-server redis-tools python3 python3-markdown python3-yaml openssl iproute2 graphviz groff-base bash zsh fish systemd
+PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium buildah ca-certificates jq $(CLIENT_PACKAGES)
 # Clients in other languages, each with its interpreter.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \

@@ -1,7 +1,7 @@
 # Tests that take long or need other programs. `make test` skips them, `make proofs` runs all of them, and for example `make proof-power`
 # runs one group. Each name below is a suite, or suite/function. Included by the Makefile.
 #
-#   make proofs       all groups once
+#   make proofs       all groups once, and make dist and make image with the programs that the tests use
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make leaks        the tests of the modules that need no daemon, each under the leak checker
 #   make kill         ROUNDS rounds of kill -9 under load, and the model test with ROUNDS seeds
@@ -47,6 +47,7 @@ proof-python: proof-packages
 proofs $(PROOF_GROUPS:%=proof-%): proof-packages
 	@$(MAKE) --no-print-directory -j2 proof-python test-build
 	@Tests/run-tests.sh $@ --filter '$(call proofs_of,$(if $(filter proofs,$@),$(PROOF_GROUPS),$(@:proof-%=%)))'
+	@$(if $(filter proofs,$@),$(MAKE) --no-print-directory image PRODUCTS=.build/debug)
 	@$(if $(filter proofs,$@),$(MAKE) --no-print-directory proof-bench)
 
 STEADY ?= 3

@@ -10,7 +10,14 @@ import Synchronization
 
 /// The program larderd: parses its command line, then serves, purges or checks.
 @main enum Daemon {
-    static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
+    static func main() {
+        // Without this check, a container without /proc would serve with default options.
+        guard !CommandLine.arguments.isEmpty else {
+            complain("/proc is not mounted, but Swift reads the command line from /proc/self/cmdline")
+            exit(ExitCode.usage)
+        }
+        exit(run(Array(CommandLine.arguments.dropFirst())))
+    }
 
     /// - Returns: the exit code.
     private static func run(_ arguments: [String]) -> Int32 {

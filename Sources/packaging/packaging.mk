@@ -2,16 +2,21 @@
 #
 #   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the
 #                     units of systemd and, if it is missing, SYSCONFDIR/larder/larderd.conf (/etc); make install-files without programs
-#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
+#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new
+#                     system of this machine's Debian, and in Debian 13
+#   make dist         a tarball, below .build/dist, of programs, units and manual pages that needs no library but C's; larderweb needs
+#                     libmicrohttpd too. make image: an OCI archive of larderd and larderctl, below .build/image. Both are tested, as root
 #   make service-test test the service under systemd in a new system; an application writes for FILL_SECONDS
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-.PHONY: install install-files
-install: deps
+.PHONY: programs install install-files
+programs: deps
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderctl
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderweb
+
+install: programs
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(addprefix .build/install/release/,larderd larderctl larderweb) $(DESTDIR)$(PREFIX)/bin
 	@$(MAKE) --no-print-directory install-files
@@ -45,6 +50,22 @@ install-files:
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
 	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
 
+# The compiled programs: with PRODUCTS=.build/debug, make dist links those that were compiled for the tests.
+PRODUCTS = .build/install/release
+DIST = .build/dist
+IMAGE = .build/image/larder.tar
+.PHONY: dist image
+dist: $(if $(filter .build/install/%,$(PRODUCTS)),programs,deps)
+	Sources/packaging/pack.sh $(PRODUCTS) $(DIST) $(BUILD_PACKAGES) libbsd-dev libncurses-dev
+	@$(INSTALL) redis-tools
+	$(SUDO) Sources/packaging/test-root.sh $(DIST)/*.tar.gz
+
+# Needs no network: the image is made of the tarball's programs and of files of this system.
+image: dist
+	@$(INSTALL) buildah ca-certificates jq
+	$(SUDO) Sources/packaging/make-image.sh $(DIST)/*/ $(IMAGE)
+	$(SUDO) Sources/packaging/test-root.sh $(IMAGE)
+
 # Builds in a separate directory, because dpkg expects `debian` at the root and writes there.
 DEB = .build/deb/larder
 .PHONY: deb deb-test service-test
@@ -56,8 +77,9 @@ deb: deps
 	@ls .build/deb/*.deb
 
 deb-test: deb
-	@$(INSTALL) mmdebstrap python3
+	@$(INSTALL) mmdebstrap python3 autopkgtest
 	Sources/packaging/test-package.sh .build/deb
+	Sources/packaging/test-package.sh .build/deb trixie
 
 service-test: deb
 	@$(INSTALL) mmdebstrap python3 prometheus chromium redis-server redis-tools

@@ -1,6 +1,8 @@
 #!/bin/bash
 # Tests the Debian package in a new system: installs, uses, kills, backs up, upgrades, removes and purges it.
-# Called by `make deb-test` with the directory of the package. Needs root, for chroot; systemd need not run.
+# Then runs the tests for autopkgtest (debian/tests).
+# Called by `make deb-test` with the directory of the package, and the name of a Debian release if not this system's.
+# Needs root, for chroot; systemd need not run.
 set -euo pipefail
 
 package=$(readlink -f "$1"/larder_*.deb)
@@ -36,14 +38,20 @@ stop() {
 }
 
 step "a new system"
+release=${2:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 sources=()
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    [ -s "$file" ] && sources+=("$file")
-done
-mmdebstrap --quiet --variant=apt --skip=cleanup/apt/lists --include=systemd-standalone-sysusers,util-linux \
-    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" "${sources[@]}" 2>&1 | grep -v '^I:' || true
+if [ $# -gt 1 ]; then
+    sources+=("deb http://deb.debian.org/debian $release main")
+else
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+        [ -s "$file" ] && sources+=("$file")
+    done
+fi
+mmdebstrap --quiet --variant=apt --skip=cleanup/apt/lists --include=systemd-standalone-sysusers,util-linux,apt-utils \
+    "$release" "$root" "${sources[@]}" 2>&1 | grep -v '^I:' || true
 [ -x "$root/bin/sh" ] || fail "mmdebstrap made no system"
 mount -t proc proc "$root/proc"
+. "$root/etc/os-release" && echo "$PRETTY_NAME"
 
 step "install"
 cp "$package" "$root/var/tmp/"
@@ -85,7 +93,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 [ -n "$address" ] || { cat "$root/var/log/larderweb.log" >&2; fail "larderweb did not start"; }
-for text in '^larder_up 1$' '^larder_database_entries{database="books"} 1$' '^# EOF$'; do
+for text in '^larder_up 1$' '^larder_database_entries{database="books"} 1$' '^# TYPE larder_up gauge$'; do
     scrape "${address}metrics" >"$root/tmp/metrics"
     grep -q "$text" "$root/tmp/metrics" || { cat "$root/tmp/metrics" >&2; fail "/metrics has no line $text"; }
 done
@@ -109,7 +117,7 @@ step "upgrade, with data and a changed configuration in place"
 echo "memory = 32M" >>"$root/etc/larder/larderd.conf"
 dpkg-deb -R "$package" "$root/var/tmp/next"
 sed -i 's/^Version: .*/&+next/' "$root/var/tmp/next/DEBIAN/control"
-dpkg-deb -b "$root/var/tmp/next" "$root/var/tmp/next.deb" >/dev/null
+dpkg-deb -Zgzip -b "$root/var/tmp/next" "$root/var/tmp/next.deb" >/dev/null
 stop TERM
 within env DEBIAN_FRONTEND=noninteractive dpkg -i /var/tmp/next.deb >/dev/null
 grep -q "memory = 32M" "$root/etc/larder/larderd.conf" || fail "the configuration was lost"
@@ -130,4 +138,9 @@ within env DEBIAN_FRONTEND=noninteractive dpkg -P larder >/dev/null 2>"$root/var
 [ ! -e "$root/var/cache/larder" ] || fail "the data is still there"
 [ ! -e "$root/var/cache/larderweb" ] || fail "the last day is still there"
 [ ! -e "$root/etc/larder/larderd.conf" ] || fail "the configuration is still there"
+
+step "autopkgtest"
+autopkgtest --no-built-binaries --quiet "$package" "$1/larder/" -- chroot "$root" >"$root/var/log/autopkgtest.log" 2>&1 \
+    || { tail -20 "$root/var/log/autopkgtest.log" >&2; fail "autopkgtest"; }
+grep PASS "$root/var/log/autopkgtest.log"
 echo "all is well"

@@ -153,7 +153,7 @@ within larderctl check /var/tmp/restored
 step "upgrade, while it serves"
 within dpkg-deb -R "/var/tmp/$(basename "$package")" /var/tmp/next
 sed -i 's/^Version: .*/&+next/' "$root/var/tmp/next/DEBIAN/control"
-within dpkg-deb -b /var/tmp/next /var/tmp/next.deb >/dev/null
+within dpkg-deb -Zgzip -b /var/tmp/next /var/tmp/next.deb >/dev/null
 python3 "$here/writers.py" "/proc/$init/root/run/larder/larder.sock" 10 >"$root/var/log/writers.log" &
 writers=$!
 sleep 2

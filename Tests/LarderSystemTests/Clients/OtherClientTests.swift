@@ -43,6 +43,12 @@ import Testing
         try server.run { try ClientProgram.run("php", "php_frameworks.php", [$0]) }
     }
 
+    @Test("the commands of WordPress and Nextcloud work", arguments: LiveServer.allCases)
+    func wordPressAndNextcloudWork(_ server: LiveServer) throws {
+        try ClientProgram.require("php", package: "php-cli")
+        try server.run { try ClientProgram.run("php", "php_applications.php", [$0]) }
+    }
+
     @Test("the Ruby client redis-rb works", arguments: LiveServer.allCases)
     func rubyRedisWorks(_ server: LiveServer) throws {
         try ClientProgram.require("ruby", package: "ruby")

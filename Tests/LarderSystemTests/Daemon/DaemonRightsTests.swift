@@ -138,5 +138,30 @@ import Testing
                 containing: "warning user 4321 has no right to run 'set' (--rights)")
             #expect(try daemon.connect().call("ACL LOG").contains("4321"))
         }
+
+        private static let canCreateUserNamespaces: Bool = {
+            let command = ["--user", "--map-root-user", "true"]
+            return geteuid() == 0 && (try? ChildProcess.run("unshare", command).end) == .exited(0)
+        }()
+
+        /// As in a container with its own user namespace: that namespace does not map the client's user, so larderd
+        /// sees the overflow user, 65534.
+        @Test(
+            "users of another user namespace have the rights of user 65534", .enabled(if: canCreateUserNamespaces))
+        func usersOfAnotherUserNamespaceHaveTheRightsOfTheOverflowUser() throws {
+            chmod(place.path, 0o755)
+            let daemon = try DaemonProcess(
+                ["--socket-mode", "666", "--allow-uid", "65534=read", "--allow-uid", "4321=administer"], in: place,
+                wrapper: ["unshare", "--user", "--map-root-user"])
+            func ask(_ words: String...) throws -> String {
+                let client = ["redis-cli", "-s", daemon.socketPath] + words
+                return try ChildProcess.run("setpriv", ["--reuid=4321", "--regid=4321", "--clear-groups"] + client)
+                    .output
+            }
+            #expect(try daemon.connect().call("SET k v") == "+OK\r\n", "root is mapped")
+            #expect(["65534\n", "nobody\n"].contains(try ask("ACL", "WHOAMI")))
+            #expect(try ask("GET", "k") == "v\n")
+            #expect(try ask("SET", "k", "w").hasPrefix("NOPERM"))
+        }
     #endif
 }
