@@ -145,7 +145,7 @@ public final class LarderFollower: Sendable {
 
     private func follow(until end: Latch) throws(LarderClientError) {
         let limit = source.session.timeoutMilliseconds
-        let wait = limit == 0 ? 1_000 : min(1_000, limit / 2)
+        let wait = limit == 0 ? 1_000 : max(1, min(1_000, limit / 2))
         var failures = 0
         while !end.wait(milliseconds: 0) {
             do throws(LarderClientError) {
