@@ -109,10 +109,10 @@ extension WireFailure {
         switch kind {
         case .noDaemon:
             code = .noDaemon
-            message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
+            message = SocketAdvice.noDaemon(socketPath)
         case .notASocket:
             code = .noDaemon
-            message = "\(socketPath) is not a socket: no daemon can answer there"
+            message = SocketAdvice.notASocket(socketPath)
         case .untrusted(let text): (code, message) = (.untrusted, text)
         case .timeout:
             code = .timeout
@@ -139,6 +139,9 @@ extension WireFailure {
         case .protocolViolation(let text):
             code = .protocolViolation
             message = "the server at \(socketPath) does not use larderd's protocol: \(text)"
+        case .system("connect", EACCES), .system("connect", EPERM):
+            code = .io
+            message = SocketAdvice.noPermission(socketPath)
         case .system(let call, let number):
             code = .io
             message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"
