@@ -70,6 +70,13 @@ let benchTargets: [Target] =
             swiftSettings: settings),
     ]
 
+// Xcode collects privacy manifests from resources. Elsewhere a resource would make each program load Foundation.
+#if os(macOS)
+    let (privacyManifests, unusedManifests): ([Resource], [String]) = ([.copy("PrivacyInfo.xcprivacy")], [])
+#else
+    let (privacyManifests, unusedManifests): ([Resource], [String]) = ([], ["PrivacyInfo.xcprivacy"])
+#endif
+
 let package = Package(
     name: "Larder",
     platforms: [.macOS(.v15)],
@@ -189,7 +196,7 @@ let package = Package(
             dependencies: [
                 "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving", "LarderOutboxes",
                 "LarderEngine", "LarderPlatform",
-            ],
+            ], exclude: unusedManifests, resources: privacyManifests,
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "LarderRESP", path: "Sources/Shared/LarderRESP", swiftSettings: settings),
@@ -228,7 +235,7 @@ let package = Package(
                 "LarderCommandCatalog", "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving",
                 "LarderRESP",
                 "LarderVocabulary", "LarderPlatform", "LarderWire",
-            ],
+            ], exclude: unusedManifests, resources: privacyManifests,
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(

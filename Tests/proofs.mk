@@ -26,7 +26,7 @@ PROOF_large = ModelMemoryTests HostileRequestTests/hugeValuesFromTinyRequests Ho
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests RedisCLITests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
 PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesTheMetrics
-PROOF_examples = ExampleTests DocsArticleTests/theCatalogueIsComplete
+PROOF_examples = ExampleTests IntegrationTests DocsArticleTests/theCatalogueIsComplete
 
 # Joins the tests of groups to a regular expression.
 space := $(subst ,, )

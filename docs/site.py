@@ -60,7 +60,10 @@ def html(page, pages):
         # Symbols of DocC are code here, links between articles are links.
         text = re.sub(r"``([^`\n]+)``", lambda m: "`" + m[1].split("/")[-1] + "`", text)
         names = {os.path.basename(p)[:-3]: p for p in pages}
-        text = re.sub(r"<doc:(\w+)>", lambda m: "[%s](%s)" % (m[1], os.path.basename(names[m[1]])), text)
+        # Only DocC has tutorials. `docs/html.sh` checks the links to them.
+        text = re.sub(
+            r"<doc:(\w+)>",
+            lambda m: m[1] if m[1].endswith("Tutorials") else "[%s](%s)" % (m[1], os.path.basename(names[m[1]])), text)
     # Lists need an empty line before them here, and two spaces do not indent their code.
     text = re.sub(r"(?m)^((?!- |\s|\|).+)\n(- )", r"\1\n\n\2", text)
     return markdown.markdown(text, extensions=["tables", "fenced_code", "toc"], tab_length=2,

@@ -275,6 +275,24 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
+        @Test func anEmptyLarderShowsThreeCommands() throws {
+            let (daemon, larderctl) = try daemon()
+            let home = try TemporaryDirectory(inMemory: true)
+            let shell = try session(larderctl, home: home.path)
+            try shell.wait(for: "This larder is empty. Three commands to begin with:\r\n")
+            try shell.wait(for: "larder:0> ")
+            try shell.type("SET greeting hello EX 60\r", "\r\nOK\r\n", "larder:0> ")
+            try shell.type("GET greeting\r", "\r\n\"hello\"\r\n", "larder:0> ")
+            try shell.type("TTL greeting\r", "(integer) ", "larder:0> ")
+            try shell.type("quit\r")
+            #expect(try shell.waitForEnd() == .exited(0))
+            let next = try session(larderctl, home: home.path)
+            #expect(try !next.wait(for: "larder:0> ").contains("This larder is empty"))
+            try next.type("quit\r")
+            #expect(try next.waitForEnd() == .exited(0))
+            withExtendedLifetime(daemon) {}
+        }
+
         @Test func tabCompletesCommandsDatabasesAndKeys() throws {
             let (daemon, larderctl) = try daemon()
             #expect(try larderctl("set", "key one", "1").exitCode == 0)

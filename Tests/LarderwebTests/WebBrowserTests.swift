@@ -73,6 +73,28 @@ import Testing
         #expect(Set(seen.values.suffix(2)) == ["rgb(18, 22, 27)", "rgb(246, 247, 249)"])
     }
 
+    @Test func anEmptyLarderShowsThreeCommands() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
+        let seen = try Browser.run([
+            .open(web.address), Browser.until("!document.querySelector('#first').hidden"),
+            .run("document.querySelector('#first pre').textContent"),
+        ])
+        expectClean(seen, web)
+        let lines = try #require(seen.values.last ?? nil).split(separator: "\n").map(String.init)
+        #expect(lines.count == 3)
+        // The commands work as they are.
+        let tool = try DaemonProcess.program("larderctl")
+        let answers = try lines.map { line in
+            try ChildProcess.run(tool, line.split(separator: " ").dropFirst().map(String.init)).output
+        }
+        #expect(answers[0] == "OK\n" && answers[1].hasPrefix("hello") && (Double(answers[2].dropLast()) ?? 0) > 0)
+        _ = try Browser.run([
+            .open(web.address), Browser.until("document.querySelectorAll('#databases tbody tr').length == 1"),
+            Browser.until("document.querySelector('#first').hidden"),
+        ])
+    }
+
     @Test("values are shown as JSON, text or hexadecimal digits") func entriesAreShownByTheirType() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")

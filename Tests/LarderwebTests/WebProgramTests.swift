@@ -111,7 +111,7 @@ import Testing
         var status = stat()
         #expect(stat(web.socketPath, &status) == 0 && status.st_mode & 0o777 == 0o600)
         let second = try WebProcess.run(["--listen", "unix:" + web.socketPath])
-        #expect(second.end == .exited(3) && second.errors.contains("choose another --listen"), "\(second.errors)")
+        #expect(second.end == .exited(3) && second.errors.contains("larderweb --listen unix:PATH"), "\(second.errors)")
         #expect(try web.stop() == .exited(0))
         #expect(!FileSystem.exists(web.socketPath))
     }

@@ -142,7 +142,9 @@ extension Cache {
         if options.source == .ignoreCache {
             let name = FetchName(source.database, name, keys.first?.keyBytes ?? [])
             let checked = try CheckedFetch(options, name)
-            return try await FlightTable.shared.unstored(name, checked) { try await fetch(keys) } ?? [:]
+            return try await FlightTable.shared.unstored(name, checked) {
+                try await self.observing { try await fetch(keys) }
+            } ?? [:]
         }
         var found: [Key: Value] = [:]
         if options.takesAnyFresh {
@@ -163,10 +165,19 @@ extension Cache {
             for (key, backend) in backends { found[key] = try await youngEnough(backend.key, checked.maxAge) }
             return found
         }
-        return found.merging(try await FlightTable.shared.values(backends, checked, fetch)) { $1 }
+        return found.merging(
+            try await FlightTable.shared.values(backends, checked) { keys in
+                try await self.observing { try await fetch(keys) }
+            }
+        ) { $1 }
     }
 
     // MARK: Slow path
+
+    /// Runs a fetch closure, and reports its beginning and end if the program observes calls.
+    private func observing<Result>(_ fetch: () async throws -> Result) async throws -> Result {
+        try await source.hooks.around("larder.fetch", "fetch", name, fetch)
+    }
 
     @usableFromInline func fetchedOrThrow<Value: Codable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
@@ -185,7 +196,8 @@ extension Cache {
         let backend = CacheFetch<Value>(self, stored, isCounted: options.takesAnyFresh)
         let checked = try CheckedFetch(options, backend.name)
         if checked.source == .ignoreCache {
-            return withoutNil(try await FlightTable.shared.unstored(backend.name, checked, load))
+            return withoutNil(
+                try await FlightTable.shared.unstored(backend.name, checked) { try await self.observing(load) })
         }
         if options.takesAnyFresh,
             let value = try await source.decodable(
@@ -203,7 +215,7 @@ extension Cache {
             if options.takesAnyFresh { return nil }
             return try await youngEnough(stored, checked.maxAge)
         }
-        return try await FlightTable.shared.value(backend, checked, load)
+        return try await FlightTable.shared.value(backend, checked) { try await self.observing(load) }
     }
 
     /// Returns the fresh model of a key if it is at most `maxAge` milliseconds old; a nil `maxAge` allows any age.
@@ -226,6 +238,6 @@ extension Cache {
         else { return }
         let backend = CacheFetch<Value>(self, key, isCounted: true)
         guard let checked = try? CheckedFetch(options, backend.name) else { return }
-        FlightTable.shared.refresh(backend, checked, load)
+        FlightTable.shared.refresh(backend, checked) { try await self.observing(load) }
     }
 }

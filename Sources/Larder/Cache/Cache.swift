@@ -128,7 +128,7 @@ public final class Cache: CacheReading {
         }
         let source = CacheSource(
             engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
-            keepsDecoded: options.decodedModels)
+            keepsDecoded: options.decodedModels, hooks: CallHooks(options.onMeasurement, options.onCall))
         return (source, engine.directory, options.durability)
     }
 

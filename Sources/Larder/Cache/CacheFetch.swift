@@ -156,7 +156,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     func failedInBackground(_ error: any Error) {
-        database.report(.warning, "refetching '\(key)' in the background failed: \(error)")
+        database.report(
+            .warning, "refetching '\(key)' in the background failed: \(error)", key: key, error: error)
     }
 }
 

@@ -179,16 +179,18 @@ extension Cache {
         // No lock is held here, so entries that were removed from memory can be freed.
         defer { source.database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
-        do throws(LarderError) {
-            guard write.isPlain, let payload = write.payload else { return try commit(write) }
-            try payload.withBytes { (payload) throws(LarderError) in
-                try source.database.put(
-                    write.key, payload: payload, write.policy, codec: write.codec,
-                    durability: write.durability ?? durability)
+        return try source.measuring(write.operation) { () throws(LarderError) in
+            do throws(LarderError) {
+                guard write.isPlain, let payload = write.payload else { return try commit(write) }
+                try payload.withBytes { (payload) throws(LarderError) in
+                    try source.database.put(
+                        write.key, payload: payload, write.policy, codec: write.codec,
+                        durability: write.durability ?? durability)
+                }
+                return true
+            } catch {
+                throw error.during(write.operation)
             }
-            return true
-        } catch {
-            throw error.during(write.operation)
         }
     }
 

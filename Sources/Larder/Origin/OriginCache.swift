@@ -45,6 +45,7 @@ public final class OriginCache: Sendable {
     let limiter: OriginLimiter
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
+    private let ending = EndSignal()
 
     /// The default ``FetchOptions``: calls wait for the origin for at most ten seconds. After a failed read of a key,
     /// the key is not requested again for a second. ``OriginCacheLimits/call`` limits writes.
@@ -73,7 +74,7 @@ public final class OriginCache: Sendable {
         self.writing = writing
         self.options = options
         trust = InvalidationEpoch(isNotified: origin.tellsChanges) { origin.epoch }
-        limiter = OriginLimiter(origin, limits, cache.source.database)
+        limiter = OriginLimiter(origin, limits, cache.source)
         changes = OriginChanges(trust, cache.source.database)
         guard trust.isNotified else {
             listener = nil
@@ -101,11 +102,24 @@ public final class OriginCache: Sendable {
     /// ``LarderError/Code/closed``, and their tasks are cancelled. A cancelled write may still take effect at the
     /// origin. Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those limits.
     public func close() {
+        ending.set()
         endListening()
         changes.lost()
         cache.close()
         limiter.close()
     }
+
+    /// Runs until ``shutdown()`` or ``close()`` is called or the task is cancelled, and then closes the cache. After
+    /// ``shutdown()`` it first waits for running calls to the origin, for at most ``OriginCacheLimits/call``. Never
+    /// throws; has the form that ServiceLifecycle's `Service` requires.
+    public func run() async throws {
+        await ending.wait()
+        await EndSignal.poll(milliseconds: limiter.limits.call) { limiter.isIdle }
+        await BlockingWork.run { self.close() }
+    }
+
+    /// Makes ``run()`` end gracefully, now or when it is called. Returns at once.
+    public func shutdown() { ending.set() }
 
     /// Whether replies may be cached now, because the origin is reporting changes. Always true for origins that never
     /// report changes.

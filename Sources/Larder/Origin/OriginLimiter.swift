@@ -20,6 +20,7 @@ final class OriginLimiter: Sendable {
     private let keepsLimits: Bool
     let limits: (call: Int64, failuresBeforeRest: Int, rest: Int64)
     private let database: Database
+    private let hooks: CallHooks?
     private let state: Locked<State>
 
     fileprivate struct State {
@@ -28,17 +29,20 @@ final class OriginLimiter: Sendable {
         var counts = OriginCacheStatus()
         /// The number of the call that probes the origin; nil if no call does.
         var probe: Int?
+        /// The number of admitted calls that have not ended.
+        var running = 0
         /// The hashes of the reads that have failed since the last success.
         var failedReads = BoundedTable<Int, Void>(most: 1024)
         /// Closures that end the waiting calls, by call number; nil when closed.
         var ends: [Int: @Sendable () -> Void]? = [:]
     }
 
-    init(_ origin: some CacheOrigin, _ limits: OriginCacheLimits, _ database: Database) {
+    init(_ origin: some CacheOrigin, _ limits: OriginCacheLimits, _ source: CacheSource) {
         name = origin.name
         keepsLimits = origin.keepsLimits
         self.limits = limits.checked
-        self.database = database
+        database = source.database
+        hooks = source.hooks
         let breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
         state = Locked(State(keepsLimits: keepsLimits, breaker: breaker))
     }
@@ -48,6 +52,9 @@ final class OriginLimiter: Sendable {
 
     /// Whether a call would fail immediately, because the circuit breaker is open.
     var isResting: Bool { state.withLock { $0.breaker.reasonToRefuse(now()) != nil } }
+
+    /// Whether no call is running.
+    var isIdle: Bool { state.withLock { $0.running == 0 } }
 
     var status: OriginCacheStatus {
         state.withLock { state in
@@ -71,6 +78,7 @@ final class OriginLimiter: Sendable {
                 throw .resting(name, reason: reason)
             }
             state.counts.calls += 1
+            state.running += 1
             if state.breaker.isOpen { state.probe = state.counts.calls }
             return state.counts.calls
         }
@@ -88,6 +96,9 @@ final class OriginLimiter: Sendable {
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
     ) async -> OriginOutcome<Value> {
         let began = MonotonicClock.milliseconds()
+        let body: @Sendable () async throws -> Value = { [hooks, database] in
+            try await hooks.around("larder.origin", question == nil ? "write" : "read", database.name, body)
+        }
         let end: OriginOutcome<Value>
         if keepsLimits {
             end = .answered(await Result.of(body))
@@ -157,6 +168,7 @@ extension OriginLimiter.State {
     fileprivate mutating func count(
         _ ending: OriginLimiter.Ending, _ call: Int, _ question: [[UInt8]]?, now: Int64
     ) {
+        running -= 1
         let isProbe = probe == call
         if isProbe { probe = nil }
         switch ending {

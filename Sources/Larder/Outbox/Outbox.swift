@@ -33,6 +33,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     /// The cache with the entries.
     public let cache: Cache
     private let core: OutboxDeliverer
+    private let ending = EndSignal()
 
     private var outbox: LarderOutboxes.Outbox { core.outbox }
 
@@ -94,15 +95,32 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         Task { [core] in await BlockingWork.run { core.stop() } }
     }
 
+    /// Runs until ``shutdown()`` or `close()` is called or the task is cancelled, and then closes the
+    /// outbox. After ``shutdown()`` it starts no further deliveries, and waits for running ones; cancelling the task
+    /// cancels them. Pending writes stay. Never throws; has the form that ServiceLifecycle's `Service` requires.
+    public func run() async throws {
+        await ending.wait()
+        await withTaskCancellationHandler {
+            await BlockingWork.run { [core] in core.stop(cancelling: false) }
+        } onCancel: {
+            core.beginStop()
+        }
+    }
+
+    /// Makes ``run()`` end gracefully, now or when it is called. Returns at once.
+    public func shutdown() { ending.set() }
+
     /// Stops delivering: cancels the handler's tasks, and waits until they have ended. Pending writes stay. Idempotent.
     /// A call by the handler does not wait: the outbox closes when the handler has ended.
     public func close() {
+        ending.set()
         if core.isInHandler { return stopBehindHandler() }
         core.stop()
     }
 
     /// Runs ``close()`` without blocking the calling thread.
     public func close() async {
+        ending.set()
         if core.isInHandler { return stopBehindHandler() }
         await BlockingWork.run { [core] in core.stop() }
     }
@@ -122,9 +140,11 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         do {
             switch model(entry, key, source) {
             case .success(let value):
-                try await handler(
-                    OutboxDelivery(
-                        keyBytes: key, value: value, token: token, attempt: attempt, acceptedAt: entry.acceptedAt))
+                let delivery = OutboxDelivery(
+                    keyBytes: key, value: value, token: token, attempt: attempt, acceptedAt: entry.acceptedAt)
+                try await source.hooks.around("larder.outbox", "deliver", source.database.name) {
+                    try await handler(delivery)
+                }
             case .failure(let error):
                 guard let undecodable else { return .undecodable("\(error)") }
                 try await undecodable(

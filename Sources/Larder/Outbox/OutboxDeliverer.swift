@@ -36,6 +36,8 @@ final class OutboxDeliverer: Sendable {
     /// Keeps the larder open.
     private let lease: EngineLease
     private let mustStop = Atomic<Bool>(false)
+    /// Whether deliveries must be cancelled.
+    private let mustCancel = Atomic<Bool>(false)
     private let state = Locked(State())
     /// Held during a round, so that only one thread at a time runs one.
     private let rounds: Locked<Rounds>
@@ -103,16 +105,18 @@ final class OutboxDeliverer: Sendable {
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
 
-    /// Cancels running deliveries without waiting for them.
-    func beginStop() {
+    /// Starts no further deliveries, and cancels running ones. Does not wait for them.
+    func beginStop(cancelling: Bool = true) {
+        if cancelling { mustCancel.store(true, ordering: .releasing) }
         mustStop.store(true, ordering: .releasing)
         outbox.index.wake()
-        for task in state.withLock({ $0.running }) { task.cancel() }
+        if cancelling { for task in state.withLock({ $0.running }) { task.cancel() } }
     }
 
-    /// Cancels running deliveries, and waits until they have ended. Pending writes stay. Idempotent.
-    func stop() {
-        beginStop()
+    /// Starts no further deliveries, cancels running ones unless `cancelling` is false, and waits until they have
+    /// ended. Pending writes stay. Idempotent.
+    func stop(cancelling: Bool = true) {
+        beginStop(cancelling: cancelling)
         let thread = state.withLock { state in
             defer { state.thread = nil }
             return state.thread
@@ -225,7 +229,7 @@ final class OutboxDeliverer: Sendable {
         state.withLock { $0.running = tasks }
         // `beginStop` cancels only the tasks that are in `running` at that time. If it ran before these tasks were
         // added, cancel them here.
-        if isStopping { for task in tasks { task.cancel() } }
+        if mustCancel.load(ordering: .acquiring) { for task in tasks { task.cancel() } }
         defer { state.withLock { $0.running = [] } }
         return answers.wait()
     }

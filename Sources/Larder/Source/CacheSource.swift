@@ -22,13 +22,15 @@ public final class CacheSource: @unchecked Sendable {
     /// Holds the leases of fetching calls of this cache.
     let leaseHolder = LeaseHolder()
     let changeReaders = ChangeReaders()
+    /// The program's hooks around calls; nil for none.
+    let hooks: CallHooks?
     private let lock = Lock()
     private var lease: EngineLease?
     private let closed = Atomic<Bool>(false)
 
     init(
         _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
-        onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false
+        onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false, hooks: CallHooks? = nil
     ) {
         lease = EngineLease(engine)
         self.database = database
@@ -37,6 +39,7 @@ public final class CacheSource: @unchecked Sendable {
         codecIdentity = codec.identity
         self.onDecodingFailure = onDecodingFailure
         self.keepsDecoded = keepsDecoded
+        self.hooks = hooks
     }
 
     /// Whether ``close()`` was called.
@@ -61,10 +64,29 @@ public final class CacheSource: @unchecked Sendable {
         // No lock is held here, so entries that were removed from memory can be freed.
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
+        return try measuring(operation) { () throws(LarderError) in
+            do throws(LarderError) {
+                return try body(lease.engine)
+            } catch {
+                throw error.during(operation)
+            }
+        }
+    }
+
+    /// Runs `body`, and reports its duration if the program measures calls.
+    func measuring<Result>(
+        _ operation: String, _ body: () throws(LarderError) -> Result
+    ) throws(LarderError) -> Result {
+        guard let end = hooks?.begin("larder.operation", operation, database.name, isTraced: false) else {
+            return try body()
+        }
         do throws(LarderError) {
-            return try body(lease.engine)
+            let result = try body()
+            end(nil)
+            return result
         } catch {
-            throw error.during(operation)
+            end(error)
+            throw error
         }
     }
 
@@ -105,12 +127,23 @@ public final class CacheSource: @unchecked Sendable {
         // Memory is read without a lease: a larder that is being shut down has nothing in memory.
         if isClosed { throw closedError(operation) }
         var ticket = CommitTicket.none
-        let outcome = try database.read(
-            key, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket,
-            holding: { () throws(LarderError) in try hold(operation) },
-            { record, _ in body(record.header, record.payload) })
-        if ticket != .none { try waitForCommit(ticket.sequence) }
-        return outcome == .hit
+        // Set if the disk must be read.
+        var end: CacheCall.End?
+        do throws(LarderError) {
+            let outcome = try database.read(
+                key, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket,
+                holding: { () throws(LarderError) in
+                    end = hooks?.begin("larder.operation", operation, database.name, isTraced: false)
+                    return try hold(operation)
+                },
+                { record, _ in body(record.header, record.payload) })
+            if ticket != .none { try waitForCommit(ticket.sequence) }
+            end?(nil)
+            return outcome == .hit
+        } catch {
+            end?(error)
+            throw error
+        }
     }
 
     /// Returns a copy of the payload of the fresh entry of a key; nil if there is none.
@@ -234,7 +267,7 @@ public final class CacheSource: @unchecked Sendable {
             switch onDecodingFailure {
             case .throwError:
                 guard isReplaceable else { throw error }
-                database.report(.warning, "'\(key)' is treated as missing: \(error.message)")
+                database.report(.warning, "'\(key)' is treated as missing: \(error.message)", key: key, error: error)
                 return nil
             case .treatAsMiss: return nil
             case .removeAndMiss:

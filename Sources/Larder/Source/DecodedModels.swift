@@ -75,7 +75,10 @@ extension CacheSource {
         let lease = try hold("get")
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
-        return try decodedAndKept(type, try self.key(key, "get"), lease.engine, fillCache: fillCache)
+        let key = try self.key(key, "get")
+        return try measuring("get") { () throws(LarderError) in
+            try decodedAndKept(type, key, lease.engine, fillCache: fillCache)
+        }
     }
 
     @usableFromInline func taskWaitsForCommit(_ sequence: UInt64) async throws(LarderError) {

@@ -37,6 +37,16 @@ public struct CacheOptions: Sendable {
     /// models of types that conform to ``DecodedEachTime``.
     public var decodedModels = true
 
+    /// A handler for measurements, called on any thread; it must not call the cache. The default is nil, and then
+    /// nothing is measured. All are durations in seconds: `larder.operation.duration` (calls that decode, write, or
+    /// read the disk), `larder.fetch.duration` (fetch closures), `larder.origin.duration` (calls to an
+    /// ``OriginCache``'s origin) and `larder.outbox.duration` (deliveries). `Cache.statistics()` returns counters.
+    public var onMeasurement: (@Sendable (CacheMeasurement) -> Void)?
+    /// A handler for calls that leave the larder, for tracing: `larder.fetch`, `larder.origin` and `larder.outbox`, as
+    /// for ``onMeasurement``. It is called in the task that makes the call, before the call, and returns a closure that
+    /// is called after it. The default is nil.
+    public var onCall: (@Sendable (CacheCall) -> CacheCall.End)?
+
     /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The
     /// default is 32 MiB, the range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
@@ -67,7 +77,9 @@ public struct CacheOptions: Sendable {
     public var backgroundMaintenance = true { didSet { chosen.insert("backgroundMaintenance") } }
     /// The reaction to damaged files of a database. The default is an error.
     public var onDamage: DamageAction = .throwError { didSet { chosen.insert("onDamage") } }
-    /// The source of time. The default is the system's clocks; tests use a ``ManualTimeSource``.
+    /// The source of time. The default is the system's clocks. Tests use a ``ManualTimeSource``, or any clock of
+    /// Swift's protocol `Clock`, which a ``ClockTimeSource`` adapts. Timers, such as
+    /// ``FetchOptions/hardTimeout``, always use the system's clocks.
     public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
     /// A handler for events that an operator should see, such as a failed fsync in the background. It is called from
     /// any thread, and must not call the cache, because locks may be held. A larder has one handler, so all its caches
@@ -94,32 +106,6 @@ public enum DecodingFailureAction: Sendable, Hashable {
     /// Treat the entry as missing, and remove it unless it was stored again in the meantime. A snapshot removes
     /// nothing.
     case removeAndMiss
-}
-
-/// An event in a larder that an operator should know about.
-public struct CacheEvent: Sendable, CustomStringConvertible {
-    /// The importance of an event.
-    public enum Level: String, Sendable, CaseIterable {
-        /// Details for finding a bug in Larder itself.
-        case debug
-        /// Something was opened, created or repaired.
-        case info
-        /// Something that can be recreated was lost, or something may fail later.
-        case warning
-        /// Something failed: a write, an fsync, a database.
-        case error
-    }
-
-    /// The importance of the event.
-    public let level: Level
-    /// A description of the event in one line. Never contains values.
-    public let message: String
-
-    /// Whether the event reports damaged files of the larder that are salvaged or set aside.
-    package let isDamage: Bool
-
-    /// The level and the message.
-    public var description: String { "\(level.rawValue): \(message)" }
 }
 
 extension CacheOptions {
@@ -157,11 +143,7 @@ extension CacheOptions {
         options.diskBytesMax = diskBytesMax
         options.backgroundMaintenance = backgroundMaintenance
         if let listener {
-            options.onEvent = { event in
-                // Both types have cases of the same names.
-                let level = CacheEvent.Level(rawValue: "\(event.level)") ?? .error
-                listener.body(CacheEvent(level: level, message: event.message, isDamage: event.isDamage))
-            }
+            options.onEvent = listener.body
             options.listener = listener
         }
         return options

@@ -4,6 +4,7 @@
 
 @_exported import LarderModelCoding
 
+@_exported import class LarderEngine.ClockTimeSource
 @_exported import enum LarderEngine.Durability
 @_exported import struct LarderEngine.LarderError
 @_exported import class LarderEngine.ManualTimeSource

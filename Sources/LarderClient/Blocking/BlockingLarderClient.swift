@@ -17,7 +17,7 @@ import LarderWire
 /// lost connection had state that is lost too, such as an open snapshot.
 ///
 /// The calls have the names, parameters and errors of ``RemoteCache``, whose pages describe them in full. They differ
-/// in three ways: each call has its own type of model, there is no near cache, and `onUndecodable` does not exist.
+/// in three ways: each call has its own type of model, there is no near cache, and there are no hooks such as `onEvent`.
 ///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {

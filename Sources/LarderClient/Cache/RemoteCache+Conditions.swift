@@ -78,7 +78,7 @@ extension RemoteCache {
     ///     default, allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Between runs, the
     ///     call pauses for a random time of up to half a second, so that many tasks can change one key.
     ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type, which is reported
-    ///     to ``ClientOptions/onUndecodable``. `body` changes the parameter to the model to store, or to nil to remove
+    ///     to ``ClientOptions/onEvent``. `body` changes the parameter to the model to store, or to nil to remove
     ///     the entry. `body` may run several times, so its side effects must be repeatable. If `body` throws, nothing
     ///     is written.
     /// - Returns: the result of the last run of `body`.

@@ -19,7 +19,7 @@ extension RemoteCache {
     ///
     /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
     /// additional connection for each database. A value of another type, such as one from an older version of the
-    /// program, counts as missing, and is reported to ``ClientOptions/onUndecodable``. With Redis instead of larderd,
+    /// program, counts as missing, and is reported to ``ClientOptions/onEvent``. With Redis instead of larderd,
     /// one caller of each process fetches. The age of values is then unknown, and neither failures nor missing values
     /// are remembered.
     /// - Parameters:
@@ -58,7 +58,8 @@ extension RemoteCache {
         switch checked.source {
         case .ignoreCache:
             return try await cancellable {
-                withoutNil(try await FlightTable.shared.unstored(backend.name, checked, load))
+                withoutNil(
+                    try await FlightTable.shared.unstored(backend.name, checked) { try await self.observing(load) })
             }
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
@@ -70,7 +71,9 @@ extension RemoteCache {
             }
         case .cacheElseOrigin, .originElseCache, .originOnly: break
         }
-        return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
+        return try await cancellable {
+            try await FlightTable.shared.value(backend, checked) { try await self.observing(load) }
+        }
     }
 
     /// Returns the result of `read`; nil if a value cannot be decoded. The fetch that follows reports the error.
@@ -83,6 +86,11 @@ extension RemoteCache {
             guard error.code == .decode else { throw error }
             return nil
         }
+    }
+
+    /// Runs a fetch closure, and reports its beginning and end if the program observes calls.
+    private func observing<Result>(_ fetch: () async throws -> Result) async throws -> Result {
+        try await store.hooks.around("larder.fetch", "fetch", name, fetch)
     }
 
     private func cancellable<Result>(_ body: () async throws -> Result) async throws -> Result {
@@ -168,7 +176,9 @@ extension RemoteCache {
             let name = FetchName(store, name, keys.first?.keyBytes ?? [])
             let checked = try CheckedFetch(options, name)
             return try await cancellable {
-                try await FlightTable.shared.unstored(name, checked) { try await fetch(keys) } ?? [:]
+                try await FlightTable.shared.unstored(name, checked) {
+                    try await self.observing { try await fetch(keys) }
+                } ?? [:]
             }
         }
         var found: [Key: Value] = [:]
@@ -187,7 +197,11 @@ extension RemoteCache {
             for key in missing { found[key] = try await youngEnough(key, checked.maxAge) }
             return found
         }
-        let fetched = try await cancellable { try await FlightTable.shared.values(backends, checked, fetch) }
+        let fetched = try await cancellable {
+            try await FlightTable.shared.values(backends, checked) { keys in
+                try await self.observing { try await fetch(keys) }
+            }
+        }
         return found.merging(fetched) { $1 }
     }
 }

@@ -124,7 +124,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Decodes stored bytes. If that fails, returns nil and reports the error to ``ClientOptions/onUndecodable``: the
+    /// Decodes stored bytes. If that fails, returns nil and reports the error to ``ClientOptions/onEvent``: the
     /// caller then makes a new value.
     func decodable(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
@@ -133,7 +133,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
             return try await decoded(bytes, key, operation)
         } catch {
             guard error.code == .decode else { throw error }
-            core.options.onUndecodable?(name, printableKey(key), error)
+            store.report(.warning, "'\(printableKey(key))' is treated as missing: \(error)", key: key, error: error)
             return nil
         }
     }

@@ -156,6 +156,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     func failedInBackground(_ error: any Error) {
-        cache.core.options.onFailedRefresh?(cache.name, printableKey(key), error)
+        cache.store.report(
+            .warning, "refetching '\(printableKey(key))' in the background failed: \(error)", key: key, error: error)
     }
 }

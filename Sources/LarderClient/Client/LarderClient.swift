@@ -55,6 +55,21 @@ public final class LarderClient: Sendable {
     /// caches and its subscriptions have no references left.
     public func close() { core.close() }
 
+    /// Runs until ``shutdown()`` or ``close()`` is called or the task is cancelled, and then closes the client. After
+    /// ``shutdown()`` it first waits for running calls, for at most ``ClientOptions/timeoutMilliseconds``. Never
+    /// throws; has the form that ServiceLifecycle's `Service` requires.
+    public func run() async throws {
+        await core.ending.wait()
+        let limit = core.options.timeoutMilliseconds
+        await EndSignal.poll(milliseconds: Int64(limit == 0 ? ClientOptions.timeoutMillisecondsMax : limit)) {
+            core.isIdle
+        }
+        close()
+    }
+
+    /// Makes ``run()`` end gracefully, now or when it is called. Returns at once.
+    public func shutdown() { core.ending.set() }
+
     /// Returns a cache for models of one type in a database of the larder. Sends nothing: the daemon creates the
     /// database when it stores the first entry, and the first call of the cache reports an invalid name.
     ///

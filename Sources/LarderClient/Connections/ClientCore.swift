@@ -22,6 +22,8 @@ final class ClientCore: Sendable {
     /// by its name.
     private let state: Locked<(stores: [String: DatabaseStore], isClosed: Bool)>
     private let gate = ConnectionGate()
+    /// Ends ``LarderClient/run()``.
+    let ending = EndSignal()
 
     init(socketPath: String, options: ClientOptions) {
         self.socketPath = socketPath
@@ -45,7 +47,11 @@ final class ClientCore: Sendable {
         }
     }
 
+    /// Whether no call is running.
+    var isIdle: Bool { state.withLock { $0.stores.values.allSatisfy(\.isIdle) } }
+
     func close() {
+        ending.set()
         let stores = state.withLock { state in
             state.isClosed = true
             return Array(state.stores.values)
@@ -65,6 +71,10 @@ final class DatabaseStore: LinkEvents, Sendable {
     static let standardName = "0"
 
     let database: String?
+    private let socketPath: String
+    private let onEvent: (@Sendable (CacheEvent) -> Void)?
+    /// The program's hooks around calls; nil for none.
+    let hooks: CallHooks?
     /// The database's name.
     var name: String { database ?? Self.standardName }
     let links: [Link]
@@ -88,6 +98,9 @@ final class DatabaseStore: LinkEvents, Sendable {
 
     init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
         self.database = database
+        self.socketPath = socketPath
+        onEvent = options.onEvent
+        hooks = CallHooks(options.onMeasurement, options.onCall)
         turnMilliseconds = options.timeoutMilliseconds == 0 ? 5_000 : options.timeoutMilliseconds
         near = options.nearCache.map { NearCache($0) }
         var settings = LinkSettings(socketPath, options, database: database, gate: gate)
@@ -100,9 +113,12 @@ final class DatabaseStore: LinkEvents, Sendable {
             settings.setup.tracking = settings.staysConnected ? .read : .none
             return Link(settings)
         }
-        if near != nil { links[0].attach(self) }
+        if near != nil || options.onEvent != nil { links[0].attach(self) }
         fetchLink.attach(signals)
     }
+
+    /// Whether no request waits for its reply, and no separate connection is in use.
+    var isIdle: Bool { links.allSatisfy(\.isIdle) && fetchLink.isIdle && ownConnections.isIdle }
 
     func close() {
         for link in links { link.close() }
@@ -239,6 +255,16 @@ final class DatabaseStore: LinkEvents, Sendable {
         return try BatchPlan.results(of: commands, try await link.perform(exchange))
     }
 
+    // MARK: Events
+
+    /// Reports an event of the database to the program.
+    func report(_ level: CacheEvent.Level, _ message: String, key: [UInt8]? = nil, error: (any Error)? = nil) {
+        guard let onEvent else { return }
+        var metadata = ["socket": socketPath, "database": name]
+        metadata["key"] = key.map { printableKey($0) }
+        onEvent(CacheEvent(level, message, metadata: metadata, error: error))
+    }
+
     // MARK: The near cache
 
     /// Makes the near cache drop the keys of a transaction's changes, whether or not it has succeeded.
@@ -249,9 +275,13 @@ final class DatabaseStore: LinkEvents, Sendable {
     func linkIsReady(_ link: Link) {
         // Only RESP3 has push messages; without them the near cache must stay empty.
         if link.knownServer?.speaksRESP3 == true { near?.setLive(true) }
+        report(.info, "connected to the daemon at \(socketPath)")
     }
 
-    func linkWasLost(_ link: Link) { near?.setLive(false) }
+    func linkWasLost(_ link: Link) {
+        near?.setLive(false)
+        report(.warning, "the connection to the daemon at \(socketPath) was lost")
+    }
 
     func link(_ link: Link, pushed message: [RESPValue]) {
         guard message.count == 2, message[0].string == "invalidate" else { return }

@@ -19,6 +19,10 @@ extension LinkSettings {
         timeoutMilliseconds = options.timeoutMilliseconds
         patienceMilliseconds = options.reconnectPatienceMilliseconds
         self.gate = gate
+        if let hooks = CallHooks(options.onMeasurement, options.onCall) {
+            let database = database ?? DatabaseStore.standardName
+            onExchange = { hooks.begin("larder.client", printableKey($0), database) }
+        }
     }
 
     var socketPath: String { if case .unix(let path) = endpoint { path } else { "" } }
@@ -33,6 +37,19 @@ extension Link {
     /// - Throws: `cancelled` if the task was cancelled, `timeout`, `closed`, `noDaemon`, and the server's error if it
     ///   refuses the connection. Error replies are returned as values.
     func perform(_ exchange: Exchange, patience: Int? = nil) async throws(LarderClientError) -> [RESPValue] {
+        guard let end = settings.onExchange?(exchange.name) else { return try await send(exchange, patience) }
+        do throws(LarderClientError) {
+            let replies = try await send(exchange, patience)
+            let refusal = replies.count == 1 ? replies[0].errorMessage : nil
+            end(refusal.map { LarderClientError.server($0, operation: printableKey(exchange.name)) })
+            return replies
+        } catch {
+            end(error)
+            throw error
+        }
+    }
+
+    private func send(_ exchange: Exchange, _ patience: Int?) async throws(LarderClientError) -> [RESPValue] {
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { submit(exchange, patience: patience, .continuation($0)) }
         } onCancel: {
@@ -92,10 +109,10 @@ extension WireFailure {
         switch kind {
         case .noDaemon:
             code = .noDaemon
-            message = "no daemon answers at \(socketPath): start one with: larderd --socket \(socketPath)"
+            message = SocketAdvice.noDaemon(socketPath)
         case .notASocket:
             code = .noDaemon
-            message = "\(socketPath) is not a socket: no daemon can answer there"
+            message = SocketAdvice.notASocket(socketPath)
         case .untrusted(let text): (code, message) = (.untrusted, text)
         case .timeout:
             code = .timeout
@@ -122,6 +139,9 @@ extension WireFailure {
         case .protocolViolation(let text):
             code = .protocolViolation
             message = "the server at \(socketPath) does not use larderd's protocol: \(text)"
+        case .system("connect", EACCES), .system("connect", EPERM):
+            code = .io
+            message = SocketAdvice.noPermission(socketPath)
         case .system(let call, let number):
             code = .io
             message = "\(call) failed for \(socketPath): \(SystemErrorText.of(number))"

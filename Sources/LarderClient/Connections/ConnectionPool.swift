@@ -98,6 +98,9 @@ final class ConnectionPool: Sendable {
         link.close()
     }
 
+    /// Whether no connection is in use.
+    var isIdle: Bool { state.withLock { $0.taken.isEmpty } }
+
     func close() {
         let links = state.withLock { state in
             state.isClosed = true

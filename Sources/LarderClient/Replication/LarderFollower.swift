@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 
@@ -7,7 +8,7 @@ import LarderVocabulary
 /// ```swift
 /// let follower = try LarderFollower(from: source, to: target, ReplicationOptions(database: "shop"))
 /// while try follower.step() != .idle {}          // until both have the same entries
-/// while true { try follower.step(waitMilliseconds: 10_000) }       // forever
+/// try await follower.run()                       // until the task is cancelled
 /// ```
 ///
 /// Each entry keeps its storage time, its deadline rule, its grace, its codec and its tags. The follower stores its
@@ -16,23 +17,37 @@ import LarderVocabulary
 /// replaced, or no longer has the changes since the position, the follower starts with a full pass over all entries.
 /// The target then loses entries that the source no longer has.
 ///
-/// All calls block. Use a follower from one thread at a time, and use its clients for nothing else. After an error call
-/// ``step(waitMilliseconds:)`` again, or create another follower.
-public final class LarderFollower {
+/// Use a follower's clients for nothing else. After an error call ``step(waitMilliseconds:)`` again, or create another
+/// follower.
+///
+/// Thread-safe: steps of several threads run one after the other.
+public final class LarderFollower: Sendable {
     private let source: BlockingLarderClient
     private let target: FollowerTarget
     private let options: ReplicationOptions
     private let key: [UInt8]
     /// The keys under which the source may store its own position as a follower of the target.
     private let backKeys: [[UInt8]]
+    /// Held during a step: only one step runs at a time, and only steps change the two values below.
+    private let turn = Lock()
+    private let lastMark = Locked<ReplicationMark?>(nil)
+    private let lastProgress = Locked(ReplicationProgress())
+    private let ending = EndSignal()
+
     /// The position of this follower and its times; nil if they must be read from the target.
-    private var mark: ReplicationMark?
+    private var mark: ReplicationMark? {
+        get { lastMark.withLock { $0 } }
+        set { lastMark.withLock { $0 = newValue } }
+    }
 
     /// The database in which a target stores the positions of its followers.
     package static var positionsDatabase: String { ReplicationMark.database }
 
     /// The progress of the follower.
-    public private(set) var progress = ReplicationProgress()
+    public private(set) var progress: ReplicationProgress {
+        get { lastProgress.withLock { $0 } }
+        set { lastProgress.withLock { $0 = newValue } }
+    }
 
     /// Creates a follower. Checks both larders, and changes nothing.
     /// - Parameters:
@@ -89,12 +104,58 @@ public final class LarderFollower {
     /// - Returns: ``ReplicationProgress/State/idle`` if there are no more changes for now.
     @discardableResult
     public func step(waitMilliseconds: Int = 0) throws(LarderClientError) -> ReplicationProgress.State {
+        turn.lock()
+        defer { turn.unlock() }
         do throws(LarderClientError) {
             return try apply(nextAfterWaiting: waitMilliseconds)
         } catch {
             // It is unknown whether the step was applied, so the next step reads the position from the target.
             mark = nil
             throw error
+        }
+    }
+
+    /// Applies changes, on a thread of its own, until ``shutdown()`` is called or the task is cancelled. The running
+    /// step is completed, which takes at most about a second if there are no changes. While a daemon is not available,
+    /// steps are repeated with back-off, from 250 ms up to 10 s. Has the form that ServiceLifecycle's `Service`
+    /// requires.
+    /// - Throws: errors that a repetition does not fix, such as `invalidArgument`.
+    public func run() async throws {
+        let end = Latch()
+        let result = Promise<Result<Void, LarderClientError>>()
+        let thread = WorkThread(name: "larder-follow") { [self] in
+            result.set(Result { () throws(LarderClientError) in try follow(until: end) })
+        }
+        let watch = Task { [ending] in
+            await ending.wait()
+            end.set()
+        }
+        defer { watch.cancel() }
+        let outcome = await withTaskCancellationHandler {
+            await result.value()
+        } onCancel: {
+            end.set()
+        }
+        thread.join()
+        try outcome.get()
+    }
+
+    /// Makes ``run()`` end gracefully, now or when it is called. Returns at once.
+    public func shutdown() { ending.set() }
+
+    private func follow(until end: Latch) throws(LarderClientError) {
+        let limit = source.session.timeoutMilliseconds
+        let wait = limit == 0 ? 1_000 : max(1, min(1_000, limit / 2))
+        var failures = 0
+        while !end.wait(milliseconds: 0) {
+            do throws(LarderClientError) {
+                try step(waitMilliseconds: progress.state == .idle ? wait : 0)
+                failures = 0
+            } catch {
+                guard [.noDaemon, .closed, .timeout, .io].contains(error.code) else { throw error }
+                end.wait(milliseconds: RetryBackoff.rest(after: failures, from: 250, to: 10_000))
+                failures += 1
+            }
         }
     }
 

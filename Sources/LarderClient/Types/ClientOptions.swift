@@ -31,13 +31,17 @@ public struct ClientOptions: Sendable {
     /// that another user has started at the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Called, on any thread, with the error when a background fetch has failed. The key is printable, and cut to 64
-    /// bytes. The default is nil.
-    public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
-
-    /// Called, on any thread, with the error when an entry's value is not a model of the cache's type, so that a fetch
-    /// or an update treats the entry as missing. The key is printable, and cut to 64 bytes. The default is nil.
-    public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
+    /// A handler for events, called on any thread: a connection was made or lost, a background fetch has failed, or an
+    /// entry's value is not a model of the cache's type, so that a fetch or an update treats it as missing. The default
+    /// is nil.
+    public var onEvent: (@Sendable (CacheEvent) -> Void)?
+    /// A handler for measurements, called on any thread: `larder.client.duration` for each request and its reply, and
+    /// `larder.fetch.duration` for fetch closures, in seconds. The default is nil, and then nothing is measured.
+    public var onMeasurement: (@Sendable (CacheMeasurement) -> Void)?
+    /// A handler for calls that leave the process, for tracing: requests (`larder.client`) and fetch closures
+    /// (`larder.fetch`). It is called in the task that makes the call, before the call, and returns a closure that is
+    /// called after it. The default is nil.
+    public var onCall: (@Sendable (CacheCall) -> CacheCall.End)?
 
     /// Creates options. Each parameter is described at the property of its name; set the other properties afterwards.
     public init(

@@ -20,7 +20,7 @@ package final class SocketFile {
     /// start at the same time, only one of them gets the path.
     private var lockDescriptor: Int32
 
-    /// The names of the program and of its option for the socket's path, for error messages.
+    /// The name of the program, and its option for the socket's path with an argument, for error messages.
     package struct Name: Sendable {
         let program: String
         let option: String
@@ -29,6 +29,9 @@ package final class SocketFile {
             self.program = program
             self.option = option
         }
+
+        /// The command with which the program uses another socket, at the end of messages.
+        var other: String { "choose another one with: \(program) \(option)" }
     }
 
     package struct Failure: Error, CustomStringConvertible {
@@ -124,7 +127,8 @@ package final class SocketFile {
         do throws(FileError) {
             try FileSystem.makeDirectories(directory, mode: access.directoryMode)
         } catch {
-            throw Failure(kind: .system, description: "cannot create the socket's directory: \(error)")
+            throw Failure(
+                kind: .system, description: "cannot create the socket's directory: \(error): \(program.other)")
         }
         try checkOwner(directory, program)
         // The socket's group has to enter all created directories, so each of them gets that group.
@@ -168,7 +172,7 @@ package final class SocketFile {
             throw Failure(
                 kind: .system,
                 description: "the socket's directory \(directory) belongs to another user (uid "
-                    + "\(status.st_uid)): choose another \(program.option)")
+                    + "\(status.st_uid)): \(program.other)")
         }
     }
 
@@ -176,13 +180,16 @@ package final class SocketFile {
         let lockPath = path + ".lock"
         while true {
             let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-            guard file >= 0 else { throw failure("cannot create", lockPath) }
+            guard file >= 0 else {
+                let reason = failure("cannot create", lockPath)
+                throw Failure(kind: .system, description: "\(reason): \(program.other)")
+            }
             guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
                 close(file)
                 throw Failure(
                     kind: .taken,
                     description:
-                        "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
+                        "another \(program.program) is using the socket \(path): stop it, or \(program.other)"
                 )
             }
             // The previous owner may have removed the file after this process opened it. Other processes would then
@@ -201,13 +208,13 @@ package final class SocketFile {
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw Failure(
                 kind: .system,
-                description: "\(path) exists and is not a socket: choose another \(program.option)")
+                description: "\(path) exists and is not a socket: \(program.other)")
         }
         if UnixSocket.hasListener(at: path) {
             throw Failure(
                 kind: .taken,
                 description:
-                    "a running process uses the socket \(path): stop it, or choose another \(program.option)")
+                    "a running process uses the socket \(path): stop it, or \(program.other)")
         }
         guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
     }

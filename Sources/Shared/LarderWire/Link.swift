@@ -61,6 +61,9 @@ package struct LinkSettings {
     /// The gate at which a new connection waits; nil for none.
     package var gate: ConnectionGate?
     package var limits = RESPLimits()
+    /// Called at the beginning of an exchange, with its name, if the program observes calls. Returns a closure for its
+    /// end. The owner of the link calls it.
+    package var onExchange: (@Sendable ([UInt8]) -> @Sendable ((any Error)?) -> Void)?
     /// Whether to try again every 2 milliseconds while the server's backlog of new connections is full, instead of
     /// losing the connection.
     package var waitsForBacklog = true
@@ -187,6 +190,9 @@ package final class Link: @unchecked Sendable {
 
     /// Whether ``close()`` was called.
     package var isClosed: Bool { lock.withLock { if case .closed = state { true } else { false } } }
+
+    /// Whether no exchange waits for a connection or a reply.
+    package var isIdle: Bool { lock.withLock { waiting.isEmpty && pending.isEmpty } }
 
     /// The kind of the server; nil before the first connection.
     package var knownServer: ServerKind? { lock.withLock { server } }

@@ -39,8 +39,8 @@ package struct PeerTrust: Sendable {
         guard let problem = problem(peer, own, path, look) else { return nil }
         return
             "the process that answers at \(path) runs as user \(peer), who is neither root nor the user of this process "
-            + "(\(own)), and \(problem): nothing was sent. To trust that user, use "
-            + "larderctl --trust-user, or trustedUsers in Swift"
+            + "(\(own)), and \(problem): nothing was sent. To trust that user, set "
+            + "ClientOptions.trustedUsers, or use: larderctl --trust-user \(peer)"
     }
 
     /// Returns why root or the own user cannot have given the socket's location to the peer; nil if they can.

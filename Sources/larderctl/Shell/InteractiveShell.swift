@@ -52,6 +52,7 @@ final class InteractiveShell {
         let place = session?.client.socketPath ?? context.options.socketPath ?? LarderClient.defaultSocketPath
         context.output.line("larderctl \(Version.text), \(place). Type help for help, Tab to complete, Ctrl-D to quit.")
         if wantsPassword { context.output.line("The daemon needs a password: use AUTH PASSWORD.") }
+        if isLarderEmpty { for line in Self.firstSteps { context.output.line(line) } }
         try context.output.flush()
         while true {
             switch editor.read(prompt: prompt) {
@@ -71,6 +72,20 @@ final class InteractiveShell {
             }
         }
     }
+
+    /// Whether the larder is known to have no entries. Users without rights for DATABASES get no first steps.
+    private var isLarderEmpty: Bool {
+        guard let databases = try? session?.client.databases() else { return false }
+        return databases.allSatisfy { $0.entries == 0 && $0.staleEntries == 0 }
+    }
+
+    /// What a new user can type in an empty larder.
+    private static let firstSteps = [
+        "This larder is empty. Three commands to begin with:",
+        "  SET greeting hello EX 60    stores a value for a minute",
+        "  GET greeting                returns it, or (nil) after the minute",
+        "  TTL greeting                returns the seconds that are left",
+    ]
 
     private var prompt: String {
         guard let session else { return "larder> " }

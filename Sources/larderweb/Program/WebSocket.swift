@@ -53,7 +53,7 @@ final class WebSocket {
         switch address {
         case .unix(let path):
             let file = try SocketFile(
-                path: path, access: access, for: SocketFile.Name(program: "larderweb", option: "--listen"))
+                path: path, access: access, for: SocketFile.Name(program: "larderweb", option: "--listen unix:PATH"))
             (descriptor, name, host, self.file) = (file.descriptor, "unix:" + path, nil, file)
         case .network(let numbers, let port):
             do throws(FileError) {

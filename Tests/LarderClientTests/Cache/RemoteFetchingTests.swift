@@ -218,7 +218,10 @@ import Testing
     @Test func aFailedFetchThrowsOrReturnsAStaleValue() async throws {
         let notified = Recorder<String>()
         let cache = try await connect {
-            $0.onFailedRefresh = { notified.add("\($0) \($1) \($2 is TestOrigin.Failure)") }
+            $0.onEvent = { event in
+                guard event.level == .warning, let key = event.metadata["key"] else { return }
+                notified.add("\(event.metadata["database"] ?? "") \(key) \(event.error is TestOrigin.Failure)")
+            }
         }
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
@@ -356,7 +359,10 @@ import Testing
         let reported = Recorder<String>()
         var options = ClientOptions(database: "books")
         options.nearCache = isNear ? NearCacheOptions() : nil
-        options.onUndecodable = { reported.add("\($0) \($1) \($2 is LarderClientError)") }
+        options.onEvent = { event in
+            guard event.level == .warning, let key = event.metadata["key"] else { return }
+            reported.add("\(event.metadata["database"] ?? "") \(key) \(event.error is LarderClientError)")
+        }
         let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
         let (old, cache) = (client.cache(of: Book.self), client.cache(of: BookWithPages.self))
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")

@@ -44,6 +44,24 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
+    @Test("a running follower survives restarts of the source, and ends gracefully", arguments: [false, true])
+    func aFollowerRuns(isCancelled: Bool) async throws {
+        let (source, target) = (try Larder(), try Larder())
+        let follower = try follower(source, target)
+        let run = Task { try await follower.run() }
+        _ = try source.call("SET", "a", "1")
+        await eventually { (try? target.call("GET", "a")) == "$1\r\n1\r\n" }
+        try source.restart(kills: true)
+        _ = try source.call("SET", "b", "2")
+        await eventually { (try? target.call("GET", "b")) == "$1\r\n2\r\n" }
+        if isCancelled { run.cancel() } else { follower.shutdown() }
+        try await run.value
+        #expect(follower.progress.done >= 2)
+        _ = try source.call("SET", "c", "3")
+        try follower.step()
+        #expect(try target.call("GET", "c") == "$1\r\n3\r\n")
+    }
+
     @Test(arguments: 0..<4) func replicationMakesTheTargetEqualToItsSource(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)

@@ -11,7 +11,7 @@ final class TestLarder {
     /// The temporary directory, which is removed with the last reference.
     private let owned: TemporaryDirectory?
     let time: ManualTimeSource
-    let events = Recorder<EngineEvent>()
+    let events = Recorder<CacheEvent>()
     private(set) var options: EngineOptions
     private var opened: Engine?
 
@@ -80,7 +80,7 @@ final class TestLarder {
     }
 }
 
-extension Recorder<EngineEvent> {
+extension Recorder<CacheEvent> {
     /// Returns whether the engine has reported a message that contains this text.
     func contains(_ text: String) -> Bool { all.contains { $0.message.contains(text) } }
 }

@@ -102,7 +102,8 @@ import Testing
             let (end, _, errors) = try DaemonProcess.run(["--dir", place.path + "/larder", "--socket", path])
             #expect(end == .exited(1))
             #expect(
-                errors.contains("error \(path) exists and is not a socket: choose another --socket"))
+                errors.contains(
+                    "error \(path) exists and is not a socket: choose another one with: larderd --socket PATH"))
             #expect(exists(path))
         }
     }

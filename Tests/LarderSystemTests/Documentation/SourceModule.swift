@@ -117,11 +117,12 @@ struct SourceModule {
         try paths(below: directory).map { SourceFile(path: $0, text: try DocsTests.read($0)) }
     }
 
-    /// All Swift files below a directory of the package, as paths relative to the package's directory.
+    /// All Swift files below a directory of the package, without the steps of tutorials, as paths relative to the
+    /// package's directory.
     static func paths(below directory: String) -> [String] {
         let found = FileManager.default.enumerator(atPath: PackageRoot.path + "/" + directory)
         let paths = found?.compactMap { $0 as? String } ?? []
-        return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
+        return paths.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().map { directory + "/" + $0 }
     }
 
     /// The groups of several files in which each file depends on every other, directly or indirectly.

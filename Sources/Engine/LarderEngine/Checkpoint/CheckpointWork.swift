@@ -30,7 +30,8 @@ extension CheckpointWork {
             // LevelDB's files could not be created, for example on a full disk, so the entries stay in the journal.
             // This must not fail the checkpoint of the other databases.
             guard store.isMade else {
-                return database.context.report(.debug, "database '\(database.name)' has no files yet: \(error)")
+                return database.context.report(
+                    .debug, "database '\(database.name)' has no files yet: \(error)", database: database.name)
             }
             throw error
         }

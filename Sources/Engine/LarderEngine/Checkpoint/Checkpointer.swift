@@ -213,7 +213,9 @@ final class Checkpointer: Checkpointing {
         guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
             return nil
         }
-        context.report(.debug, "the journal keeps the operations of database '\(database.name)': \(error)")
+        context.report(
+            .debug, "the journal keeps the operations of database '\(database.name)': \(error)", database: database.name
+        )
         return rewritten(database, upTo: cut.sequence)
     }
 
@@ -345,8 +347,8 @@ final class Checkpointer: Checkpointing {
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,
-                    "cannot determine whether database '\(database.name)' needs a lost part of the journal: \(error)"
-                )
+                    "cannot determine whether database '\(database.name)' needs a lost part of the journal: \(error)",
+                    database: database.name)
             }
         }
         isJournalEnough.store(true, ordering: .relaxed)
@@ -365,7 +367,9 @@ final class Checkpointer: Checkpointing {
             do throws(LarderError) {
                 _ = try database.prepareUnlessBusy()
             } catch {
-                context.report(.warning, "the journal keeps the operations of database '\(database.name)': \(error)")
+                context.report(
+                    .warning, "the journal keeps the operations of database '\(database.name)': \(error)",
+                    database: database.name)
             }
         }
     }

@@ -32,7 +32,7 @@ final class DisposalQueue: Sendable {
     var hasWork: Bool { items.withLock { !$0.isEmpty } }
 
     /// Closes and removes the queued items. The next call retries those that failed. May block while LevelDB compacts.
-    func clear(report: (EngineEvent.Level, String) -> Void) {
+    func clear(report: (CacheEvent.Level, String) -> Void) {
         let all = items.withLock { items in
             defer { items = [] }
             return items

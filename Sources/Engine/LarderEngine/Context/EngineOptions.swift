@@ -87,7 +87,7 @@ package struct EngineOptions: Sendable {
     package var indexMaker: (any IndexMaker)?
 
     /// Called with events for the operator, from any thread.
-    package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
+    package var onEvent: @Sendable (CacheEvent) -> Void = { _ in }
     /// Identifies the receiver of the events, so that opening the larder again with another receiver can be refused.
     package var listener: (any AnyObject & Sendable)?
     /// Called after the larder was shut down and no longer uses its directory.
@@ -99,18 +99,6 @@ package struct EngineOptions: Sendable {
     var journalFaults: JournalFaults?
 
     package init() {}
-}
-
-/// An event in the engine for the operator.
-package struct EngineEvent: Sendable {
-    package enum Level: Int, Sendable, Comparable {
-        case debug, info, warning, error
-        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
-    }
-    package let level: Level
-    package let message: String
-    /// Whether the event is about damaged files of the larder, which are salvaged or set aside.
-    package var isDamage = false
 }
 
 /// The failures that a write survives once it is acknowledged.

@@ -24,8 +24,8 @@ final class LarderContext: Sendable {
         self.directory = directory
         self.options = options
         self.time = time
-        let report: @Sendable (EngineEvent.Level, String) -> Void = { [onEvent = options.onEvent] level, message in
-            onEvent(EngineEvent(level: level, message: message))
+        let report: @Sendable (CacheEvent.Level, String) -> Void = { [onEvent = options.onEvent] level, message in
+            onEvent(CacheEvent(level, message, metadata: ["larder": directory]))
         }
         sequences = Sequences(directory: directory, report: report)
         timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
@@ -35,8 +35,18 @@ final class LarderContext: Sendable {
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 
-    func report(_ level: EngineEvent.Level, _ message: String, isDamage: Bool = false) {
-        options.onEvent(EngineEvent(level: level, message: message, isDamage: isDamage))
+    /// Reports an event.
+    /// - Parameters:
+    ///   - more: metadata in addition to the larder and the database.
+    ///   - error: the error that a caller's code has thrown.
+    func report(
+        _ level: CacheEvent.Level, _ message: String, database: String? = nil, _ more: [String: String] = [:],
+        error: (any Error)? = nil
+    ) {
+        var metadata = more
+        metadata["larder"] = directory
+        metadata["database"] = database
+        options.onEvent(CacheEvent(level, message, metadata: metadata, error: error))
     }
 
     /// Returns a new number for an epoch (a LevelDB). Numbers are never reused. So a LevelDB that is still being closed

@@ -40,7 +40,7 @@ final class Sequences: Sendable {
 
     private let directory: String
     private var path: String { directory + "/" + SequencesFile.name }
-    private let report: @Sendable (EngineEvent.Level, String) -> Void
+    private let report: @Sendable (CacheEvent.Level, String) -> Void
     private let firstBase = Atomic<UInt64>(0)
     /// Whether the journal was damaged, or had an incomplete end, when it was read.
     let wasCut = Atomic<Bool>(false)
@@ -52,7 +52,7 @@ final class Sequences: Sendable {
     /// Locked while the file is written.
     private let state = Locked(State())
 
-    init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
+    init(directory: String, report: @escaping @Sendable (CacheEvent.Level, String) -> Void) {
         self.directory = directory
         self.report = report
     }

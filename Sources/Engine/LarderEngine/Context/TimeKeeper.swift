@@ -20,7 +20,7 @@ final class TimeKeeper: Sendable {
 
     private let path: String
     private let time: EngineTime
-    private let report: @Sendable (EngineEvent.Level, String) -> Void
+    private let report: @Sendable (CacheEvent.Level, String) -> Void
     private let state = Locked(State())
 
     fileprivate struct State {
@@ -43,7 +43,7 @@ final class TimeKeeper: Sendable {
         var isClosed = true
     }
 
-    init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
+    init(directory: String, time: EngineTime, report: @escaping @Sendable (CacheEvent.Level, String) -> Void) {
         path = directory + "/" + Self.fileName
         self.time = time
         self.report = report
@@ -125,7 +125,7 @@ final class TimeKeeper: Sendable {
         for (level, text) in state.withLock({ note(&$0) }) { report(level, text) }
     }
 
-    private func note(_ state: inout State) -> [(EngineEvent.Level, String)] {
+    private func note(_ state: inout State) -> [(CacheEvent.Level, String)] {
         if state.isClosed { return [] }
         let (now, wall, lead) = time.sample()
         let news = state.step(offset: now - wall, lead: lead).map { [$0] } ?? []
@@ -188,7 +188,7 @@ final class TimeKeeper: Sendable {
 
 extension TimeKeeper.State {
     /// Returns a message if the clock was set since the last call; otherwise nil.
-    fileprivate mutating func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
+    fileprivate mutating func step(offset: Int64, lead: Int64) -> (CacheEvent.Level, String)? {
         defer { seen = (offset, lead) }
         guard let seen else { return nil }
         if offset - seen.offset >= TimeKeeper.reportedStepMilliseconds {

@@ -84,7 +84,7 @@ extension Database {
     /// Frees space immediately if the disk is full. The full disk may be the reason for the purge.
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
-        context.disposalQueue.clear(report: context.report)
+        context.disposalQueue.clear { context.report($0, $1) }
         // This database no longer needs its entries in the journal, so a checkpoint may free space.
         try? checkpointer.checkpoint()
     }

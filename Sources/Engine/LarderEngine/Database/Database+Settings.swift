@@ -55,7 +55,8 @@ extension Database {
             // lose the new database's directory, the state is `closed`: then throw the error.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
-                .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")
+                .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)",
+                database: name)
             return true
         }
     }

@@ -222,8 +222,14 @@ extension Database {
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
     /// Logs a message about the database. The message must not contain values of entries.
-    package func report(_ level: EngineEvent.Level, _ message: String) {
-        context.report(level, "database '\(name)': \(message)")
+    /// - Parameters:
+    ///   - key: the key that the message is about.
+    ///   - error: the error that a caller's code has thrown.
+    package func report(
+        _ level: CacheEvent.Level, _ message: String, key: Key? = nil, error: (any Error)? = nil
+    ) {
+        let more = key.map { ["key": $0.description] } ?? [:]
+        context.larder.report(level, "database '\(name)': \(message)", database: name, more, error: error)
     }
 
     package func deletedError(_ operation: String) -> LarderError {

@@ -67,7 +67,8 @@ struct DatabaseOpening {
             database.set { $0.presence = .failed(error) }
             guard error.code == .damaged, database.isLedger || context.options.onDamage == .salvage else { throw error }
             // Report the damage as an error once, not at every use.
-            context.reportDamage("database '\(name)' is damaged: \(error.message)", isNews ? .error : .debug)
+            context.reportDamage(
+                "database '\(name)' is damaged: \(error.message)", isNews ? .error : .debug, database: name)
             try repair(error)
         }
     }
@@ -112,7 +113,7 @@ struct DatabaseOpening {
         }
         files.removeOtherEpochs(than: pointer.epoch)
         Replacement.keepSpare(for: files.pointerPath)
-        context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
+        context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)", database: name)
     }
 
     private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
@@ -153,7 +154,7 @@ struct DatabaseOpening {
             .warning,
             "the last change of the policy of database '\(name)' has a date in the future, because the clock was ahead "
                 + "then: entries that follow the policy and were stored up to now "
-                + "(\(pointer.rules.deadBefore) ms since 1970) are expired")
+                + "(\(pointer.rules.deadBefore) ms since 1970) are expired", database: name)
         do throws(FileError) {
             _ = try files.replacePointer(by: pointer)
         } catch {
@@ -191,7 +192,7 @@ struct DatabaseOpening {
             database.set { $0.presence = .failed(error) }
             throw error
         }
-        context.report(.info, "created database '\(name)', policy \(policy.policy)")
+        context.report(.info, "created database '\(name)', policy \(policy.policy)", database: name)
     }
 
     private func makeFiles(_ pointer: PointerFile) throws(LarderError) {

@@ -41,11 +41,13 @@ final class EngineContext: Sendable {
     var timeKeeper: TimeKeeper { larder.timeKeeper }
     var journalEnd: UInt64 { larder.journalEnd.load(ordering: .relaxed) }
 
-    func report(_ level: EngineEvent.Level, _ message: String) { larder.report(level, message) }
+    func report(_ level: CacheEvent.Level, _ message: String, database: String? = nil) {
+        larder.report(level, message, database: database)
+    }
 
     /// Reports damage of the larder's files.
-    func reportDamage(_ message: String, _ level: EngineEvent.Level = .error) {
-        larder.report(level, message, isDamage: true)
+    func reportDamage(_ message: String, _ level: CacheEvent.Level = .error, database: String? = nil) {
+        larder.report(level, message, database: database, ["damage": "true"])
     }
 
     func nextEpoch(after previous: UInt64) -> UInt64 { larder.nextEpoch(after: previous) }

@@ -49,7 +49,8 @@ struct AuxiliaryKeys {
         } catch {
             if !index.isEmpty { store.lacksIndex.store(true, ordering: .relaxed) }
             database.context.report(
-                .debug, "database '\(database.name)': the expiry index is not complete yet: \(error)")
+                .debug, "database '\(database.name)': the expiry index is not complete yet: \(error)",
+                database: database.name)
         }
     }
 }

@@ -53,7 +53,7 @@ struct EvictionRounds {
     ) throws(LarderError) -> Progress {
         if context.disposalQueue.hasWork {
             let before = limit.measure()
-            context.disposalQueue.clear(report: context.report)
+            context.disposalQueue.clear { context.report($0, $1) }
             if limit.measure() < before { return .some }
         }
         if limit.database == nil { DamagedFiles.enforceCap(context.larder) }
@@ -78,7 +78,7 @@ struct EvictionRounds {
                 context.report(
                     skipped == nil ? .debug : .warning,
                     "snapshots of database '\(database.name)' were ended, because they keep evicted entries on the disk"
-                        + LineRate.rest(skipped ?? 0, "times"))
+                        + LineRate.rest(skipped ?? 0, "times"), database: database.name)
                 store.endViews()
             }
         }
@@ -184,7 +184,7 @@ struct EvictionRounds {
         context.report(
             .debug,
             "evicted \(outcome.evicted) entries of database '\(chosen.database.name)', \(outcome.evictedBytes) bytes, "
-                + "and removed \(outcome.gone) expired ones")
+                + "and removed \(outcome.gone) expired ones", database: chosen.database.name)
         return .some
     }
 }

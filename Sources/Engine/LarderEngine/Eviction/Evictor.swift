@@ -106,9 +106,11 @@ final class Evictor: Sendable {
             do throws(LarderError) {
                 guard try store.reopenForLimits(databaseLimit: database.diskLimit) else { continue }
                 context.report(
-                    .info, "database '\(database.name)' was reopened to fit its tables to the disk limits")
+                    .info, "database '\(database.name)' was reopened to fit its tables to the disk limits",
+                    database: database.name)
             } catch {
-                context.report(.debug, "database '\(database.name)' was not reopened: \(error)")
+                context.report(
+                    .debug, "database '\(database.name)' was not reopened: \(error)", database: database.name)
             }
         }
     }
@@ -175,7 +177,7 @@ final class Evictor: Sendable {
             guard let free = disk.room, free < wanted else { return true }
             let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
             if context.disposalQueue.hasWork {
-                context.disposalQueue.clear(report: context.report)
+                context.disposalQueue.clear { context.report($0, $1) }
                 if disk.room ?? 0 > free { return true }
             }
             // Release the reserve, because LevelDB needs some space to reopen its files and to merge tables afterwards.

@@ -188,7 +188,8 @@ struct TableRemoval {
             // If a write to LevelDB had failed, its changes may become visible now. So forget what was read before.
             database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
         } catch {
-            database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
+            database.context.report(
+                .debug, "database '\(database.name)' cannot be reopened yet: \(error)", database: database.name)
         }
     }
 

@@ -141,8 +141,7 @@ package final class Engine: Sendable {
                     context.report(
                         .error,
                         "\(error): database '\(name)' cannot be used until that is fixed; its operations stay in the "
-                            + "journal"
-                    )
+                            + "journal", database: name)
                     try add(name, exists: true).adoptPointer()
                 }
             }
@@ -160,7 +159,7 @@ package final class Engine: Sendable {
             context.report(
                 .error,
                 "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "
-                    + "purpose, close the larder and restore them, from a backup if necessary")
+                    + "purpose, close the larder and restore them, from a backup if necessary", database: name)
         }
     }
 
@@ -400,7 +399,7 @@ extension Engine {
         pipeline.drain()
         context.changeLog.close()
         journal.close()
-        context.disposalQueue.clear(report: context.report)
+        context.disposalQueue.clear { context.report($0, $1) }
         context.timeKeeper.end()
         // Break reference cycles.
         _ = damage.take()

@@ -44,7 +44,8 @@ final class Compactor: Sendable {
         do throws(LarderError) {
             hasMore = try store.compact(part: part)
         } catch {
-            context.report(.debug, "compacting database '\(store.databaseName)' stopped: \(error)")
+            context.report(
+                .debug, "compacting database '\(store.databaseName)' stopped: \(error)", database: store.databaseName)
             hasMore = false
         }
         if !hasMore { context.statistics.compactions.add() }

@@ -70,7 +70,9 @@ final class IndexWork: Sendable {
             do throws(LarderError) {
                 if try step(database) { more = true }
             } catch {
-                context.report(.debug, "the work on the indexes of database '\(database.name)' stopped: \(error)")
+                context.report(
+                    .debug, "the work on the indexes of database '\(database.name)' stopped: \(error)",
+                    database: database.name)
             }
         }
         return more

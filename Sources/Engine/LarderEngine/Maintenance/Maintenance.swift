@@ -119,7 +119,7 @@ final class Maintenance: Sendable {
             progress.unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.leases.dropEnded() }
             if !isExpiryHeld { observation.notifyExpired(table.find) }
-            context.disposalQueue.clear(report: context.report)
+            context.disposalQueue.clear { context.report($0, $1) }
             indexWork.lookForDropped(databases)
             return more
         }
@@ -140,7 +140,9 @@ final class Maintenance: Sendable {
     private func passOnDamageReports() {
         for report in damage.take() {
             if report.store != nil {
-                context.reportDamage("database '\(report.databaseName)' is damaged: \(report.error.message)")
+                context.reportDamage(
+                    "database '\(report.databaseName)' is damaged: \(report.error.message)",
+                    database: report.databaseName)
             }
             if context.options.onDamage == .salvage { salvager.request(report) }
         }
@@ -154,7 +156,8 @@ final class Maintenance: Sendable {
             do throws(LarderError) {
                 try database.prepare(forWriting: false)
             } catch {
-                context.report(.debug, "database '\(database.name)' cannot be opened yet: \(error)")
+                context.report(
+                    .debug, "database '\(database.name)' cannot be opened yet: \(error)", database: database.name)
             }
         }
     }
@@ -165,9 +168,11 @@ final class Maintenance: Sendable {
             do throws(LarderError) {
                 try database.prepare(forWriting: true)
                 context.report(
-                    .info, "database '\(database.name)' was reopened after a failed write and accepts writes again")
+                    .info, "database '\(database.name)' was reopened after a failed write and accepts writes again",
+                    database: database.name)
             } catch {
-                context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
+                context.report(
+                    .debug, "database '\(database.name)' cannot be reopened yet: \(error)", database: database.name)
             }
         }
     }
@@ -177,7 +182,9 @@ final class Maintenance: Sendable {
             do throws(LarderError) {
                 try database.recordFilesInPointer()
             } catch {
-                context.report(.debug, "POINTER of database '\(database.name)' is not written yet: \(error)")
+                context.report(
+                    .debug, "POINTER of database '\(database.name)' is not written yet: \(error)",
+                    database: database.name)
             }
         }
     }
@@ -218,7 +225,8 @@ final class Maintenance: Sendable {
                     compactor.request(store)
                 }
             } catch {
-                context.report(.debug, "sweeping database '\(database.name)' stopped: \(error)")
+                context.report(
+                    .debug, "sweeping database '\(database.name)' stopped: \(error)", database: database.name)
             }
             kept[id] = sweeper
         }
@@ -260,9 +268,10 @@ struct UnopenedDatabases {
             do throws(LarderError) {
                 // If this returns false, another thread is opening the database.
                 guard try database.prepareUnlessBusy() else { continue }
-                context.report(.debug, "database '\(database.name)' was opened to be swept")
+                context.report(.debug, "database '\(database.name)' was opened to be swept", database: database.name)
             } catch {
-                context.report(.debug, "database '\(database.name)' was not opened to be swept: \(error)")
+                context.report(
+                    .debug, "database '\(database.name)' was not opened to be swept: \(error)", database: database.name)
             }
             return
         }

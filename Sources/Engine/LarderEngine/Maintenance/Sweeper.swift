@@ -358,7 +358,8 @@ struct Sweeper {
         }
         database.context.statistics.expiredSwept.add(removal.entries)
         database.context.statistics.expired.add(removal.unfound)
-        database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
+        database.context.report(
+            .debug, "swept \(removal.entries) entries of database '\(database.name)'", database: database.name)
     }
 
     /// Returns whether `index` may be the index key of the record that LevelDB has. A governed entry (its deadline

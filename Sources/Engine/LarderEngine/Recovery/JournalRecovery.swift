@@ -49,7 +49,8 @@ final class JournalRecovery: Sendable {
             context.report(
                 isForeign ? .error : .info,
                 "the journal has operations of database '\(name)', which no longer exists"
-                    + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
+                    + (isForeign ? ", but another file or directory has its name; they are skipped" : ""),
+                database: name)
         }
         context.timeKeeper.resume(fromStoredAt: applier.latestStored)
         // Throw before anything is changed, so that the next start finds the same damage.
@@ -122,7 +123,7 @@ final class JournalRecovery: Sendable {
                 context.report(
                     .error,
                     "database '\(database.name)' cannot be opened, so it is unknown whether it needs the part of the "
-                        + "journal that is lost: \(error)")
+                        + "journal that is lost: \(error)", database: database.name)
             }
         }
     }

@@ -240,7 +240,8 @@ struct DatabaseSalvage {
             do throws(LarderError) {
                 summary.place = try salvaged.evidence.take(old, context.larder)
             } catch {
-                context.report(.error, "the damaged files of database '\(name)' cannot be kept: \(error)")
+                context.report(
+                    .error, "the damaged files of database '\(name)' cannot be kept: \(error)", database: name)
                 context.disposalQueue.remove(old)
             }
         }
@@ -249,7 +250,8 @@ struct DatabaseSalvage {
         context.statistics.salvagedPieces.add(summary.pieces)
         context.statistics.salvagedRanges.add(summary.lostCount)
         if !summary.doubts.isEmpty { context.statistics.salvagesInDoubt.add() }
-        context.reportDamage("database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
+        context.reportDamage(
+            "database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)", database: name)
         if let place = summary.place {
             DamagedFiles.describe(summary.description, in: place, context.larder)
             DamagedFiles.enforceCap(context.larder)
@@ -372,7 +374,8 @@ struct DatabaseRepair {
         store?.close()
         DamagedFiles.enforceCap(context.larder)
         context.statistics.setAside.add()
-        context.reportDamage("database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
+        context.reportDamage(
+            "database '\(name)' was damaged and set aside at \(place); an empty one replaces it", database: name)
         try DatabaseOpening(database: database).create(policy)
     }
 }

@@ -85,6 +85,6 @@ final class Salvager: Sendable {
         }
         context.report(
             isNew ? .error : .debug,
-            "could not salvage database '\(report.databaseName)', will retry: \(error)")
+            "could not salvage database '\(report.databaseName)', will retry: \(error)", database: report.databaseName)
     }
 }

@@ -92,7 +92,7 @@ final class EpochStore: @unchecked Sendable {
                 context.report(
                     .error,
                     "database '\(databaseName)': \(SyncedFiles.name) is damaged: the end of LevelDB's log, "
-                        + "with the newest values, may be lost")
+                        + "with the newest values, may be lost", database: databaseName)
             }
             let options = context.levelDBOptions(
                 create: create, databaseLimit: databaseLimit.load(ordering: .relaxed))
@@ -330,7 +330,7 @@ final class EpochStore: @unchecked Sendable {
             underlying: FileError.gone(path))
         stateLock.withLock { isGone = true }
         suspend(error)
-        context.report(.error, "database '\(databaseName)': \(error.message)")
+        context.report(.error, "database '\(databaseName)': \(error.message)", database: databaseName)
     }
 
     /// Throws if the directory is missing or was replaced: it then does not contain this database.

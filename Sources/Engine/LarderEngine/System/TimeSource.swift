@@ -61,3 +61,32 @@ public final class ManualTimeSource: TimeSource {
         clocks.withLock { $0.wall += milliseconds }
     }
 }
+
+/// Adapts any clock of Swift's protocol `Clock` to a larder, for example the clock of a test.
+///
+/// Both times of the larder follow the clock: the monotonic time is the time since this object was created, and the
+/// wall-clock time is the same added to a date. Use one object for all caches of a larder.
+///
+/// Thread-safe.
+public final class ClockTimeSource<AnyClock: Clock>: TimeSource where AnyClock.Duration == Duration {
+    private let clock: AnyClock
+    private let start: AnyClock.Instant
+    private let startMilliseconds: Int64
+
+    /// - Parameters:
+    ///   - clock: the clock. If it runs backwards, the larder's time stands still.
+    ///   - wallMilliseconds: the wall-clock time when the object is created, in milliseconds since 1970; the default is
+    ///     the system's current time.
+    public init(_ clock: AnyClock, wallMilliseconds: Int64 = SystemTimeSource().wallMilliseconds()) {
+        self.clock = clock
+        start = clock.now
+        startMilliseconds = wallMilliseconds
+    }
+
+    public func wallMilliseconds() -> Int64 { startMilliseconds + monotonicMilliseconds() }
+
+    public func monotonicMilliseconds() -> Int64 {
+        let (seconds, attoseconds) = start.duration(to: clock.now).components
+        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+    }
+}

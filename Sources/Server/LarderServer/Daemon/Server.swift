@@ -62,7 +62,7 @@ package enum Server {
         options.diskBytesMax = configuration.diskBytesMax
         // Use an absolute path, because processes with other working directories connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
-        options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
+        options.onEvent = { event in log.write(Log.Level(event.level.rawValue) ?? .info, event.message) }
         let early = try FileSystem.exists(configuration.directory) ? nil : listenBeforeCreating(configuration)
         let engine: Engine
         do throws(LarderError) {

@@ -56,7 +56,7 @@ package struct ServerConfiguration: Sendable {
     }
 
     /// The names of the program and its option, for error messages about the socket.
-    static let socketProgram = SocketFile.Name(program: "larderd", option: "--socket")
+    static let socketProgram = SocketFile.Name(program: "larderd", option: "--socket PATH")
 
     /// The default memory for entries, in bytes: a 16th of the machine's memory, but at least 16 MiB and at most 512
     /// MiB.

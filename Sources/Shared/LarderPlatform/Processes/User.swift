@@ -65,6 +65,16 @@ package enum Group {
         return entry.gr_gid
     }
 
+    /// Returns the name of the group with this number; nil if there is none. May query a directory service.
+    package static func name(of number: gid_t) -> String? {
+        var entry = group()
+        var found: UnsafeMutablePointer<group>?
+        var buffer = [CChar](repeating: 0, count: 1 << 20)
+        guard getgrgid_r(number, &entry, &buffer, buffer.count, &found) == 0, found != nil, let name = entry.gr_name
+        else { return nil }
+        return String(cString: name)
+    }
+
     /// The names of all groups in `/etc/group`, for suggestions after a misspelling; empty if it cannot be read.
     package static var localNames: [String] { User.names(inFile: "/etc/group") }
 }

@@ -90,6 +90,33 @@ package final class WaitingTasks<Value: Sendable>: @unchecked Sendable {
     }
 }
 
+/// Ends the `run()` of an object that lives for a long time.
+package final class EndSignal: Sendable {
+    private let tasks = WaitingTasks<Void>()
+    private let flag = Atomic(false)
+
+    package init() {}
+
+    /// Whether ``set()`` was called.
+    package var isSet: Bool { flag.load(ordering: .acquiring) }
+
+    package func set() {
+        flag.store(true, ordering: .releasing)
+        for task in tasks.lock.withLock({ tasks.promises.takeAll() }) { task.set(()) }
+    }
+
+    /// Waits until ``set()`` was called, or the task is cancelled.
+    package nonisolated(nonsending) func wait() async { await tasks.value(cancelled: ()) { isSet ? () : nil } }
+
+    /// Waits until `isDone` returns true, the time is over, or the task is cancelled.
+    package nonisolated(nonsending) static func poll(milliseconds: Int64, _ isDone: () -> Bool) async {
+        let end = MonotonicClock.milliseconds() + milliseconds
+        while !isDone(), MonotonicClock.milliseconds() < end {
+            guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+        }
+    }
+}
+
 /// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
 package final class WakeUp: Sendable {
     /// The end of the current wait, or of the next one.

@@ -67,6 +67,14 @@ function showJournal(now, texts) {
   ]);
 }
 
+/** While the larder is empty, shows what a new user can type. */
+function showFirstSteps(databases, socket) {
+  byID("first").hidden = databases.some((one) => one.entries || one.stale);
+  const program = socket ? `larderctl --socket ${socket}` : "larderctl";
+  byID("first").querySelector("pre").textContent =
+    ["set greeting hello --ttl 60", "get greeting", "ttl greeting"].map((call) => `${program} ${call}`).join("\n");
+}
+
 function showDatabases(databases) {
   const rows = databases.map((one) => {
     const limit = one.limit
@@ -132,7 +140,10 @@ repeat(2000, async () => {
     showStatus(now, answer.texts);
     showTiles(now, await showHistory());
     showJournal(now, answer.texts);
-    if (answer.databases) showDatabases(answer.databases);
+    if (answer.databases) {
+      showDatabases(answer.databases);
+      showFirstSteps(answer.databases, answer.texts.unixsocket);
+    }
     showCommands(answer.commands, seconds);
     // Two answers within half a second have the same figures.
     if (seconds > 0 || !former) former = answer;

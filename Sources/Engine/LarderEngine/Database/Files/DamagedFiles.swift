@@ -38,7 +38,9 @@ enum DamagedFiles {
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); after a machine failure now, the damaged database '\(name)' may reappear")
+            context.report(
+                .error, "\(error); after a machine failure now, the damaged database '\(name)' may reappear",
+                database: name)
         }
     }
 

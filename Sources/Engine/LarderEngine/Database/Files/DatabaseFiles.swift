@@ -101,7 +101,8 @@ struct DatabaseFiles: Sendable {
     }
 
     private func reportUnsynced(_ error: FileError) {
-        context.report(.error, "\(error); a machine failure now may undo a change of database '\(name)'")
+        context.report(
+            .error, "\(error); a machine failure now may undo a change of database '\(name)'", database: name)
     }
 
     // MARK: Epochs
@@ -136,7 +137,7 @@ struct DatabaseFiles: Sendable {
             context.report(
                 .warning,
                 "database '\(name)': repaired CURRENT, which did not name LevelDB's newest manifest (a power failure can "
-                    + "cause that): it now names \(manifest); no data was lost")
+                    + "cause that): it now names \(manifest); no data was lost", database: name)
         } catch {
             throw LarderError(.io, "\(error)", operation: "open", database: name, underlying: error)
         }
@@ -226,7 +227,8 @@ struct DatabaseFiles: Sendable {
                     } catch {
                         // The files stay in place, so the creation has succeeded: report the risk, and do not throw.
                         context.report(
-                            .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
+                            .error, "\(error); a machine failure now may undo the creation of database '\(name)'",
+                            database: name)
                         return
                     }
                     throw error
@@ -257,7 +259,9 @@ struct DatabaseFiles: Sendable {
         do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); after a machine failure now, the deleted database '\(name)' may reappear")
+            context.report(
+                .error, "\(error); after a machine failure now, the deleted database '\(name)' may reappear",
+                database: name)
         }
     }
 

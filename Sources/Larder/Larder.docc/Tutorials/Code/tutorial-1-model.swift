@@ -1,0 +1,6 @@
+import Larder
+
+struct Weather: Codable, Sendable {
+    var city: String
+    var degrees: Double
+}

@@ -1,0 +1,49 @@
+import LarderPlatform
+import LarderVocabulary
+
+/// Explains why a daemon's socket cannot be used. Each text ends with the command that helps.
+enum SocketAdvice {
+    static func noDaemon(_ path: String) -> String {
+        // A service manager that runs the daemon as root would not see one that this user starts.
+        let isService = path == DefaultSocket.system && geteuid() != 0
+        return "no daemon answers at \(path): "
+            + (isService ? "start the service with: sudo systemctl start larderd" : startText(path))
+    }
+
+    static func notASocket(_ path: String) -> String {
+        "\(path) is not a socket: no daemon can answer there; start one at another path with: larderd --socket PATH"
+    }
+
+    private static func startText(_ path: String) -> String { "start one with: larderd --socket \(path)" }
+
+    /// The text for a socket that this process has no permission to use.
+    static func noPermission(_ path: String) -> String {
+        let user = User.name(of: geteuid()) ?? "\(geteuid())"
+        let place = closedDirectory(above: path) ?? path
+        let isDirectory = place != path
+        let action = isDirectory ? "enter the directory" : "use the socket"
+        var status = stat()
+        guard stat(place, &status) == 0 else {
+            return "the user \(user) may not \(action) \(place): see its rights with: ls -ld \(place)"
+        }
+        let owner = User.name(of: status.st_uid) ?? "\(status.st_uid)"
+        let group = Group.name(of: status.st_gid) ?? "\(status.st_gid)"
+        let mode = String(status.st_mode & 0o777, radix: 8)
+        let facts = "the user \(user) may not \(action) \(place) (owner \(owner), group \(group), mode \(mode)): "
+        if status.st_gid != 0, status.st_mode & (isDirectory ? S_IXGRP : S_IWGRP) != 0 {
+            return facts + "join the group, and log in again: sudo usermod -aG \(group) \(user)"
+        }
+        let own = Group.name(of: getegid()) ?? "\(getegid())"
+        return facts + "restart the daemon with a group that may use it: larderd --socket-group \(own)"
+    }
+
+    /// Returns the first directory above a path that this process may not enter; nil if it may enter all.
+    private static func closedDirectory(above path: String) -> String? {
+        var directory = path.hasPrefix("/") ? "" : "."
+        for name in path.split(separator: "/").dropLast() {
+            directory += "/" + name
+            if faccessat(AT_FDCWD, directory, X_OK, AT_EACCESS) != 0 { return directory }
+        }
+        return nil
+    }
+}

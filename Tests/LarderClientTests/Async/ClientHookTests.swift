@@ -1,0 +1,105 @@
+import LarderClient
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// Tests of the client's hooks, and of its `run()`.
+@Suite(.timeLimit(.minutes(10))) struct ClientHookTests {
+    /// The form of ServiceLifecycle's protocol.
+    protocol Service: Sendable {
+        func run() async throws
+    }
+
+    private struct Down: Error {}
+    @TaskLocal private static var request = "none"
+
+    private let events = Recorder<CacheEvent>()
+    private let measurements = Recorder<CacheMeasurement>()
+    private let calls = Recorder<String>()
+
+    private var options: ClientOptions {
+        var options = ClientOptions(database: "books")
+        options.onEvent = { [events] in events.add($0) }
+        options.onMeasurement = { [measurements] in measurements.add($0) }
+        options.onCall = { [calls] call in
+            let name = "\(call.name) \(call.attributes["operation"] ?? "")"
+            calls.add("\(name) begins in \(Self.request)")
+            return { calls.add("\(name) ends with \($0.map { "\(type(of: $0))" } ?? "success")") }
+        }
+        return options
+    }
+
+    @Test func requestsAndFetchesAreReported() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
+        let cache = client.cache(of: String.self)
+        await eventually { !events.all.isEmpty }
+        #expect(events.all.first?.metadata == ["socket": daemon.socketPath, "database": "books"])
+        #expect(events.all.first?.level == .info)
+        calls.removeAll()
+        measurements.removeAll()
+        let found = try await Self.$request.withValue("request 7") { try await cache.value(forKey: "a") }
+        #expect(found == nil)
+        #expect(
+            calls.all.prefix(2) == ["larder.client GET begins in request 7", "larder.client GET ends with success"])
+        let first = try #require(measurements.all.first)
+        #expect(first.name == "larder.client.duration" && first.kind == .duration && first.value > 0)
+        #expect(first.dimensions == ["operation": "GET", "database": "books", "outcome": "ok"])
+        try await cache.set("text", forKey: "a")
+        calls.removeAll()
+        measurements.removeAll()
+        _ = try await client.command("INCR", "a")
+        #expect(calls.all.last?.contains("ends with LarderClientError") == true, "\(calls.all)")
+        #expect(measurements.all.last?.dimensions["outcome"] == "error")
+        calls.removeAll()
+        await #expect(throws: Down.self) { try await cache.value(forKey: "b") { throw Down() } }
+        #expect(calls.all.contains("larder.fetch fetch ends with Down"), "\(calls.all)")
+    }
+
+    @Test func aLostConnectionIsReported() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
+        try await client.ping()
+        daemon.kill()
+        await eventually { events.all.contains { $0.level == .warning && $0.message.contains("was lost") } }
+        client.close()
+    }
+
+    @Test(arguments: ["shutdown", "cancellation", "close"])
+    func theClientIsClosedWhenItsRunEnds(end: String) async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let run = Task { try await client.run() }
+        try await client.ping()
+        switch end {
+        case "shutdown": client.shutdown()
+        case "cancellation": run.cancel()
+        default: client.close()
+        }
+        try await run.value
+        let error = await #expect(throws: LarderClientError.self) { try await client.ping() }
+        #expect(error?.code == .closed)
+    }
+
+    @Test func shutdownLetsRunningCallsEnd() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let run = Task { try await client.run() }
+        daemon.process.send(signal: SIGSTOP)
+        let call = Task { try await client.ping() }
+        try await Task.sleep(for: .milliseconds(50))
+        client.shutdown()
+        try await Task.sleep(for: .milliseconds(50))
+        daemon.process.send(signal: SIGCONT)
+        try await call.value
+        try await run.value
+        await #expect(throws: LarderClientError.self) { try await client.ping() }
+    }
+}
+
+extension LarderClient: ClientHookTests.Service {}
+extension LarderFollower: ClientHookTests.Service {}

@@ -1,0 +1,105 @@
+import LarderTestSupport
+import Testing
+
+@testable import Larder
+
+/// Tests of `run()` and `shutdown()`.
+@Suite(.timeLimit(.minutes(10))) struct LifecycleTests {
+    /// The form of ServiceLifecycle's protocol.
+    protocol Service: Sendable {
+        func run() async throws
+    }
+
+    /// How a run is ended.
+    enum End: CaseIterable {
+        case shutdown, cancellation, close
+    }
+
+    private let work: Workspace
+
+    init() throws { work = try Workspace() }
+
+    private func outbox(
+        _ handler: @escaping @Sendable (OutboxDelivery<String>) async throws -> Void
+    ) throws -> Outbox<String> {
+        try Outbox(try work.cache { $0.backgroundMaintenance = true }, handler: handler)
+    }
+
+    @Test(arguments: End.allCases)
+    func anOutboxStopsWhenItsRunEnds(end: End) async throws {
+        let outbox = try outbox { _ in }
+        let run = Task { try await outbox.run() }
+        try await outbox.save("1", forKey: "a")
+        #expect(await outbox.untilDelivered("a"))
+        switch end {
+        case .shutdown: outbox.shutdown()
+        case .cancellation: run.cancel()
+        case .close: await outbox.close()
+        }
+        try await run.value
+        await #expect(throws: LarderError.self) { try await outbox.save("2", forKey: "b") }
+        // After the end, another run ends at once.
+        if end != .cancellation { try await outbox.run() }
+    }
+
+    @Test(arguments: [false, true])
+    func aRunningDeliveryIsCompletedUnlessItIsCancelled(isCancelled: Bool) async throws {
+        let (begun, letGo) = (Guarded(false), Guarded(false))
+        let ends = Recorder<String>()
+        let outbox = try outbox { _ in
+            begun.value = true
+            while !letGo.value { try await Task.sleep(for: .milliseconds(1)) }
+            ends.add("delivered")
+        }
+        let run = Task { try await outbox.run() }
+        try await outbox.save("1", forKey: "a")
+        try await outbox.save("2", forKey: "b")
+        await eventually { begun.value }
+        outbox.shutdown()
+        await eventually { throwsError { try outbox.save("3", forKey: "b") } }
+        if isCancelled { run.cancel() } else { letGo.value = true }
+        try await run.value
+        // The second write was not begun, and stays pending.
+        #expect(ends.all == (isCancelled ? [] : ["delivered"]))
+        #expect(outbox.progress.waiting == (isCancelled ? 2 : 1))
+    }
+
+    private func throwsError(_ body: () throws -> Void) -> Bool {
+        do { try body() } catch { return true }
+        return false
+    }
+
+    @Test(arguments: End.allCases)
+    func anOriginCacheIsClosedWhenItsRunEnds(end: End) async throws {
+        let origin = ScriptedCacheOrigin(["apple": "3"])
+        let prices = OriginCache(try work.cache(), origin: origin)
+        let run = Task { try await prices.run() }
+        #expect(try await prices.value(String.self, forKey: "apple") == "3")
+        switch end {
+        case .shutdown: prices.shutdown()
+        case .cancellation: run.cancel()
+        case .close: prices.close()
+        }
+        try await run.value
+        await #expect(throws: LarderError.self) { try await prices.value(String.self, forKey: "apple") }
+    }
+
+    @Test func shutdownLetsRunningCallsToTheOriginEnd() async throws {
+        let origin = ScriptedCacheOrigin(["apple": "3"])
+        origin.isHeld = true
+        let prices = OriginCache(try work.cache(), origin: origin)
+        let run = Task { try await prices.run() }
+        let read = Task { try await prices.value(String.self, forKey: "apple") }
+        await eventually { prices.status.calls == 1 }
+        prices.shutdown()
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(!prices.cache.source.isClosed)
+        origin.isHeld = false
+        #expect(try await read.value == "3")
+        try await run.value
+        #expect(prices.cache.source.isClosed)
+    }
+}
+
+extension Outbox: LifecycleTests.Service {}
+extension OriginCache: LifecycleTests.Service {}
