@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderQuerying
 
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
@@ -156,6 +157,7 @@ extension CacheOptions {
         options.databasesMax = databasesMax
         options.diskBytesMax = diskBytesMax
         options.backgroundMaintenance = backgroundMaintenance
+        options.indexMaker = DocumentIndexMaker()
         if let listener {
             options.onEvent = { event in
                 // Both types have cases of the same names.
