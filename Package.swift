@@ -191,11 +191,19 @@ let package = Package(
         .target(
             name: "LarderModelCoding", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
             path: "Sources/Shared/LarderModelCoding", swiftSettings: settings),
+        // Queries of models by their properties, for the library and the client alike.
+        .target(
+            name: "LarderModelQueries",
+            dependencies: [
+                "LarderJSONCoding", "LarderModelCoding", "LarderPlatform", "LarderQueries", "LarderVocabulary",
+            ],
+            path: "Sources/Shared/LarderModelQueries",
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(
             name: "Larder",
             dependencies: [
-                "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving", "LarderOutboxes",
-                "LarderEngine", "LarderPlatform",
+                "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderModelQueries", "LarderObserving",
+                "LarderOutboxes", "LarderEngine", "LarderPlatform", "LarderQueries", "LarderQuerying",
             ], exclude: unusedManifests, resources: privacyManifests,
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
@@ -232,8 +240,8 @@ let package = Package(
         .target(
             name: "LarderClient",
             dependencies: [
-                "LarderCommandCatalog", "LarderFetching", "LarderJSONCoding", "LarderModelCoding", "LarderObserving",
-                "LarderRESP",
+                "LarderCommandCatalog", "LarderFetching", "LarderJSONCoding", "LarderModelCoding",
+                "LarderModelQueries", "LarderObserving", "LarderQueries", "LarderRESP",
                 "LarderVocabulary", "LarderPlatform", "LarderWire",
             ], exclude: unusedManifests, resources: privacyManifests,
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.

@@ -11,8 +11,13 @@ package struct QueryLimits: Sendable {
     package var milliseconds: Int64 = 10_000
     /// The maximum size of the kept rows, in bytes.
     package var rowBytesMax = 512 << 20
+    /// Whether error texts name calls of the library instead of options of the daemon.
+    private let isOfLibrary: Bool
 
-    package init() {}
+    package init(isOfLibrary: Bool = false) { self.isOfLibrary = isOfLibrary }
+
+    fileprivate func option(_ name: String) -> String { isOfLibrary ? "" : " (\(name))" }
+    fileprivate var scanHint: String { isOfLibrary ? "call scan()" : "add SCAN" }
 }
 
 /// The reason why a query has no result.
@@ -22,26 +27,6 @@ package enum QueryFailure: Error {
     case engine(LarderError)
     /// The caller has cancelled the query.
     case cancelled
-}
-
-/// The result of a query.
-package struct QueryResult: Sendable {
-    package struct Row: Sendable {
-        package let key: [UInt8]
-        /// The text of the entry, or the JSON of the selected paths; nothing for KEYS.
-        package let values: [[UInt8]?]
-    }
-
-    package var rows: [Row] = []
-    /// The cursor of the next page; nil if this is the last one.
-    package var cursor: [UInt8]?
-    /// The number of matching entries, for COUNT.
-    package var count = 0
-    package var groups: [(json: [UInt8], values: [QueryGroups.Value])] = []
-    /// Sentences about fields that no entry has.
-    package var warnings: [String] = []
-    /// How the query was run, in sentences; only if that was requested.
-    package var explanation: [String] = []
 }
 
 /// Runs a query on the entries of a database that are cached and fresh.
@@ -290,10 +275,11 @@ package struct QueryRun: ~Copyable {
     }
 
     private var tooManyEntries: String {
-        let scan = "; or add SCAN to examine all entries"
+        let scan = "; or \(limits.scanHint) to examine all entries"
+        let limit = "\(limits.scannedMax) entries\(limits.option("--query-scan"))"
         if snapshot != nil {
-            return "queries in a snapshot use no index, and the database has more than \(limits.scannedMax) entries "
-                + "(--query-scan): close the snapshot\(scan)"
+            return
+                "queries in a snapshot use no index, and the database has more than \(limit): close the snapshot\(scan)"
         }
         for status in (try? database.indexes.list(counting: false)) ?? [] {
             guard case .building(let percent) = status.state,
@@ -301,10 +287,10 @@ package struct QueryRun: ~Copyable {
                 IndexPlanner([definition], query).plan(query) != nil
             else { continue }
             return "the index \(status.index.name) is still being built (\(percent) %), and the database has more than "
-                + "\(limits.scannedMax) entries (--query-scan): try again later\(scan)"
+                + "\(limit): try again later\(scan)"
         }
         return
-            "no index supports the query, and the database has more than \(limits.scannedMax) entries (--query-scan)"
+            "no index supports the query, and the database has more than \(limit)"
             + (query.suggestedIndex.map { ": create an index, for example with \($0)" } ?? "") + scan
     }
 
@@ -319,7 +305,8 @@ package struct QueryRun: ~Copyable {
         if isCancelled() { throw .cancelled }
         if MonotonicClock.milliseconds() > until {
             throw .refused(
-                "the query was stopped after \(limits.milliseconds) ms (--query-time-limit) and \(examined) entries")
+                "the query was stopped after \(limits.milliseconds) ms\(limits.option("--query-time-limit")) and "
+                    + "\(examined) entries")
         }
     }
 
@@ -368,7 +355,8 @@ package struct QueryRun: ~Copyable {
             rowBytes -= Self.byteCount(removed.position.key, removed.content)
         }
         guard rowBytes <= limits.rowBytesMax else {
-            throw QueryError("the rows exceed \(limits.rowBytesMax) bytes (--max-reply): use LIMIT, KEYS or SELECT")
+            let limit = "\(limits.rowBytesMax) bytes\(limits.option("--max-reply"))"
+            throw QueryError("the rows exceed \(limit): use LIMIT, KEYS or SELECT")
         }
         return true
     }

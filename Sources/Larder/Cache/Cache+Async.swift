@@ -297,6 +297,11 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.delete() }
     }
 
+    /// Runs ``declareIndexes(_:)`` without blocking the calling thread.
+    public func declareIndexes(_ indexes: [Index]) async throws(LarderError) {
+        try await BlockingWork.run { () throws(LarderError) in try self.declareIndexes(indexes) }
+    }
+
     /// Runs ``close()`` without blocking the calling thread.
     public func close() async { await BlockingWork.run { self.close() } }
 }

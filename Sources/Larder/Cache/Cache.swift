@@ -64,26 +64,33 @@ public final class Cache: CacheReading {
     ///     database has none.
     ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
+    ///   - indexes: the indexes that queries need; they are created unless they exist: see `declareIndexes(_:)`.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
-        jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
+        jitter percent: Int? = nil, indexes: [Index] = [], directory: String? = nil,
+        options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
-        self.init(try Cache.open(name, try PolicyChange(policy, grace, percent, "open", name), directory, options))
+        let change = try PolicyChange(policy, grace, percent, "open", name)
+        self.init(try Cache.open(name, change, directory, options, indexes))
     }
 
-    /// Opens a database like `init(named:policy:grace:jitter:directory:options:)`, without blocking the calling thread.
+    /// Opens a database like `init(named:policy:grace:jitter:indexes:directory:options:)`, without blocking the calling
+    /// thread.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
-        jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
+        jitter percent: Int? = nil, indexes: [Index] = [], directory: String? = nil,
+        options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
         let change = try PolicyChange(policy, grace, percent, "open", name)
         self.init(
-            try await BlockingWork.run { () throws(LarderError) in try Cache.open(name, change, directory, options) })
+            try await BlockingWork.run { () throws(LarderError) in
+                try Cache.open(name, change, directory, options, indexes)
+            })
     }
 
-    /// Like `init(named:policy:grace:jitter:directory:options:)`, with an interval in seconds, rounded to milliseconds.
+    /// Like the initializer with `policy:`, with an interval in seconds, rounded to milliseconds.
     /// - Throws: ``LarderError/Code/invalidArgument`` unless `seconds` is at least 0.001 and at most 9,000,000,000.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
@@ -110,7 +117,7 @@ public final class Cache: CacheReading {
 
     static func open(
         _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
-        onShutdown: @escaping @Sendable () -> Void = {}
+        _ indexes: [Index] = [], onShutdown: @escaping @Sendable () -> Void = {}
     ) throws(LarderError) -> Opened {
         try DatabaseName.checkIsNotCompanion(name, operation: "open")
         var engineOptions = try options.engineOptions()
@@ -129,6 +136,7 @@ public final class Cache: CacheReading {
         let source = CacheSource(
             engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
             keepsDecoded: options.decodedModels, hooks: CallHooks(options.onMeasurement, options.onCall))
+        try source.declare(indexes)
         return (source, engine.directory, options.durability)
     }
 
@@ -146,8 +154,8 @@ public final class Cache: CacheReading {
     /// but does not revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: as for `init(named:policy:grace:jitter:directory:options:)`; also applies to existing entries. Nil
-    ///     keeps the current grace.
+    ///   - grace: as for `init(named:policy:grace:jitter:indexes:directory:options:)`; also applies to existing
+    ///     entries. Nil keeps the current grace.
     ///   - percent: the jitter, as for the initializer; applies to entries stored from now on. Nil keeps the current
     ///     jitter.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid policy, grace or jitter.
@@ -159,6 +167,13 @@ public final class Cache: CacheReading {
             try source.database.setPolicy(change.policy, grace: change.grace, jitter: change.jitter)
         }
     }
+
+    /// Declares indexes, as the initializer with `indexes:` does: creates those that do not exist yet, and returns when
+    /// this is on the disk. They are built in the background. The next models that this cache stores are compared with
+    /// the declared fields: see ``Index``.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid index, for more than 32 of them, and if the models
+    ///   are not stored as JSON.
+    public func declareIndexes(_ indexes: [Index]) throws(LarderError) { try source.declare(indexes) }
 
     /// Returns a view of the current state of the database, without later writes. Time still passes: a read returns no
     /// entry whose deadline has passed, whose tag was purged, or that has expired because the policy was changed. The

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderModelQueries
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -19,7 +20,7 @@ import LarderEngine
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
 ///
 /// Thread-safe.
-public protocol CacheReading: Sendable {
+public protocol CacheReading: BlockingQuerySource, AsyncQuerySource where QueryFailure == LarderError {
     /// The object through which the reading calls access the database.
     var source: CacheSource { get }
 }
@@ -30,6 +31,24 @@ extension CacheReading {
 
     /// The database's current policy, for entries without a policy of their own.
     public var policy: UpdatePolicy { source.database.policy }
+
+    // MARK: Queries
+
+    /// Returns a query of the models of one type: the fresh entries whose JSON matches its conditions.
+    ///
+    /// ```swift
+    /// let keys = try books.query(Book.self).where(\.author, in: ["Bo", "Al"]).where(\.year, 1990..<2000).keys()
+    /// ```
+    /// Reads nothing before one of the calls of ``ModelQuery`` that return a result. In a snapshot, the result is of
+    /// one moment, and no index is used. The query keeps this cache's larder open, but not after `close()`.
+    public func query<Value: Codable & SendableMetatype>(_ type: Value.Type = Value.self) -> ModelQuery<Value, Self> {
+        ModelQuery(source.queryRunner)
+    }
+
+    /// Returns a query with a predicate: see ``ModelQuery/where(_:)``.
+    public func query<Value: Codable & SendableMetatype>(_ predicate: Predicate<Value>) -> ModelQuery<Value, Self> {
+        ModelQuery(source.queryRunner).where(predicate)
+    }
 
     // MARK: One entry
 

@@ -35,7 +35,7 @@ public final class CacheSource: @unchecked Sendable {
         lease = EngineLease(engine)
         self.database = database
         self.snapshot = snapshot
-        self.codec = codec
+        self.codec = codec.ofCache
         codecIdentity = codec.identity
         self.onDecodingFailure = onDecodingFailure
         self.keepsDecoded = keepsDecoded

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderQuerying
 
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
@@ -142,6 +143,7 @@ extension CacheOptions {
         options.databasesMax = databasesMax
         options.diskBytesMax = diskBytesMax
         options.backgroundMaintenance = backgroundMaintenance
+        options.indexMaker = DocumentIndexMaker()
         if let listener {
             options.onEvent = listener.body
             options.listener = listener

@@ -3,6 +3,7 @@
 // and EntryInfo, are exported with LarderModelCoding.
 
 @_exported import LarderModelCoding
+@_exported import LarderModelQueries
 
 @_exported import class LarderEngine.ClockTimeSource
 @_exported import enum LarderEngine.Durability

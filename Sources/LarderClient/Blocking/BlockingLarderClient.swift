@@ -43,7 +43,7 @@ public final class BlockingLarderClient: Sendable {
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
         let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
-        self.codec = codec
+        self.codec = codec.ofCache
         session = try BlockingSession(
             socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
             trust: PeerTrust(trustedUsers: trustedUsers))

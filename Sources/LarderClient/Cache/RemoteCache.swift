@@ -35,7 +35,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     init(core: ClientCore, store: DatabaseStore, codec: ModelCodec) {
         self.core = core
         self.store = store
-        self.codec = codec
+        self.codec = codec.ofCache
         nearIdentity = NearIdentity(Value.self, codec)
         near = DecodedSharing.isAllowed(Value.self) ? store.near : nil
     }

@@ -1,4 +1,5 @@
 @_exported import LarderModelCoding
+@_exported import LarderModelQueries
 @_exported import LarderVocabulary
 
 // Types of other modules that are part of this module's public API.

@@ -50,6 +50,8 @@ public struct LarderClientError: Error, Sendable {
         public static let decode = Code("decode")
         /// A model could not be encoded.
         public static let encode = Code("encode")
+        /// The closure of a filter, or a predicate, has thrown: see ``LarderClientError/underlying``.
+        public static let filterFailed = Code("filterFailed")
         /// An argument is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")
     }

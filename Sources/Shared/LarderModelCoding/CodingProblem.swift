@@ -13,6 +13,7 @@ package enum DecodingProblem: Error {
 package enum CodingProblem {
     /// Returns why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {
+        if let mismatch = error as? PropertyChecks.Mismatch { return mismatch.text }
         guard case EncodingError.invalidValue(let value, let context) = error else { return "\(type(of: error))" }
         if let type = notFinite(value, context) {
             return "a value of type \(type) is not finite\(place(context.codingPath))"

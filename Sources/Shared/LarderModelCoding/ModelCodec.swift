@@ -25,6 +25,8 @@ public struct ModelCodec: Sendable {
     }
 
     package let kind: Kind
+    /// Compares stored models with the declared indexes of a cache; nil outside a cache.
+    package private(set) var checks: PropertyChecks?
 
     /// The default. Models are stored as ``json``, but bytes (`Data`, `[UInt8]`, `ContiguousArray<UInt8>`) and text
     /// (`String`, as UTF-8) are stored unchanged. Bytes and text, also those from other programs, can be read as any of
@@ -133,10 +135,19 @@ extension ModelCodec {
     /// Encodes a value. Returns its bytes, and the codec to store with its entry.
     package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
         if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
-        return (try encodeModel(value), codec)
+        let payload = try encodeModel(value)
+        try checks?.verify(value, payload, self)
+        return (payload, codec)
     }
 
-    private func encodeModel<Value: Encodable>(_ value: Value) throws -> Payload {
+    /// The codec of a cache, whose models are compared with its declared indexes.
+    package var ofCache: ModelCodec {
+        var codec = self
+        codec.checks = PropertyChecks()
+        return codec
+    }
+
+    func encodeModel<Value: Encodable>(_ value: Value) throws -> Payload {
         switch kind {
         case .standard, .json: return .bytes(try Self.coder.encode(value))
         case .foundationJSON(let encoder, _):

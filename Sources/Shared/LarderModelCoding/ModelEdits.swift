@@ -134,12 +134,11 @@ public struct ModelEdits<Model: Codable> {
 
     /// Encodes a value as JSON, also a text or bytes, which the standard codec does not store as JSON.
     private static func json(_ value: some Encodable, _ codec: ModelCodec) throws -> JSONText {
-        guard codec.codec == .json else {
-            throw Impossible(message: "the cache's codec is \(codec.codec), and only JSON can be edited")
-        }
-        let array = try codec.encode([value]).0.bytes
-        guard let text = try? JSONText(onlyElementOf: array) else {
-            throw Impossible(message: "the encoder's text is not JSON")
+        guard let text = try codec.json(of: value) else {
+            throw Impossible(
+                message: codec.codec == .json
+                    ? "the encoder's text is not JSON"
+                    : "the cache's codec is \(codec.codec), and only JSON can be edited")
         }
         return text
     }
@@ -150,15 +149,9 @@ public struct ModelEdits<Model: Codable> {
             if let path = EditPath(place), !path.steps.isEmpty { return path }
             throw Impossible(message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b")
         }
-        // The description of a key path is `\Type.name.name`; optional steps end with `?`.
-        let description = String(describing: property)
-        let prefix = "\\\(Model.self)."
-        let names = description.dropFirst(prefix.count).replacing("?", with: "").replacing("!", with: "")
-        guard description.hasPrefix(prefix), !names.contains("<"), !names.contains("("),
-            let path = EditPath(String(names))
-        else {
+        guard let names = PropertyPath.names(of: property), let path = EditPath(names) else {
             throw Impossible(
-                message: "\(description) is not a stored property; pass the place in the JSON, as in at: \"name\"")
+                message: "\(property) is not a stored property; pass the place in the JSON, as in at: \"name\"")
         }
         return path
     }

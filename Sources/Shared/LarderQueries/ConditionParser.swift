@@ -1,5 +1,13 @@
 import LarderJSONCoding
 
+extension QueryPath {
+    /// A path as a word of a query, also if a field is named like another word.
+    package static func word(_ path: String) -> String {
+        let others = ["NOT", "(", "DESC", "COUNT", "SUM", "MIN", "MAX"]
+        return (QueryWords.clauses + others).contains(path.uppercased()) ? "$." + path : path
+    }
+}
+
 extension QueryWords {
     /// The maximum depth of parentheses and NOT.
     private static let depthMax = 100

@@ -146,6 +146,30 @@ package struct Query: Hashable, Sendable {
     }
 }
 
+/// The result of a query.
+package struct QueryResult: Sendable {
+    package struct Row: Sendable {
+        package let key: [UInt8]
+        /// The text of the entry, or the JSON of the selected paths; nothing for KEYS.
+        package let values: [[UInt8]?]
+
+        package init(key: [UInt8], values: [[UInt8]?]) { (self.key, self.values) = (key, values) }
+    }
+
+    package var rows: [Row] = []
+    /// The cursor of the next page; nil if this is the last one.
+    package var cursor: [UInt8]?
+    /// The number of matching entries, for COUNT.
+    package var count = 0
+    package var groups: [(json: [UInt8], values: [QueryGroups.Value])] = []
+    /// Sentences about fields that no entry has.
+    package var warnings: [String] = []
+    /// How the query was run, in sentences; only if that was requested.
+    package var explanation: [String] = []
+
+    package init() {}
+}
+
 /// The order of rows: by the values of paths, then by key.
 package struct QueryOrder: Hashable, Sendable {
     package struct Part: Hashable, Sendable {

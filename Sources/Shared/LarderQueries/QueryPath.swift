@@ -15,8 +15,8 @@ package struct QueryFacts {
     }
 }
 
-/// A place in a document, as for EDIT: `name`, `a.b`, `a.0`, or `$` for the whole document. Or a fact of the entry:
-/// `@key`, `@stored`, `@expires`.
+/// A place in a document, as for EDIT: `name`, `a.b`, `a.0`, or `$` for the whole document. `$.name` is the same as
+/// `name`, for names that are words of a query. Or a fact of the entry: `@key`, `@stored`, `@expires`.
 package struct QueryPath: Hashable, Sendable {
     package enum Root: UInt8, Sendable { case document, key, stored, expires }
 
@@ -34,7 +34,8 @@ package struct QueryPath: Hashable, Sendable {
     /// Longer paths are refused, so that a document cannot be searched at length.
     private static let stepsMax = 64
 
-    package init(_ text: String) throws(QueryError) {
+    package init(_ written: String) throws(QueryError) {
+        let text = written.hasPrefix("$.") ? String(written.dropFirst(2)) : written
         self.text = text
         if text.hasPrefix("@") {
             guard let root = Self.facts[text] else {

@@ -28,6 +28,11 @@ import Testing
         try Self.expectSwift(of: "README.md", in: Self.examples())
     }
 
+    @Test func theSwiftCodeOfTheQueriesPageIsTested() throws {
+        let tests = try DocsTests.read("Tests/LarderClientTests/Queries/QueriesPageTests.swift")
+        try Self.expectSwift(of: "docs/Queries.md", in: [tests])
+    }
+
     /// The sources of the examples, which other tests build.
     static func examples() throws -> [String] {
         let found = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Examples")

@@ -67,7 +67,7 @@ import Testing
     @Test func everyBlockingCallHasAnAsynchronousForm() throws {
         // These calls only use memory, or their documentation says that they are not for asynchronous code.
         let immediate: Set<String> = [
-            "name", "policy", "makeBatch", "entries", "cachedThenFetched", "changes", "decodedChanges",
+            "name", "policy", "makeBatch", "entries", "cachedThenFetched", "changes", "decodedChanges", "query",
         ]
         for door in [Self.cache, Door("CacheSnapshot", module: "Larder")] {
             let calls = try door.calls().filter { !immediate.contains($0.name) && !$0.isProperty }
@@ -235,9 +235,11 @@ struct DoorCall {
         }
     }
 
-    /// A type without spaces, in which the names of models and batches of the three APIs are replaced by common ones.
+    /// A type without spaces, in which the names of models, batches and queried databases of the three APIs are
+    /// replaced by common ones.
     private static func normal(_ text: Substring) -> String {
         text.replacing("some Encodable", with: "Value")
-            .replacing(/CacheBatch|RemoteBatch<Value>|BlockingBatch/, with: "Batch").filter { !$0.isWhitespace }
+            .replacing(/CacheBatch|RemoteBatch<Value>|BlockingBatch/, with: "Batch")
+            .replacing(/RemoteCache<Value>|BlockingLarderClient/, with: "Self").filter { !$0.isWhitespace }
     }
 }

@@ -1,0 +1,65 @@
+import LarderEngine
+import LarderModelQueries
+import LarderQueries
+import LarderQuerying
+
+// Queries, and the indexes that they use.
+
+extension CacheSource {
+    /// Runs the queries of a cache or a snapshot.
+    var queryRunner: QueryRunner<LarderError> {
+        let name = database.name
+        var runner = QueryRunner<LarderError>(codec, omitsUndecodable: onDecodingFailure != .throwError) { problem in
+            switch problem {
+            case .invalid(let text): .refusedQuery(text, name)
+            case .undecodable(let type, let key, let error): .decodingFailed(type, .json, Key(key), name, error)
+            case .filter(let key, let error):
+                LarderError(
+                    .filterFailed, "the filter threw \(type(of: error))", operation: "query", database: name,
+                    key: Key(key).description, underlying: error)
+            }
+        }
+        runner.run = { (words, explains) throws(LarderError) in try self.result(of: words, explains) }
+        runner.runForTask = { (words, explains) async throws(LarderError) in
+            try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, explains) }
+        }
+        return runner
+    }
+
+    private func result(of words: [[UInt8]], _ explains: Bool) throws(LarderError) -> QueryResult {
+        let query: Query
+        do throws(QueryError) { query = try Query(words) } catch { throw .refusedQuery(error.text, database.name) }
+        return try whileOpen("query") { (_) throws(LarderError) in
+            var run = QueryRun(query, in: database, snapshot, QueryLimits(isOfLibrary: true), explains: explains)
+            do throws(QueryFailure) { return try run.result() } catch {
+                switch error {
+                case .refused(let text): throw .refusedQuery(text, database.name)
+                case .engine(let error): throw error.during("query")
+                case .cancelled: throw .refusedQuery("the query was cancelled", database.name)
+                }
+            }
+        }
+    }
+
+    /// Creates indexes, unless they exist. May block.
+    func declare(_ indexes: [Index]) throws(LarderError) {
+        guard !indexes.isEmpty else { return }
+        var definitions: [(name: String, bytes: [UInt8])] = []
+        for index in indexes {
+            if let problem = codec.codec == .json ? index.problem : codec.notJSON {
+                throw LarderError(.invalidArgument, problem, operation: "index", database: database.name)
+            }
+            if let definition = try? index.definition() { definitions.append((index.name, definition.bytes)) }
+        }
+        try whileOpen("index") { (_) throws(LarderError) in
+            for (name, bytes) in definitions { try database.indexes.create(named: name, definition: bytes) }
+        }
+        codec.checks?.add(indexes.flatMap(\.checks))
+    }
+}
+
+extension LarderError {
+    fileprivate static func refusedQuery(_ text: String, _ database: String) -> LarderError {
+        LarderError(.invalidArgument, text, operation: "query", database: database)
+    }
+}

@@ -1,0 +1,36 @@
+import LarderModelQueries
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension BlockingLarderClient: BlockingQuerySource {
+    public typealias QueryFailure = LarderClientError
+
+    /// Returns a query of the models of one type in the selected database, as
+    /// ``RemoteCache/query(_:)-(Value.Type)``. Its calls block.
+    public func query<Value: Codable & SendableMetatype>(
+        _ type: Value.Type = Value.self
+    ) -> ModelQuery<Value, BlockingLarderClient> {
+        var runner = QueryRunner<LarderClientError>(codec, database: name)
+        runner.run = { (words, explains) throws(LarderClientError) in
+            try self.perform(Request.query(words, explains: explains))
+        }
+        return ModelQuery(runner)
+    }
+
+    /// Returns a query with a predicate: see ``ModelQuery/where(_:)``.
+    public func query<Value: Codable & SendableMetatype>(
+        _ predicate: Predicate<Value>
+    ) -> ModelQuery<Value, BlockingLarderClient> {
+        query(Value.self).where(predicate)
+    }
+
+    /// Declares the indexes that queries need in the selected database, as ``RemoteCache/declareIndexes(_:)``.
+    public func declareIndexes(_ indexes: [Index]) throws(LarderClientError) {
+        for request in try Request.create(indexes, codec, name) { try perform(request) }
+        codec.checks?.add(indexes.flatMap(\.checks))
+    }
+}

@@ -1,0 +1,41 @@
+import LarderModelQueries
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+// Queries, and the indexes that they use.
+
+extension RemoteCache: AsyncQuerySource {
+    public typealias QueryFailure = LarderClientError
+
+    /// Returns a query of the cache's models: the fresh entries whose JSON matches its conditions. The daemon evaluates
+    /// the conditions; only filters are evaluated in this process. Sends nothing before one of the calls of
+    /// ``ModelQuery`` that return a result. Never uses the near cache. Needs larderd.
+    public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteCache<Value>> {
+        var runner = QueryRunner<LarderClientError>(codec, database: name)
+        runner.runForTask = { [core, store] (words, explains) async throws(LarderClientError) in
+            // The query keeps the client connected.
+            defer { withExtendedLifetime(core) {} }
+            return try await store.perform(.query(words, explains: explains))
+        }
+        return ModelQuery(runner)
+    }
+
+    /// Returns a query with a predicate: see ``ModelQuery/where(_:)``.
+    public func query(_ predicate: Predicate<Value>) -> ModelQuery<Value, RemoteCache<Value>> {
+        query().where(predicate)
+    }
+
+    /// Declares the indexes that queries need: the daemon creates those that do not exist yet, and builds them in the
+    /// background. The next models that this cache stores are compared with the declared fields: see ``Index``. Needs
+    /// larderd. Costs a round trip for each index.
+    /// - Throws: `invalidArgument` for an invalid index, and if the models are not stored as JSON; `server` if the
+    ///   daemon refuses an index, for example because there would be more than 32.
+    public func declareIndexes(_ indexes: [Index]) async throws(LarderClientError) {
+        for request in try Request.create(indexes, codec, name) { try await store.perform(request) }
+        codec.checks?.add(indexes.flatMap(\.checks))
+    }
+}

@@ -1,0 +1,105 @@
+// QUERY, EXPLAIN and INDEX, for the queries of both clients.
+
+import LarderModelQueries
+import LarderQueries
+import LarderRESP
+
+extension Request where Result == QueryResult {
+    /// Runs a query, or returns how it is run.
+    /// - Parameter words: the words after QUERY.
+    static func query(_ words: [[UInt8]], explains: Bool) -> Request {
+        guard !explains else {
+            return Request(wordList("EXPLAIN", "QUERY") + words, isRead: true, expects: "text") { reply in
+                guard let text = reply.string else { return nil }
+                var result = QueryResult()
+                result.explanation = text.split(separator: "\n").map(String.init)
+                return result
+            }
+        }
+        let output = words.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        return Request(wordList("QUERY") + words, isRead: true, expects: "the result of a query") { reply in
+            switch output {
+            case "COUNT": QueryResult(count: reply)
+            case "GROUP": QueryResult(groups: reply)
+            default: QueryResult(page: reply)
+            }
+        }
+    }
+}
+
+extension QueryResult {
+    fileprivate init?(count reply: RESPValue) {
+        guard let count = reply.int else { return nil }
+        self.init()
+        self.count = Int(clamping: count)
+    }
+
+    fileprivate init?(groups reply: RESPValue) {
+        guard let groups = reply.elements else { return nil }
+        self.init()
+        for group in groups {
+            guard let values = group.elements, let json = values.first?.bytes else { return nil }
+            self.groups.append((json, values.dropFirst().map(QueryGroups.Value.init)))
+        }
+    }
+
+    /// A cursor or null, and rows: a key, a key and a text, or a key and an array of texts.
+    fileprivate init?(page reply: RESPValue) {
+        guard let parts = reply.elements, parts.count == 2, let rows = parts[1].elements else { return nil }
+        self.init()
+        cursor = parts[0].bytes
+        for row in rows {
+            if let key = row.bytes {
+                self.rows.append(Row(key: key, values: []))
+            } else if let fields = row.elements, fields.count == 2, let key = fields[0].bytes {
+                self.rows.append(Row(key: key, values: fields[1].elements?.map(\.bytes) ?? [fields[1].bytes]))
+            } else {
+                return nil
+            }
+        }
+    }
+}
+
+extension QueryGroups.Value {
+    fileprivate init(_ reply: RESPValue) {
+        if case .integer(let count) = reply {
+            self = .count(Int(clamping: count))
+        } else {
+            self = .json(reply.bytes ?? Array("null".utf8))
+        }
+    }
+}
+
+extension QueryRunner where Failure == LarderClientError {
+    init(_ codec: ModelCodec, database: String) {
+        self.init(codec) { problem in
+            switch problem {
+            case .invalid(let text):
+                LarderClientError(.invalidArgument, text, operation: "QUERY", database: database)
+            case .undecodable(let type, let key, let error):
+                LarderClientError(
+                    .decode, "the value, stored as JSON, cannot be read as \(type): \(CodingProblem.decoding(error))",
+                    operation: "QUERY", database: database, key: printableKey(key),
+                    underlying: CodingProblem.underlying(error))
+            case .filter(let key, let error):
+                LarderClientError(
+                    .filterFailed, "the filter threw \(type(of: error))", operation: "QUERY", database: database,
+                    key: printableKey(key), underlying: error)
+            }
+        }
+    }
+}
+
+extension Request where Result == Void {
+    /// The requests that create indexes, unless they exist.
+    /// - Throws: `invalidArgument` for an invalid index.
+    static func create(
+        _ indexes: [Index], _ codec: ModelCodec, _ database: String
+    ) throws(LarderClientError) -> [Request] {
+        let problem = indexes.isEmpty || codec.codec == .json ? nil : codec.notJSON
+        if let problem = problem ?? indexes.lazy.compactMap(\.problem).first {
+            throw LarderClientError(.invalidArgument, problem, operation: "INDEX", database: database)
+        }
+        return indexes.map { .expectingOK(wordList("INDEX", "CREATE", $0.name) + $0.words) }
+    }
+}

@@ -1,0 +1,92 @@
+import LarderJSONCoding
+import LarderModelCoding
+import LarderQueries
+
+/// A condition in the words of QUERY.
+struct ConditionWords: Sendable {
+    private enum Kind { case factor, all, any }
+
+    private let kind: Kind
+    let words: [[UInt8]]
+
+    private init(_ kind: Kind, _ words: [[UInt8]]) { (self.kind, self.words) = (kind, words) }
+
+    /// Each entry has a key.
+    static let always = ConditionWords("@key", "EXISTS")
+    static let never = ConditionWords("@key", "MISSING")
+
+    /// - Parameter path: the path of a field, or a fact of the entry such as `@key`.
+    init(_ path: String, _ operation: String, _ operands: [[UInt8]] = []) {
+        self.init(.factor, [QueryWord.path(path), Array(operation.utf8)] + operands)
+    }
+
+    /// The value equals one of these. A property that is nil may have no field.
+    init(_ path: String, isIn values: [JSONText]) {
+        let others = values.filter { !$0.isNull }
+        var tests = values.filter(\.isNull).prefix(1).map { ConditionWords(path, equals: $0) }
+        if !others.isEmpty {
+            tests.append(
+                ConditionWords(path, "IN", QueryWord.list("\(others.count)") + others.flatMap(QueryWord.operand)))
+        }
+        self = .any(tests)
+    }
+
+    init(_ path: String, equals value: JSONText) {
+        let test = ConditionWords(path, "=", QueryWord.operand(value))
+        self = value.isNull ? .any([ConditionWords(path, "MISSING"), test]) : test
+    }
+
+    init(_ path: String, _ bounds: RangeBounds<JSONText>) {
+        let (from, to) = (bounds.lower.map(QueryWord.operand), bounds.upper.map(QueryWord.operand))
+        if let from, let to, bounds.includesUpper {
+            self.init(path, "BETWEEN", from + to)
+        } else {
+            let below = to.map { ConditionWords(path, bounds.includesUpper ? "<=" : "<", $0) }
+            self = .all([from.map { ConditionWords(path, ">=", $0) }, below].compactMap(\.self))
+        }
+    }
+
+    static func all(_ conditions: [ConditionWords]) -> ConditionWords { join(conditions, .all, "AND", always) }
+    static func any(_ conditions: [ConditionWords]) -> ConditionWords { join(conditions, .any, "OR", never) }
+
+    static func not(_ condition: ConditionWords) -> ConditionWords {
+        ConditionWords(.factor, QueryWord.list("NOT") + condition.asFactor)
+    }
+
+    private static func join(
+        _ conditions: [ConditionWords], _ kind: Kind, _ word: String, _ empty: ConditionWords
+    ) -> ConditionWords {
+        if conditions.count < 2 { return conditions.first ?? empty }
+        // Without parentheses where they are not needed, because their depth is limited.
+        let parts = conditions.map { $0.kind == kind ? $0.words : $0.asFactor }
+        return ConditionWords(kind, Array(parts.joined(separator: QueryWord.list(word))))
+    }
+
+    private var asFactor: [[UInt8]] { kind == .factor ? words : QueryWord.list("(") + words + QueryWord.list(")") }
+}
+
+/// Single words of queries and of definitions of indexes.
+enum QueryWord {
+    static func path(_ path: String) -> [UInt8] { Array(QueryPath.word(path).utf8) }
+    static func operand(_ value: JSONText) -> [[UInt8]] { [Array("JSON".utf8), value.bytes] }
+    static func list(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
+}
+
+/// Why a query is impossible, in words for the caller.
+struct ImpossibleQuery: Error {
+    let message: String
+}
+
+extension ModelCodec {
+    /// The JSON of a value of a condition.
+    func operand(_ value: some Encodable) throws(ImpossibleQuery) -> JSONText {
+        let text: JSONText?
+        do { text = try json(of: value) } catch {
+            throw ImpossibleQuery(message: CodingProblem.encoding(error, codec))
+        }
+        guard let text else { throw ImpossibleQuery(message: notJSON) }
+        return text
+    }
+
+    package var notJSON: String { "the codec is \(codec), and only models stored as JSON can be queried" }
+}

@@ -1,0 +1,111 @@
+import LarderJSONCoding
+import LarderModelCoding
+import LarderQueries
+
+/// An index of a database's models: queries on its properties read the matching entries only.
+///
+/// ```swift
+/// let books = try Cache(
+///     named: "books", policy: .low,
+///     indexes: [Index(\Book.author), Index(\Book.year, .descending(\Book.price)), Index(\Book.tags, prefix: "book:")])
+/// ```
+/// An index is built in the background; queries examine all entries until it is ready. A database can have 32 indexes
+/// of at most eight properties each. An array has a place for each of its elements; at most one property of an index
+/// can be an array. Each index makes storing a model a little slower. Declaring an index again does nothing, and other
+/// indexes of the database are left alone: drop them with `INDEX DROP`.
+///
+/// The first models that are stored afterwards are compared with the declared fields. If `CodingKeys` store a property
+/// under another name, storing throws `encoding` (`encode` in clients) and names both; pass that name as `at:`.
+public struct Index: Sendable {
+    /// A property of an index, and the direction of its order. A query can also read it backwards, but only in all
+    /// properties together.
+    public struct Part: Sendable {
+        fileprivate let path: String
+        fileprivate let isDescending: Bool
+        fileprivate var problem: String?
+        fileprivate var check: PropertyChecks.Check?
+
+        /// A property in ascending order.
+        public static func ascending<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
+            _ property: any KeyPath<Model, Value> & Sendable, at place: String? = nil
+        ) -> Part { Part(property, place, isDescending: false) }
+
+        /// A property in descending order.
+        public static func descending<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
+            _ property: any KeyPath<Model, Value> & Sendable, at place: String? = nil
+        ) -> Part { Part(property, place, isDescending: true) }
+
+        /// When the entry was stored.
+        public static let stored = Part(path: "@stored", isDescending: false)
+
+        private init(path: String, isDescending: Bool) { (self.path, self.isDescending) = (path, isDescending) }
+
+        fileprivate init<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
+            _ property: any KeyPath<Model, Value> & Sendable, _ place: String?, isDescending: Bool
+        ) {
+            guard let names = place ?? PropertyPath.names(of: property), let path = EditPath(names) else {
+                self.init(path: "", isDescending: isDescending)
+                problem =
+                    "\(property) is not a stored property of the index; pass its name in the JSON, as in at: \"name\""
+                return
+            }
+            self.init(path: names, isDescending: isDescending)
+            check = PropertyChecks.Check(path, property)
+        }
+    }
+
+    private let parts: [Part]
+    private let prefix: [UInt8]
+
+    /// Declares an index that begins with a property in ascending order.
+    /// - Parameters:
+    ///   - property: the first property.
+    ///   - others: further properties, for entries that are equal in the previous ones.
+    ///   - prefix: the index lists only entries whose keys begin with this. Queries use it if they have
+    ///     ``ModelQuery/where(keyPrefix:)``. The default is empty: all entries.
+    ///   - place: the name of the first property in the JSON, if it is another one.
+    public init<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
+        _ property: any KeyPath<Model, Value> & Sendable, _ others: Part..., prefix: any CacheKey = "",
+        at place: String? = nil
+    ) {
+        parts = [Part(property, place, isDescending: false)] + others
+        self.prefix = prefix.keyBytes
+    }
+
+    /// Declares an index of these properties.
+    public init(_ parts: Part..., prefix: any CacheKey = "") {
+        self.parts = parts
+        self.prefix = prefix.keyBytes
+    }
+
+    // MARK: Declaring
+
+    /// Why the index is impossible; nil if it is not.
+    package var problem: String? {
+        if let problem = parts.lazy.compactMap(\.problem).first { return problem }
+        do throws(QueryError) { _ = try definition() } catch { return error.text }
+        return nil
+    }
+
+    /// The words of INDEX CREATE after the name.
+    package var words: [[UInt8]] {
+        var words = prefix.isEmpty ? [] : QueryWord.list("PREFIX") + [prefix]
+        words += QueryWord.list("ON")
+        for part in parts { words += [QueryWord.path(part.path)] + (part.isDescending ? QueryWord.list("DESC") : []) }
+        return words
+    }
+
+    package func definition() throws(QueryError) -> IndexDefinition { try IndexDefinition(words) }
+
+    /// The same name for the same definition in every process: the paths, and a hash of the definition.
+    package var name: String {
+        let letters = parts.map(\.path).joined(separator: "-").map { letter in
+            letter.isASCII && (letter.isLetter || letter.isNumber) || "-.".contains(letter) ? letter : "_"
+        }
+        let hash = words.joined(separator: [0]).reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return String(letters.prefix(48)) + "-" + String(hash, radix: 36).suffix(6)
+    }
+
+    /// What is compared when models are stored.
+    package var checks: [PropertyChecks.Check] { parts.compactMap(\.check) }
+}

@@ -1,0 +1,56 @@
+import LarderModelCoding
+import LarderQueries
+
+/// A database whose models can be queried. ``ModelQuery`` has the calls for it.
+public protocol QuerySource: Sendable {
+    /// The errors of its queries.
+    associatedtype QueryFailure: Error
+}
+
+/// A database whose queries can block the calling thread.
+public protocol BlockingQuerySource: QuerySource {}
+
+/// A database whose queries can be awaited.
+public protocol AsyncQuerySource: QuerySource {}
+
+/// Runs the words of queries on a database.
+package struct QueryRunner<Failure: Error>: Sendable {
+    package enum Problem {
+        /// The call is impossible.
+        case invalid(String)
+        case undecodable(any Any.Type, key: [UInt8], any Error)
+        /// The closure of a filter, or a predicate, has thrown.
+        case filter(key: [UInt8], any Error)
+    }
+
+    let codec: ModelCodec
+    /// Whether entries are omitted that cannot be decoded.
+    let omitsUndecodable: Bool
+    let failure: @Sendable (Problem) -> Failure
+    /// Runs a query; the flag requests only its explanation. Nil if the database has no such calls.
+    package var run: (@Sendable ([[UInt8]], Bool) throws(Failure) -> QueryResult)?
+    package var runForTask: (@Sendable ([[UInt8]], Bool) async throws(Failure) -> QueryResult)?
+
+    package init(
+        _ codec: ModelCodec, omitsUndecodable: Bool = false, _ failure: @escaping @Sendable (Problem) -> Failure
+    ) {
+        (self.codec, self.omitsUndecodable, self.failure) = (codec, omitsUndecodable, failure)
+    }
+
+    func result(_ words: [[UInt8]], explains: Bool = false) throws(Failure) -> QueryResult {
+        guard let run else { throw failure(.invalid("this database has no blocking queries")) }
+        return try run(words, explains)
+    }
+
+    func resultForTask(_ words: [[UInt8]], explains: Bool = false) async throws(Failure) -> QueryResult {
+        guard let runForTask else { throw failure(.invalid("this database has no asynchronous queries")) }
+        return try await runForTask(words, explains)
+    }
+
+    /// Decodes a part of a result.
+    func decode<Value: Decodable>(_ type: Value.Type, _ text: [UInt8], _ key: [UInt8]) throws(Failure) -> Value {
+        do { return try text.withUnsafeBytes { try codec.decode(type, $0, storedAs: .json) } } catch {
+            throw failure(.undecodable(type, key: key, error))
+        }
+    }
+}

@@ -1,0 +1,276 @@
+import Foundation
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Tests queries of models in the library: each call, its errors, and the indexes that it uses.
+@Suite(.timeLimit(.minutes(2))) struct ModelQueryTests {
+    struct Publisher: Codable, Equatable, Sendable {
+        var name: String
+        var city: String?
+    }
+
+    enum Kind: String, Codable, Sendable { case novel, poem }
+
+    struct Book: Codable, Equatable, Sendable {
+        var title: String
+        var author: String
+        var year: Int
+        var price: Double
+        var tags: [String] = []
+        var shelves: Set<Int> = []
+        var bought: Date?
+        var id = UUID()
+        var kind = Kind.novel
+        var publisher: Publisher?
+        var cost: Decimal = 0
+        /// Named like a word of a query.
+        var limit = 0
+        var not = false
+        var isbn = ""
+
+        var label: String { title + author }
+
+        enum CodingKeys: String, CodingKey {
+            case title, author, year, price, tags, shelves, bought, id, kind, publisher, cost, limit, not
+            case isbn = "ISBN"
+        }
+    }
+
+    static let books = [
+        Book(
+            title: "Sea", author: "Bo", year: 1990, price: 8.5, tags: ["x", "y"], shelves: [1, 2],
+            bought: Date(timeIntervalSince1970: 1e9), publisher: Publisher(name: "P", city: "Ulm"), cost: 1.25,
+            limit: 3, not: true, isbn: "1"),
+        Book(title: "Land", author: "Al", year: 2000, price: 5, tags: ["x"], limit: 1, isbn: "2"),
+        Book(
+            title: "A seal", author: "Bo", year: 2010, price: 12, bought: Date(timeIntervalSince1970: 2e9),
+            kind: .poem, publisher: Publisher(name: "Q"), limit: 2, isbn: "3"),
+        Book(title: "Sky*", author: "Cy", year: 1999, price: 5, tags: ["z"], shelves: [2], isbn: "4"),
+    ]
+
+    private let workspace: Workspace
+    private let cache: Cache
+    private let indexes = [
+        Index(\Book.author), Index(\Book.year, .descending(\Book.price)), Index(\Book.tags, prefix: "book:"),
+        Index(\Book.isbn, at: "ISBN"), Index(.stored),
+    ]
+
+    init() throws {
+        workspace = try Workspace()
+        cache = try Cache(
+            named: "books", policy: .high, indexes: indexes, directory: workspace.directory,
+            options: workspace.options())
+        for (index, book) in Self.books.enumerated() { try cache.set(book, forKey: "book:\(index)") }
+    }
+
+    private func titles(_ query: ModelQuery<Book, Cache>) throws -> [String] {
+        let values = try query.values()
+        #expect(try query.keys() == values.map { value in "book:\(Self.books.firstIndex(of: value) ?? -1)" })
+        #expect(try query.count() == values.count)
+        return values.map(\.title)
+    }
+
+    private var all: ModelQuery<Book, Cache> { cache.query(Book.self) }
+
+    @Test func conditionsFindModels() throws {
+        #expect(try titles(all.where(\.author, "Bo").sorted(by: \.price)) == ["Sea", "A seal"])
+        #expect(try titles(all.where(\.author, in: ["Al", "Cy"]).sorted(by: \.title)) == ["Land", "Sky*"])
+        #expect(try titles(all.where(\.author, in: [])).isEmpty)
+        #expect(try titles(all.where(\.year, 1990..<2000).sorted(by: \.year)) == ["Sea", "Sky*"])
+        #expect(try titles(all.where(\.year, 1990...2000).sorted(by: \.year, .reverse)) == ["Land", "Sky*", "Sea"])
+        #expect(try titles(all.where(\.year, 2000...).sorted(by: \.year)) == ["Land", "A seal"])
+        #expect(try titles(all.where(\.year, ..<1999)) == ["Sea"])
+        #expect(try titles(all.where(\.year, ...1999).sorted(by: \.year)) == ["Sea", "Sky*"])
+        #expect(try titles(all.where(\.title, prefix: "S").sorted(by: \.title)) == ["Sea", "Sky*"])
+        #expect(try titles(all.where(\.title, like: "*ea?")) == ["A seal"])
+        #expect(try titles(all.where(\.tags, contains: "x").sorted(by: \.title)) == ["Land", "Sea"])
+        #expect(try titles(all.where(\.tags, containsAll: ["x", "y"])) == ["Sea"])
+        #expect(try titles(all.where(\.tags, containsAll: [])).count == 4)
+        #expect(try titles(all.where(\.tags, ["x"])) == ["Land"])
+        #expect(try titles(all.where(\.shelves, contains: 2).sorted(by: \.title)) == ["Sea", "Sky*"])
+        #expect(try titles(all.where(keyPrefix: "book:").where(\.tags, contains: "z")) == ["Sky*"])
+        #expect(try titles(all.where(keyPrefix: "other:")).isEmpty)
+    }
+
+    @Test("values equal what is stored: dates, UUIDs, enumerations, decimals, optionals and nested properties")
+    func valuesAreEncodedLikeModels() throws {
+        let first = Self.books[0]
+        #expect(try titles(all.where(\.bought, first.bought)) == ["Sea"])
+        #expect(try titles(all.where(\.bought, nil).sorted(by: \.title)) == ["Land", "Sky*"])
+        #expect(try titles(all.where(\.bought, Date(timeIntervalSince1970: 1.5e9)...)) == ["A seal"])
+        #expect(try titles(all.where(\.id, first.id)) == ["Sea"])
+        #expect(try titles(all.where(\.kind, .poem)) == ["A seal"])
+        #expect(try titles(all.where(\.cost, 1.25)) == ["Sea"])
+        #expect(try titles(all.where(\.cost, 1...2)) == ["Sea"])
+        #expect(try titles(all.where(\.publisher?.city, "Ulm")) == ["Sea"])
+        #expect(
+            try titles(all.where(\.publisher?.name, in: ["P", nil]).sorted(by: \.title)) == ["Land", "Sea", "Sky*"])
+        #expect(try titles(all.where(\.publisher, Publisher(name: "Q"))) == ["A seal"])
+        #expect(try titles(all.where(\.price, 5).where(\.author, "Cy")) == ["Sky*"])
+        #expect(try titles(all.where(\.not, true)) == ["Sea"])
+        #expect(try titles(all.where(\.limit, 1...).sorted(by: \.limit)) == ["Land", "A seal", "Sea"])
+        #expect(try titles(all.where("ISBN", "2")) == ["Land"])
+        #expect(
+            try titles(all.where(\.isbn, in: ["2", "4"], at: "ISBN").sorted(by: \.isbn, .reverse, at: "ISBN"))
+                == ["Sky*", "Land"])
+    }
+
+    @Test func ordersSkipAndLimit() throws {
+        #expect(
+            try all.sorted(by: \.price).sorted(by: \.title, .reverse).values().map(\.title)
+                == ["Sky*", "Land", "Sea", "A seal"])
+        #expect(try all.sorted(by: \.title).skip(1).limit(2).values().map(\.title) == ["Land", "Sea"])
+        #expect(try all.sorted(by: \.title).skip(3).count() == 1)
+        #expect(try all.limit(0).values().isEmpty)
+        #expect(try all.sorted(by: .key, .reverse).limit(1).keys() == ["book:3"])
+        workspace.time.advance(milliseconds: 10_000)
+        try cache.set(Self.books[0], forKey: "book:0")
+        #expect(try all.sorted(by: .stored, .reverse).limit(1).keys() == ["book:0"])
+        let stored = try #require(try cache.info(forKey: "book:0")).storedAt
+        #expect(try all.where(.stored, ..<stored).count() == 3)
+        #expect(try all.where(.stored, stored...).keys() == ["book:0"])
+    }
+
+    @Test func pagesFollowEachOther() throws {
+        for query in [all.sorted(by: \.title), all.where(\.author, "Bo"), all.filter { $0.year > 1995 }] {
+            var (keys, cursor): ([String], String?) = ([], nil)
+            repeat {
+                let page = try query.limit(1).page(after: cursor)
+                #expect(page.keys.count == page.values.count && page.keys.count <= 1)
+                keys += page.keys
+                cursor = page.cursor
+            } while cursor != nil
+            #expect(try keys == query.keys())
+        }
+    }
+
+    @Test func filtersAreEvaluatedBeforeSkipLimitCountAndGroups() throws {
+        let long = all.filter { $0.label.count > 5 }.sorted(by: \.year)
+        #expect(try long.values().map(\.title) == ["Sky*", "Land", "A seal"])
+        #expect(try long.skip(1).limit(1).values().map(\.title) == ["Land"])
+        #expect(try long.skip(1).count() == 2)
+        #expect(try long.limit(2).keys() == ["book:3", "book:1"])
+        #expect(try long.select(\.title, \.year).rows().map(\.0) == ["Sky*", "Land", "A seal"])
+        let groups = try all.filter { $0.label.count > 5 }.grouped(by: \.author, .count, .sum(\.price)).rows()
+        #expect(groups.map(\.group) == ["Al", "Bo", "Cy"] && groups.map(\.results.0) == [1, 1, 1])
+        #expect(groups.map(\.results.1) == [5, 12, 5])
+        #expect(try long.explain().contains("a closure: evaluated on the decoded models"))
+        struct Refusal: Error {}
+        #expect(expectError(.filterFailed) { _ = try all.filter { _ in throw Refusal() }.count() }.contains("Refusal"))
+    }
+
+    @Test func groupsHaveTypedResults() throws {
+        let rows = try all.grouped(by: \.author, .count, .min(\.year), .max(\.price), .sum(\.limit)).rows()
+        #expect(rows.map(\.group) == ["Al", "Bo", "Cy"])
+        #expect(rows[1].results == (2, 1990, 12, 5))
+        let tags = try all.grouped(byElementsOf: \.tags, .count).rows()
+        #expect(tags.map(\.group) == ["x", "y", "z"] && tags.map(\.results) == [2, 1, 1])
+        let kinds = try all.skip(1).grouped(by: \.kind, .count).rows()
+        #expect(kinds.map(\.group) == [.poem] && kinds.map(\.results) == [1])
+    }
+
+    @Test func selectionsReadSomeProperties() async throws {
+        var found: [String] = []
+        for try await (title, city) in all.where(\.author, "Bo").sorted(by: \.title).select(\.title, \.publisher?.city)
+        {
+            found.append("\(title) \(city ?? "-")")
+        }
+        #expect(found == ["A seal -", "Sea Ulm"])
+        #expect(try await all.where(\.year, 2000).select(\.price).rows() == [5])
+        let error = try await #require(throws: LarderError.self) { try await all.select(\.label).rows() }
+        #expect(error.message.contains("is not a stored property"))
+    }
+
+    @Test func asynchronousFormsReturnTheSame() async throws {
+        let query = all.where(\.author, "Bo").sorted(by: \.price)
+        #expect(try await query.values().map(\.title) == ["Sea", "A seal"])
+        #expect(try await query.keys() == ["book:0", "book:2"])
+        #expect(try await query.count() == 2)
+        #expect(try await query.limit(1).page().cursor != nil)
+        #expect(try await all.where(\.author, "Bo").grouped(by: \.author, .count).rows().map(\.results) == [2])
+        #expect(try await query.explain().contains("the index author-"))
+        #expect(try await cache.query(#Predicate<Book> { $0.year == 2000 }).values().map(\.title) == ["Land"])
+    }
+
+    @Test func indexesAreUsed() throws {
+        #expect(try all.where(\.author, "Bo").explain().contains("the index author-"))
+        #expect(try all.where(\.year, 1990..<2000).explain().contains("(ON year price DESC)"))
+        #expect(try all.where(\.tags, contains: "x").explain().contains("no index is used"))
+        #expect(
+            try all.where(keyPrefix: "book:").where(\.tags, contains: "x").explain().contains("(PREFIX book: ON tags)"))
+        #expect(try all.where("ISBN", "2").explain().contains("(ON ISBN)"))
+        #expect(try all.where(.stored, ..<Date.now).explain().contains("(ON @stored)"))
+        #expect(try all.where("auhtor", "Bo").explain().contains("did you mean 'author'?"))
+        // Declaring again changes nothing.
+        let before = try all.where(\.author, "Bo").explain()
+        try cache.declareIndexes(indexes)
+        #expect(try all.where(\.author, "Bo").explain() == before)
+    }
+
+    @Test func snapshotsAreQueriedAsOfTheirMoment() throws {
+        try cache.withSnapshot { snapshot in
+            try cache.remove("book:0")
+            #expect(try snapshot.query(Book.self).where(\.author, "Bo").keys() == ["book:0", "book:2"])
+            #expect(try all.where(\.author, "Bo").keys() == ["book:2"])
+        }
+    }
+
+    @Test func anEmptyDatabaseHasNoRows() throws {
+        let empty = try workspace.cache("empty").query(Book.self)
+        #expect(try empty.values().isEmpty && empty.count() == 0 && empty.page().cursor == nil)
+        #expect(try empty.grouped(by: \.author, .count).rows().isEmpty)
+        #expect(try empty.explain().contains("0 entries examined"))
+    }
+
+    @Test func expiredEntriesAreNotFound() throws {
+        try cache.set(Self.books[1], forKey: "book:1", policy: .seconds(5))
+        workspace.time.advance(milliseconds: 6_000)
+        #expect(try all.where(\.author, "Al").count() == 0)
+    }
+
+    @Test("more rows than a page has are all returned") func resultsMayBeLong() throws {
+        for number in 0..<2500 {
+            try cache.set(Book(title: "t", author: "Zo", year: number, price: 1), forKey: "z\(number)")
+        }
+        #expect(try all.where(\.author, "Zo").sorted(by: \.year).values().map(\.year) == Array(0..<2500))
+        #expect(try all.where(\.author, "Zo").limit(1200).keys().count == 1200)
+        let even = all.where(\.author, "Zo").sorted(by: \.year).filter { $0.year % 2 == 0 }
+        #expect(try even.skip(10).limit(1100).values().map(\.year) == (10..<1110).map { $0 * 2 })
+        #expect(try even.count() == 1250)
+    }
+
+    @Test func anIndexOnAnotherFieldIsRefusedByTheFirstStore() throws {
+        try cache.declareIndexes([Index(\Book.isbn)])
+        let text = expectError(.encoding) { try cache.set(Self.books[0], forKey: "book:9") }
+        #expect(text.contains("reads the field 'isbn', which does not hold \\Book.isbn") && text.contains("at:"))
+        let batch = cache.makeBatch()
+        expectError(.encoding) { try batch.set(Self.books[0], forKey: "a") }
+        // Other types, and bytes, are not compared.
+        try cache.set(Publisher(name: "x"), forKey: "p")
+        try cache.set("text", forKey: "t")
+    }
+
+    @Test func impossibleCallsAreExplained() throws {
+        #expect(expectError(.invalidArgument) { _ = try all.where(\.label, "x").values() }.contains("filter { }"))
+        #expect(expectError(.invalidArgument) { _ = try all.where(\.shelves, [1]).count() }.contains("containsAll"))
+        expectError(.invalidArgument) { _ = try all.where(\.price, .infinity).count() }
+        expectError(.invalidArgument) { _ = try all.where("a..b", 1).count() }
+        expectError(.invalidArgument) { _ = try all.limit(-1).count() }
+        #expect(expectError(.invalidArgument) { _ = try all.skip(10_001).values() }.contains("AFTER"))
+        expectError(.invalidArgument) { _ = try all.page(after: "x") }
+        expectError(.invalidArgument) { _ = try all.grouped(by: \.author, .sum(\.label.count)).rows() }
+        expectError(.invalidArgument) { _ = try all.sorted(by: \.year).grouped(by: \.author, .count).rows() }
+        expectError(.invalidArgument) { try cache.declareIndexes([Index(\Book.label)]) }
+        expectError(.invalidArgument) { try cache.declareIndexes([Index(\Book.isbn, at: "@key")]) }
+        let many = (0..<40).map { Index(\Book.isbn, at: "f\($0)") }
+        #expect(expectError(.invalidArgument) { try cache.declareIndexes(many) }.contains("32"))
+        try cache.set(Publisher(name: "x"), forKey: "p")
+        expectError(.decoding) { _ = try all.values() }
+        let lists = try workspace.cache("lists") { $0.codec = .propertyList }
+        #expect(expectError(.invalidArgument) { _ = try lists.query(Book.self).count() }.contains("stored as JSON"))
+        expectError(.invalidArgument) { try lists.declareIndexes([Index(\Book.author)]) }
+        cache.close()
+        expectError(.closed) { _ = try all.count() }
+    }
+}
