@@ -208,6 +208,15 @@ import Testing
         #expect(try all.where(\.author, "Bo").explain() == before)
     }
 
+    @Test("queries examine all entries until an index is built") func anUnfinishedIndexIsNotUsed() throws {
+        _ = try cache.sweep()
+        try cache.declareIndexes([Index(\Book.title)])
+        let query = all.where(\.title, "Sea")
+        #expect(try query.explain().contains("no index is used") && query.keys() == ["book:0"])
+        _ = try cache.sweep()
+        #expect(try query.explain().contains("(ON title)") && query.keys() == ["book:0"])
+    }
+
     @Test func snapshotsAreQueriedAsOfTheirMoment() throws {
         try cache.withSnapshot { snapshot in
             try cache.remove("book:0")
