@@ -249,6 +249,19 @@ import Testing
         #expect(try even.count() == 1250)
     }
 
+    @Test("without an index, more than 100,000 entries are examined only on request") func scansAreLimited() throws {
+        let cache = try Cache.inMemory()
+        let batch = cache.makeBatch()
+        for number in 0...100_000 { try batch.setBytes(Array("{}".utf8), forKey: "\(number)") }
+        try cache.apply(batch)
+        let query = cache.query(Book.self).where(\.author, "Bo")
+        let text = expectError(.invalidArgument) { _ = try query.count() }
+        #expect(
+            text.contains("more than 100000 entries: create an index")
+                && text.hasSuffix("; or call scan() to examine all entries"))
+        #expect(try query.scan().count() == 0)
+    }
+
     @Test func anIndexOnAnotherFieldIsRefusedByTheFirstStore() throws {
         try cache.declareIndexes([Index(\Book.isbn)])
         let text = expectError(.encoding) { try cache.set(Self.books[0], forKey: "book:9") }
