@@ -13,7 +13,8 @@ import LarderQueries
 /// the errors of the earlier ones.
 ///
 /// - A property is found by its name. If `CodingKeys`, or the encoder's strategy, store it under another name, pass
-///   that name: `where("ISBN", "1")`, `sorted(by: \.isbn, at: "ISBN")`.
+///   that name: `where("ISBN", "1")`, `sorted(by: \.isbn, at: "ISBN")`. A predicate cannot use such a property. With its
+///   own name no entry has the field, as `explain()` reports.
 /// - Values are encoded as the models are, and compared as JSON: numbers by their value, text by its bytes. A date or
 ///   an enumeration equals what is encoded in the same way.
 /// - Entries of other types must not match: they cannot be decoded. Give each type a key prefix (``where(keyPrefix:)``)

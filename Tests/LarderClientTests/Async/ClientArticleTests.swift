@@ -72,6 +72,10 @@ import Testing
             let tags = try await visits.tags(forKey: "eve")
             try await visits.removeAll(tagged: "site:7")
             #expect(tags == ["site:7"])
+            try await visits.declareIndexes([Index(\Visit.page)])
+            let query = visits.query().where(\.page, "index").sorted(by: \.seconds, .reverse)
+            let longest = try await query.limit(10).values()
+            #expect(longest.map(\.seconds) == [3])
             #expect(both.count == 2 && !isFirst && removed)
             #expect(seconds == 3 && renewed == Visit(page: "index", seconds: 3))
             let pages = try await visits.withSnapshot { snapshot in

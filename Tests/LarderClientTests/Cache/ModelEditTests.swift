@@ -105,6 +105,15 @@ import Testing
         #expect(throws: LarderError.self) { try cache.edit("raw", of: Author.self) { $0.set(\.name, to: "x") } }
     }
 
+    @Test("a property whose array would be stored as bytes is edited as a number") func bytesAreEdited() async throws {
+        struct Level: Codable, Equatable {
+            var volume: UInt8
+        }
+        let cache = try await Cache.inMemory()
+        try await cache.set(Level(volume: 1), forKey: "l")
+        #expect(try await cache.edit("l", of: Level.self) { $0.set(\.volume, to: 7) } == Level(volume: 7))
+    }
+
     @Test func concurrentEditsLoseNothing() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let cache = try await Cache(named: "books", directory: directory.path + "/larder")

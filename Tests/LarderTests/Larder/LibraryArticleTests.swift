@@ -33,6 +33,9 @@ import Testing
 
         // Stores only if the entry has this value.
         let isReplaced = try cache.replace("Eve", with: "Ana", forKey: "owner")
+
+        let cheap = try cache.query(Book.self).where(\.price, ..<20).sorted(by: \.title).limit(10).values()
+        #expect(cheap.map(\.title) == ["Sea"])
         #expect(visits == 1 && price == 19 && isFirst && wasThere && isReplaced)
         #expect(try cache.value([String].self, forKey: "basket") == ["apple"])
         #expect(try cache.value(String.self, forKey: "owner") == "Ana")

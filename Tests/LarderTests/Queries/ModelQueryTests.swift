@@ -208,6 +208,15 @@ import Testing
         #expect(try all.where(\.author, "Bo").explain() == before)
     }
 
+    @Test("queries examine all entries until an index is built") func anUnfinishedIndexIsNotUsed() throws {
+        _ = try cache.sweep()
+        try cache.declareIndexes([Index(\Book.title)])
+        let query = all.where(\.title, "Sea")
+        #expect(try query.explain().contains("no index is used") && query.keys() == ["book:0"])
+        _ = try cache.sweep()
+        #expect(try query.explain().contains("(ON title)") && query.keys() == ["book:0"])
+    }
+
     @Test func snapshotsAreQueriedAsOfTheirMoment() throws {
         try cache.withSnapshot { snapshot in
             try cache.remove("book:0")
@@ -238,6 +247,19 @@ import Testing
         let even = all.where(\.author, "Zo").sorted(by: \.year).filter { $0.year % 2 == 0 }
         #expect(try even.skip(10).limit(1100).values().map(\.year) == (10..<1110).map { $0 * 2 })
         #expect(try even.count() == 1250)
+    }
+
+    @Test("without an index, more than 100,000 entries are examined only on request") func scansAreLimited() throws {
+        let cache = try Cache.inMemory()
+        let batch = cache.makeBatch()
+        for number in 0...100_000 { try batch.setBytes(Array("{}".utf8), forKey: "\(number)") }
+        try cache.apply(batch)
+        let query = cache.query(Book.self).where(\.author, "Bo")
+        let text = expectError(.invalidArgument) { _ = try query.count() }
+        #expect(
+            text.contains("more than 100000 entries: create an index")
+                && text.hasSuffix("; or call scan() to examine all entries"))
+        #expect(try query.scan().count() == 0)
     }
 
     @Test func anIndexOnAnotherFieldIsRefusedByTheFirstStore() throws {
