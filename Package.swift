@@ -61,7 +61,7 @@ let benchTargets: [Target] =
             name: "larderbench",
             dependencies: [
                 "CLarderLevelDB", "CLarderUV", "Larder", "LarderEngine", "LarderLevelDB", "LarderOriginClients",
-                "LarderRESP", "LarderPlatform", "LarderServices",
+                "LarderQueries", "LarderQuerying", "LarderRESP", "LarderPlatform", "LarderServices",
             ], path: "Tests/Benchmarks/larderbench",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .testTarget(

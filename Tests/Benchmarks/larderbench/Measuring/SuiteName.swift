@@ -7,7 +7,7 @@ extension BenchOptions {
         case diskBytes = "disk-bytes"
         case expiry
         case expiryLag = "expiry-lag"
-        case scale, embedded, models, fetching, hits, settings, origin
+        case scale, embedded, models, documents, fetching, hits, settings, origin
 
         /// Whether `--quick` runs the suite if `--only` is not given.
         var isInQuickRuns: Bool {
@@ -21,7 +21,8 @@ extension BenchOptions {
         func roundsMax(isQuick: Bool) -> Int {
             switch self {
             case .socket, .crosscheck: .max
-            case .steady, .mixed, .bystander, .start, .memory, .embedded, .models, .fetching: isQuick ? 1 : .max
+            case .steady, .mixed, .bystander, .start, .memory, .embedded, .models, .documents, .fetching:
+                isQuick ? 1 : .max
             case .churn, .diskBytes, .expiry, .scale, .hits, .settings, .origin: isQuick ? 1 : 3
             case .expiryLag: 1
             }

@@ -107,6 +107,7 @@ enum Bench {
                 case .scale: ScaleSuite(options, tree)
                 case .embedded: EmbeddedSuite(options, tree)
                 case .models: ModelSuite(options, tree)
+                case .documents: DocumentsSuite(options, tree)
                 case .fetching: FetchingSuite(options, tree)
                 case .hits: HitRatioSuite(options, tree)
                 case .settings: SettingsSuite(options, tree)

@@ -2,12 +2,23 @@
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
         gets + fetches + tags + sets + scripts + steady + threads + mixed + bystanders + embedded(options) + models
-            + fetching
+            + documents + fetching
             + start + memory + entries + churn + expiryLag(options) + scale(options)
             + hits
     }
 
     private static let ours = Contender.larderEverySecond.name
+
+    private static var documents: [Target] {
+        let (larder, sqlite) = (DocumentsSuite.larder, DocumentsSuite.sqlite)
+        let stored = DocumentsSuite.storeTable
+        return DocumentQuery.allCases.map {
+            Target("\($0.rawValue), CPU / SQLite", $0.table, larder, sqlite, .processor, .most($0 == .range ? 1 : 0.5))
+        } + [
+            Target("a document stored with 3 indexes, CPU µs", stored(3), larder, .processor, .most(9)),
+            Target("first query after 100,000 writes, ms", DocumentsSuite.firstTable, larder, .command, .most(5)),
+        ]
+    }
 
     private static var gets: [Target] {
         let redis = Contender.redisOff.name
