@@ -1,3 +1,4 @@
+import LarderPlatform
 import Synchronization
 
 /// Shortens lifetimes at random, so that entries stored together do not expire together.
@@ -23,19 +24,14 @@ package enum Jitter {
         $source.withValue(Source(seed: seed), operation: body)
     }
 
-    /// A random number generator with a seed: SplitMix64 (Steele, Lea, Flood, 2014).
-    ///
-    /// Thread-safe.
+    /// ``SplitMix`` for several threads.
     private final class Source: RandomNumberGenerator, Sendable {
         private let state: Atomic<UInt64>
 
         init(seed: UInt64) { state = Atomic(seed) }
 
         func next() -> UInt64 {
-            let state = state.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
-            var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
+            SplitMix.number(of: state.wrappingAdd(SplitMix.step, ordering: .relaxed).newValue)
         }
 
         func next(upTo most: Int64) -> Int64 {

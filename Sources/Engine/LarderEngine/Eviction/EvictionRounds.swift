@@ -30,7 +30,7 @@ struct EvictionRounds {
     /// Limits the log line "snapshots of database … were ended" to one a minute for each database.
     private var snapshotWarningRates: [String: LineRate] = [:]
     private static let quietMilliseconds: Int64 = 60_000
-    private var random = SplitMix(state: 0x4C61_7264_6572)
+    private var random = SplitMix(seed: 0x4C61_7264_6572)
 
     /// The share of the bytes that a round evicts.
     static let share = 0.4
@@ -186,19 +186,5 @@ struct EvictionRounds {
             "evicted \(outcome.evicted) entries of database '\(chosen.database.name)', \(outcome.evictedBytes) bytes, "
                 + "and removed \(outcome.gone) expired ones", database: chosen.database.name)
         return .some
-    }
-}
-
-/// A small random number generator, not for secrets (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-/// Generators", OOPSLA 2014). A seed always gives the same numbers.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

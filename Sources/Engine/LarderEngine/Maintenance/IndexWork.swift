@@ -299,9 +299,10 @@ struct HintCleaning {
         _ number: UInt64, _ store: EpochStore
     ) throws(LarderError) -> (count: Int, sample: [FoundHint]) {
         var (count, sample) = (0, [FoundHint]())
+        var random = SplitMix()
         try store.forEachHint(number) { key, value in
             count += 1
-            let place = sample.count < sampleCount ? sample.count : Int.random(in: 0..<count)
+            let place = sample.count < sampleCount ? sample.count : Int.random(in: 0..<count, using: &random)
             guard place < sampleCount, let hint = found(key, value) else { return }
             if place == sample.count { sample.append(hint) } else { sample[place] = hint }
         }

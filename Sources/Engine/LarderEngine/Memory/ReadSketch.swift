@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The approximate number of recent disk reads of each key: a count-min sketch with four-bit counters that are halved
 /// regularly (Einziger, Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on
 /// Storage, 2017).
@@ -38,7 +40,7 @@ struct ReadSketch {
                 words[word] += 1 << shift
                 hasRaised = true
             }
-            spread = Self.next(spread)
+            spread = SplitMix.first(of: spread)
         }
         guard hasRaised else { return }
         additions += 1
@@ -54,7 +56,7 @@ struct ReadSketch {
         for _ in 0..<Self.depth {
             let (word, shift) = place(spread)
             least = min(least, words[word] >> shift & 15)
-            spread = Self.next(spread)
+            spread = SplitMix.first(of: spread)
         }
         return Int(least)
     }
@@ -73,14 +75,6 @@ struct ReadSketch {
 
     /// Mixes the bits, because the lowest bits of a hash are the same for all keys of a shard.
     private static func spread(_ hash: Int) -> UInt64 {
-        next(UInt64(bitPattern: Int64(hash)) &* 0x9E37_79B9_7F4A_7C15)
-    }
-
-    /// Returns the number that selects the next counter of a key: one step of the random number generator SplitMix.
-    private static func next(_ value: UInt64) -> UInt64 {
-        var mixed = value &+ 0x9E37_79B9_7F4A_7C15
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
+        SplitMix.first(of: UInt64(bitPattern: Int64(hash)) &* SplitMix.step)
     }
 }
