@@ -63,8 +63,13 @@ final class DirtyHints: Sendable {
             if !keys.isEmpty { extraction.add(keys, shard, indexes()) }
         }
         insert(extraction)
-        if hintCount > max(Self.refreshMin, 4 * refreshedCount.withLock { $0 }) {
-            refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+        let count = hintCount
+        if count > max(Self.refreshMin, 4 * refreshedCount.withLock { $0 }) {
+            // Hints of entries that were written once are not stale.
+            let dirtyCount = shards.all.reduce(0) { sum, shard in sum + shard.lock.withLock { shard.table.dirtyCount } }
+            if count > 2 * dirtyCount * indexes().count {
+                refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            }
         }
     }
 
