@@ -108,10 +108,10 @@ extension Cache {
             database: name)
     }
 
-    /// Returns the larder's engine, or nil if the directory does not exist. Does not create it.
+    /// Returns the larder's engine, or nil if the directory is no larder. Creates nothing in it.
     private static func existingLarder(_ directory: String?) throws(LarderError) -> Engine? {
         let directory = directory ?? defaultDirectory
-        guard FileSystem.isDirectory(directory) else { return nil }
+        guard FileSystem.isDirectory(directory), Engine.isLarder(directory) else { return nil }
         return try Engine.open(directory, options: try CacheOptions().engineOptions())
     }
 }

@@ -1,7 +1,8 @@
 /// Marks a `Sendable` model that must be decoded again for each reader.
 ///
 /// A cache keeps decoded models of `Sendable` types in memory and returns them to several readers. For plain values
-/// this makes no difference. Objects, and collections and optionals of objects, are never shared. But if a `Sendable`
+/// this makes no difference. Objects, and collections and optionals of objects, are never kept, so each read returns
+/// its own. Only callers that wait for the same fetch all get what its closure has returned. But if a `Sendable`
 /// struct *contains* an object, all readers get the same object, and see each other's changes of it. If each reader
 /// must have its own object, or if decoding has side effects, let the model conform to this protocol:
 ///

@@ -24,6 +24,13 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == [])
         expectError(.noSuchDatabase) { try Cache.setAsideDamaged(named: "one", directory: work.directory) }
         #expect(!exists(""))
+        // A directory with other files stays as it is.
+        try FileManager.default.createDirectory(
+            atPath: work.directory + "/documents", withIntermediateDirectories: true)
+        #expect(FileManager.default.createFile(atPath: work.directory + "/documents/thesis.txt", contents: nil))
+        #expect(try Cache.delete(named: "documents", directory: work.directory) == false)
+        #expect(try Cache.deleteAll(directory: work.directory) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: work.directory) == ["documents"])
     }
 
     @Test func handlesOfADeletedDatabaseThrowDeleted() throws {
