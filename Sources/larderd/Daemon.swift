@@ -11,9 +11,8 @@ import Synchronization
 /// The program larderd: parses its command line, then serves, purges or checks.
 @main enum Daemon {
     static func main() {
-        // Without this check, a container without /proc would serve with default options.
-        guard !CommandLine.arguments.isEmpty else {
-            complain("/proc is not mounted, but Swift reads the command line from /proc/self/cmdline")
+        if let complaint = Program.commandLineComplaint {
+            complain(complaint)
             exit(ExitCode.usage)
         }
         exit(run(Array(CommandLine.arguments.dropFirst())))

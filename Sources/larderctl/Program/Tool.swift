@@ -8,6 +8,10 @@ import LarderPlatform
 @main enum Tool {
     static func main() {
         guard StandardDescriptors.fill() else { exit(ExitCode.inputOutput.rawValue) }
+        if let complaint = Program.commandLineComplaint {
+            Output.standardError("larderctl: \(complaint)\n")
+            exit(ExitCode.usage.rawValue)
+        }
         exit(run(words).rawValue)
     }
 

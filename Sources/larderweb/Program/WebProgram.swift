@@ -29,6 +29,10 @@ enum WebProgram {
     /// - Returns: the exit code.
     static func main(_ words: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
+        if let complaint = Program.commandLineComplaint {
+            complain(complaint)
+            return ExitCode.usage
+        }
         let service = ServiceManager.take()
         for number in [SIGPIPE, SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
         let options: WebOptions

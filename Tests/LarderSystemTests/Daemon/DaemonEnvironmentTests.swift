@@ -202,6 +202,17 @@ import Testing
         }
     }
 
+    /// Swift reads the command line from /proc. Without it, a program would run with its default options.
+    @Test(.enabled(if: geteuid() == 0), arguments: ["larderd", "larderctl", "larderweb"])
+    func withoutProcNoProgramRuns(_ program: String) throws {
+        let path = FileSystem.parent(try DaemonProcess.program()) + "/" + program
+        let child = try start(
+            "exec unshare -m sh -c 'umount -l /proc && exec \(path) --version'",
+            in: try TemporaryDirectory(inMemory: true))
+        #expect(try child.waitForExit() == .exited(2))
+        #expect(child.errors.contains("\(program): /proc is not mounted"), "\(child.errors)")
+    }
+
     /// Too few threads cause an error message, not a crash, and do not fill the log.
     @Test(.enabled(if: geteuid() == 0)) func tooFewThreadsAreExplained() throws {
         let place = try TemporaryDirectory(inMemory: true)

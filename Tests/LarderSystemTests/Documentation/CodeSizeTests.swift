@@ -75,7 +75,7 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 110_730),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 110_740),
             Figure(name: "files", value: files.count, most: 717),
             Figure(name: "types", value: types.count, most: 1509),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),

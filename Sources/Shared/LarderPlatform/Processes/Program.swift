@@ -1,5 +1,12 @@
 /// The program that this process runs.
 package enum Program {
+    /// The error if this process has no command line, not even a name: nil if it has one. Without this check, a program
+    /// in a container without /proc would run with default options.
+    package static var commandLineComplaint: String? {
+        CommandLine.arguments.isEmpty
+            ? "/proc is not mounted, but Swift reads the command line from /proc/self/cmdline" : nil
+    }
+
     /// The path of this program; if the system does not report it, the name with which it was started.
     package static let path: String = {
         #if os(Linux)
