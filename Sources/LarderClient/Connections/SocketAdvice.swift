@@ -27,13 +27,20 @@ enum SocketAdvice {
             return "the user \(user) may not \(action) \(place): see its rights with: ls -ld \(place)"
         }
         let owner = User.name(of: status.st_uid) ?? "\(status.st_uid)"
-        let group = Group.name(of: status.st_gid) ?? "\(status.st_gid)"
+        let named = Group.name(of: status.st_gid)
+        let group = named ?? "\(status.st_gid)"
         let mode = String(status.st_mode & 0o777, radix: 8)
         let facts = "the user \(user) may not \(action) \(place) (owner \(owner), group \(group), mode \(mode)): "
         if status.st_gid != 0, status.st_mode & (isDirectory ? S_IXGRP : S_IWGRP) != 0 {
-            return facts + "join the group, and log in again: sudo usermod -aG \(group) \(user)"
+            // A group without a name, as in a container, can be joined only when a program starts.
+            return facts
+                + (named == nil
+                    ? "run the program with this group, for example with: setpriv --groups \(group)"
+                    : "join the group, and log in again: sudo usermod -aG \(group) \(user)")
         }
         let own = Group.name(of: getegid()) ?? "\(getegid())"
+        // The daemon gives its group only to a directory that it creates.
+        if isDirectory { return facts + "let a group enter it: sudo chgrp \(own) \(place) && sudo chmod g+x \(place)" }
         return facts + "restart the daemon with a group that may use it: larderd --socket-group \(own)"
     }
 

@@ -48,7 +48,11 @@ import Testing
             #expect(
                 group.errors
                     == "larderctl: the user 4321 may not use the socket \(socket) (owner root, group 4322, mode 660): "
-                    + "join the group, and log in again: sudo usermod -aG 4322 4321\n")
+                    + "run the program with this group, for example with: setpriv --groups 4322\n")
+            chown(socket, 0, Group.number(of: "mail") ?? 8)
+            #expect(
+                try Self.ping(socket, in: tools.path).errors.hasSuffix(
+                    "join the group, and log in again: sudo usermod -aG mail 4321\n"))
             chmod(socket, 0o600)
             #expect(
                 try Self.ping(socket, in: tools.path).errors.hasSuffix(
@@ -57,8 +61,9 @@ import Testing
             let closed = try Self.ping(socket, in: tools.path)
             #expect(closed.end == .exited(3))
             #expect(
-                closed.errors.contains("may not enter the directory \(place.path) (owner root, group root, mode 700): ")
-            )
+                closed.errors.hasSuffix(
+                    "may not enter the directory \(place.path) (owner root, group root, mode 700): "
+                        + "let a group enter it: sudo chgrp 4321 \(place.path) && sudo chmod g+x \(place.path)\n"))
             withExtendedLifetime(daemon) {}
         }
     #endif
