@@ -107,12 +107,14 @@ try await sessions.remove(key: "user")
 try expect(try await sessions.get(key: "user", as: [String].self) == nil, "not removed")
 print("Hummingbird")
 
-let values: any Vapor.Cache = LarderCache(client)
-try await values.set("pi", to: 3.14, expiresIn: .seconds(60))
-try expect(try await values.get("pi", as: Double.self) == 3.14, "not set")
+final class Loop: EventLoop {}
+
+let values: any Vapor.Cache = LarderCache(client, on: Loop()).for(Request(eventLoop: Loop()))
+try await values.set("pi", to: 3.14, expiresIn: .seconds(60)).get()
+try expect(try await values.get("pi", as: Double.self).get() == 3.14, "not set")
 try expect(try await client.cache("vapor", of: Double.self).value(forKey: "pi") == 3.14, "not plain JSON")
-try await values.set("pi", to: Double?.none, expiresIn: nil)
-try expect(try await values.get("pi", as: Double.self) == nil, "not removed")
+try await values.set("pi", to: Double?.none).get()
+try expect(try await values.get("pi", as: Double.self).get() == nil, "not removed")
 print("Vapor")
 
 /// A service that uses the client until it is told to end, and once more then.
