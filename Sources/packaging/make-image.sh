@@ -24,7 +24,7 @@ install -D -t "$root/usr/bin" "$distribution"/usr/local/bin/{larderd,larderctl}
 # The certificates of public authorities, for origins with TLS.
 install -m 644 -D /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 mkdir -p "$root/usr/share/doc/larder"
-cp -r "$distribution/usr/local/share/doc/larder/licences" "$root/usr/share/doc/larder/"
+cp -r "$distribution/usr/local/share/doc/larder"/{LICENSE,licences} "$root/usr/share/doc/larder/"
 install -m 644 /usr/share/doc/libc6/copyright "$root/usr/share/doc/larder/licences/libc6"
 
 container=$("${builder[@]}" from scratch)

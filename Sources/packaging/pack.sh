@@ -24,8 +24,13 @@ rm -r "$root/etc"
 for package in "$@"; do
     install -m 644 -D "/usr/share/doc/$package/copyright" "$root/usr/local/share/doc/larder/licences/$package"
 done
+# The GCC Runtime Library Exception, for the parts of the C++ library in the programs.
+install -m 644 "$(ls /usr/share/doc/gcc-*-base/copyright | tail -1)" "$root/usr/local/share/doc/larder/licences/gcc"
+install -m 644 "$here/../../LICENSE" "$root/usr/local/share/doc/larder/LICENSE"
 for linker in "${linkers[@]}"; do wait "$linker"; done
 strip "$root"/usr/local/bin/*
 
-tar -C "$directory" --owner=0 --group=0 --sort=name -czf "$directory/$name.tar.gz" "$name"
+# Without directories: tar would change the owners and modes of those that exist.
+(cd "$directory" && find "$name" ! -type d | LC_ALL=C sort) \
+    | tar -C "$directory" --owner=0 --group=0 --no-recursion -czf "$directory/$name.tar.gz" -T -
 ls -l "$root/usr/local/bin" "$directory/$name.tar.gz"

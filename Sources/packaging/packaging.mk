@@ -29,9 +29,11 @@ install_with_paths = sed 's|/usr/bin/larder|$(PREFIX)/bin/larder|; s|=-/etc/lard
 SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 SHARE = $(DESTDIR)$(PREFIX)/share
+# Debian's zsh looks here.
+ZSH = $(SHARE)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install-files:
 	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(foreach n,1 7 8,$(SHARE)/man/man$n) \
-	  $(SHARE)/bash-completion/completions $(SHARE)/zsh/vendor-completions $(SHARE)/fish/vendor_completions.d \
+	  $(SHARE)/bash-completion/completions $(ZSH) $(SHARE)/fish/vendor_completions.d \
 	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
 	install -m 644 Sources/packaging/systemd/larderd.socket $(SYSTEM_UNITS)
 	install -m 644 Sources/packaging/systemd/user/larderd.socket $(USER_UNITS)
@@ -45,7 +47,7 @@ install-files:
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
 	$(foreach n,larderd larderctl larderweb,install -m 644 Sources/packaging/completions/$n.bash $(SHARE)/bash-completion/completions/$n;)
-	install -m 644 Sources/packaging/completions/_larder* $(SHARE)/zsh/vendor-completions
+	install -m 644 Sources/packaging/completions/_larder* $(ZSH)
 	install -m 644 Sources/packaging/completions/*.fish $(SHARE)/fish/vendor_completions.d
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
 	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
