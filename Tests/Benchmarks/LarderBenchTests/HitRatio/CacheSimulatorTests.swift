@@ -1,3 +1,4 @@
+import LarderPlatform
 import Testing
 
 @testable import larderbench

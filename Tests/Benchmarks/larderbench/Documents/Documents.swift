@@ -21,7 +21,7 @@ struct Documents {
 
     func text(_ index: Int) -> String {
         let author = Self.author(price(index) / Self.perAuthor)
-        let title = "Volume \(Self.padded(index &* 104_729 % count, 6)) of the collected works"
+        let title = "Volume \(Self.padded(index &* 104_729 % count, 6)) of the collected works in order"
         return #"{"author":"\#(author)","title":"\#(title)","year":\#(1900 + index % 120),"price":\#(price(index)),"#
             + #""pages":\#(index % 997),"language":"en","isbn":"978-0-00-\#(Self.padded(index, 6))-0"}"#
     }

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// Measures put and get inside one process: with LevelDB's C functions, with each layer of Larder above them, with
 /// SQLite, and with diskcache in a Python process.
 ///

@@ -1,5 +1,6 @@
 import Dispatch
 import Larder
+import LarderPlatform
 import Synchronization
 
 #if canImport(FoundationEssentials)

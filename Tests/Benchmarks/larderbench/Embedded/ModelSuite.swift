@@ -1,4 +1,5 @@
 import Larder
+import LarderPlatform
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

@@ -1,4 +1,5 @@
 import LarderEngine
+import LarderPlatform
 
 /// The costs and benefits of LevelDB's settings when it is used with the journal. Each run changes one setting from
 /// larderd's value.

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// A generated sequence of requested keys. It is the same in every run with the same seed.
 struct Trace {
     enum Kind: CaseIterable {

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// Chooses the next key in a ``Load/KeyOrder``. The keys are the same in every run with the same seed.
 struct KeyChooser {
     private enum Way {

@@ -1,4 +1,5 @@
 import CLarderUV
+import LarderPlatform
 import Synchronization
 
 /// Sends a ``Load`` to a server over its Unix socket and measures the replies. Many connections share one thread and

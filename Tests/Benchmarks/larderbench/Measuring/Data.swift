@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// Keys in the format of redis-benchmark with `-r`: 16 bytes.
 enum Keys {
     static let byteCount = 16
@@ -40,21 +42,5 @@ final class Values: Sendable {
     /// Copies a value to `place`, which has `byteCount` bytes.
     func copy(_ index: Int, to place: UnsafeMutableRawPointer) {
         withValue(index) { if let start = $0.baseAddress { place.copyMemory(from: start, byteCount: $0.count) } }
-    }
-}
-
-/// A small random number generator, with the same numbers in every run. SplitMix64: Steele, Lea, Flood, "Fast
-/// splittable pseudorandom number generators", 2014.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
