@@ -1,5 +1,6 @@
 import CLarderWebPages
 import LarderClient
+import LarderPlatform
 
 /// Passes each HTTP request to the code that answers it.
 ///
@@ -80,8 +81,8 @@ struct Router: Sendable {
         var pages: [String: (type: String, bytes: [UInt8], tag: String)] = [:]
         while let page = larder_web_page_at(pages.count)?.pointee {
             let bytes = Array(UnsafeRawBufferPointer(start: page.bytes, count: page.length))
-            // FNV-1a: good enough to distinguish versions of one file.
-            let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+            // Good enough to distinguish versions of one file.
+            let hash = StableHash.fnv1a(bytes)
             pages[String(cString: page.path)] = (String(cString: page.type), bytes, "\"\(String(hash, radix: 16))\"")
         }
         return pages
