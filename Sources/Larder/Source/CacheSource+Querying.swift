@@ -45,11 +45,10 @@ extension CacheSource {
     func declare(_ indexes: [Index]) throws(LarderError) {
         guard !indexes.isEmpty else { return }
         var definitions: [(name: String, bytes: [UInt8])] = []
-        for index in indexes {
-            if let problem = codec.codec == .json ? index.problem : codec.notJSON {
-                throw LarderError(.invalidArgument, problem, operation: "index", database: database.name)
-            }
-            if let definition = try? index.definition() { definitions.append((index.name, definition.bytes)) }
+        do throws(QueryError) {
+            for index in indexes { definitions.append((index.name, try index.definition(codec).bytes)) }
+        } catch {
+            throw LarderError(.invalidArgument, error.text, operation: "index", database: database.name)
         }
         try whileOpen("index") { (_) throws(LarderError) in
             for (name, bytes) in definitions { try database.indexes.create(named: name, definition: bytes) }

@@ -96,9 +96,10 @@ extension Request where Result == Void {
     static func create(
         _ indexes: [Index], _ codec: ModelCodec, _ database: String
     ) throws(LarderClientError) -> [Request] {
-        let problem = indexes.isEmpty || codec.codec == .json ? nil : codec.notJSON
-        if let problem = problem ?? indexes.lazy.compactMap(\.problem).first {
-            throw LarderClientError(.invalidArgument, problem, operation: "INDEX", database: database)
+        do throws(QueryError) {
+            for index in indexes { _ = try index.definition(codec) }
+        } catch {
+            throw LarderClientError(.invalidArgument, error.text, operation: "INDEX", database: database)
         }
         return indexes.map { .expectingOK(wordList("INDEX", "CREATE", $0.name) + $0.words) }
     }

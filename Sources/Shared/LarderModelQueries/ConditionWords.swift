@@ -88,5 +88,5 @@ extension ModelCodec {
         return text
     }
 
-    package var notJSON: String { "the codec is \(codec), and only models stored as JSON can be queried" }
+    var notJSON: String { "the codec is \(codec), and only models stored as JSON can be queried" }
 }

@@ -1,5 +1,6 @@
 import LarderJSONCoding
 import LarderModelCoding
+import LarderPlatform
 import LarderQueries
 
 /// An index of a database's models: queries on its properties read the matching entries only.
@@ -80,13 +81,6 @@ public struct Index: Sendable {
 
     // MARK: Declaring
 
-    /// Why the index is impossible; nil if it is not.
-    package var problem: String? {
-        if let problem = parts.lazy.compactMap(\.problem).first { return problem }
-        do throws(QueryError) { _ = try definition() } catch { return error.text }
-        return nil
-    }
-
     /// The words of INDEX CREATE after the name.
     package var words: [[UInt8]] {
         var words = prefix.isEmpty ? [] : QueryWord.list("PREFIX") + [prefix]
@@ -95,14 +89,19 @@ public struct Index: Sendable {
         return words
     }
 
-    package func definition() throws(QueryError) -> IndexDefinition { try IndexDefinition(words) }
+    /// Throws if the index is impossible for models of this codec.
+    package func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
+        if codec.codec != .json { throw QueryError(codec.notJSON) }
+        if let problem = parts.lazy.compactMap(\.problem).first { throw QueryError(problem) }
+        return try IndexDefinition(words)
+    }
 
     /// The same name for the same definition in every process: the paths, and a hash of the definition.
     package var name: String {
         let letters = parts.map(\.path).joined(separator: "-").map { letter in
             letter.isASCII && (letter.isLetter || letter.isNumber) || "-.".contains(letter) ? letter : "_"
         }
-        let hash = words.joined(separator: [0]).reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        let hash = StableHash.fnv1a(words.joined(separator: [0]))
         return String(letters.prefix(48)) + "-" + String(hash, radix: 36).suffix(6)
     }
 
