@@ -382,11 +382,11 @@ package struct QueryRun: ~Copyable {
         result.groups = Array(groups.dropFirst(query.skip).prefix(query.limit ?? .max))
         let sentences = fields.sentences(of: scope)
         if scope == .all { result.warnings = sentences }
-        if explains { result.explanation = explanation(groups: groups.count) + sentences }
+        if explains { result.explanation = explanation(groups: groups.count, fields: sentences) }
         return result
     }
 
-    private func explanation(groups: Int) -> [String] {
+    private func explanation(groups: Int, fields: [String]) -> [String] {
         var lines: [String] = []
         if let plan {
             for index in plan.indexes {
@@ -404,10 +404,10 @@ package struct QueryRun: ~Copyable {
         }
         if snapshot != nil {
             lines.append("queries in a snapshot use no index")
-        } else if plan == nil, fields.sentences(of: scope).isEmpty, let index = query.suggestedIndex {
+        } else if plan == nil, fields.isEmpty, let index = query.suggestedIndex {
             lines.append("an index would help: \(index)")
         }
-        return lines
+        return lines + fields
     }
 
     private var scanExplanation: String {
