@@ -16,7 +16,17 @@ expect() { local found; found=$("${@:2}" 2>&1) || fail "${*:2}: $found"; [ "$fou
 
 # Sets `user`, `command` and `environment`, and fills the root.
 unpack_tarball() {
+    # Directories of the machine stay as they are: as in Debian, one belongs to a group, and one is a symbolic link.
+    install -d -m 2775 -g 50 "$root/usr/local/bin"
+    install -d "$root/usr/local/man" "$root/usr/local/share"
+    ln -s ../man "$root/usr/local/share/man"
     tar -xzf "$archive" --strip-components=1 -C "$root"
+    expect "2775 50" stat -c "%a %g" "$root/usr/local/bin"
+    expect ../man readlink "$root/usr/local/share/man"
+    local file
+    for file in doc/larder/LICENSE doc/larder/licences/gcc zsh/site-functions/_larderctl; do
+        [ -s "$root/usr/local/share/$file" ] || fail "the tarball lacks $file"
+    done
     local programs=("$root"/usr/local/bin/{larderd,larderctl})
     local others
     others=$(ldd "${programs[@]}" | awk '$2 == "=>" { print $1 }' | grep -vE '^lib[cm]\.so\.' || true)
@@ -35,6 +45,7 @@ unpack_image() {
     local manifest config layer
     manifest=$(blob "$(jq -r '.manifests[0].digest' "$work/image/index.json")")
     for layer in $(jq -r '.layers[].digest' "$manifest"); do tar -xzf "$(blob "$layer")" -C "$root"; done
+    [ -s "$root/usr/share/doc/larder/LICENSE" ] || fail "the image lacks LICENSE"
     config=$(blob "$(jq -r .config.digest "$manifest")")
     user=$(jq -r .config.User "$config" | cut -d: -f1)
     readarray -t environment < <(jq -r '.config.Env[]' "$config")
