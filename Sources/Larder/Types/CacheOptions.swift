@@ -34,8 +34,8 @@ public struct CacheOptions: Sendable {
     /// A model is kept if the model and its stored value each take at most a quarter of ``memoryBytes``, by default 4
     /// MiB. Larger models are decoded at each read. A model is dropped when its entry is written in this process,
     /// expires or is evicted. Objects and closures that a model's own initializer creates or refers to are not counted.
-    /// Two kinds of models are decoded at each read: instances of classes, so that no two reads return the same object, and
-    /// models of types that conform to ``DecodedEachTime``. Callers that wait for the same fetch get the same object.
+    /// Instances of classes are decoded at each read, so that no two reads return the same object, and so are models of
+    /// types that conform to ``DecodedEachTime``. Callers that wait for the same fetch get the same object.
     public var decodedModels = true
 
     /// A handler for measurements, called on any thread; it must not call the cache. The default is nil, and then

@@ -117,7 +117,7 @@ try await values.set("pi", to: Double?.none).get()
 try expect(try await values.get("pi", as: Double.self).get() == nil, "not removed")
 print("Vapor")
 
-/// A service that uses the client until it is told to end, and once more then.
+/// A service that uses the client after its shutdown has begun: the client must still be open.
 struct Worker: Service {
     let client: LarderClient
     let started: Received
