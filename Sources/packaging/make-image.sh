@@ -21,6 +21,10 @@ echo "larder:x:$user:$user:Larder:/var/cache/larder:/usr/sbin/nologin" >"$root/e
 echo "larder:x:$user:" >"$root/etc/group"
 install -D -t "$root/usr/bin" "$distribution"/usr/local/bin/{larderd,larderctl}
 "$here/copy-libraries.sh" "$root" "$root"/usr/bin/*
+# The terminals that larderctl's shell may run in.
+for terminal in d/dumb l/linux s/screen s/screen-256color t/tmux t/tmux-256color v/vt100 x/xterm x/xterm-256color; do
+    install -m 644 -D -t "$root/lib/terminfo/${terminal%/*}" "/lib/terminfo/$terminal"
+done
 # The certificates of public authorities, for origins with TLS.
 install -m 644 -D /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 mkdir -p "$root/usr/share/doc/larder"

@@ -288,10 +288,10 @@ package final class OutboxIndex: @unchecked Sendable {
             guard !waiters.isEmpty else { return ([], []) }
             var (notified, late, left): ([Waiter], [Waiter], [Waiter]) = ([], [], [])
             for waiter in waiters {
-                if let now, waiter.until <= now {
-                    late.append(waiter)
-                } else if waiter.keys.allSatisfy({ items[$0] == nil }) {
+                if waiter.keys.allSatisfy({ items[$0] == nil }) {
                     notified.append(waiter)
+                } else if let now, waiter.until <= now {
+                    late.append(waiter)
                 } else {
                     left.append(waiter)
                 }

@@ -68,6 +68,31 @@ public struct CacheStatistics: Hashable, Sendable {
     public var entries: Int { databases.values.reduce(0) { $0 + ($1.entries ?? 0) } }
     /// The size of the files of all databases and of the journal, in bytes.
     public var bytes: Int { databases.values.reduce(journalBytes) { $0 + $1.bytes } }
+
+    /// The statistics as gauges for a metrics system, to record from time to time, in a fixed order: for each database
+    /// `larder.hits`, `larder.misses`, `larder.writes`, `larder.removals`, `larder.evictions`, `larder.entries` (if they
+    /// can be counted) and `larder.bytes`, with the dimension `database`; then `larder.memory.bytes`,
+    /// `larder.journal.bytes` and `larder.origin.failures`.
+    public var measurements: [CacheMeasurement] {
+        var result: [CacheMeasurement] = []
+        func add(_ name: String, _ value: Int, _ dimensions: [String: String] = [:]) {
+            result.append(CacheMeasurement("larder." + name, .gauge, Double(value), dimensions))
+        }
+        for (name, database) in databases.sorted(by: { $0.key < $1.key }) {
+            let dimensions = ["database": name]
+            add("hits", database.hits, dimensions)
+            add("misses", database.misses, dimensions)
+            add("writes", database.writes, dimensions)
+            add("removals", database.removals, dimensions)
+            add("evictions", database.evictions, dimensions)
+            if let entries = database.entries { add("entries", entries, dimensions) }
+            add("bytes", database.bytes, dimensions)
+        }
+        add("memory.bytes", memoryBytes)
+        add("journal.bytes", journalBytes)
+        add("origin.failures", originFailures)
+        return result
+    }
 }
 
 extension Cache {

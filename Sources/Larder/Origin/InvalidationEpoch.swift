@@ -128,7 +128,7 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     // MARK: Calls
 
-    /// The number of running calls and requests, for tests.
+    /// The number of running calls and requests.
     var callCount: Int { lock.withLock { reports.running } }
 
     /// Notes that a call, or a request to the origin, begins.

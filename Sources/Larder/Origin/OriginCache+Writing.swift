@@ -65,7 +65,7 @@ extension OriginCache {
         } confirmedAt: { _ in
             nil
         }
-        trust.endCall()
+        defer { trust.endCall() }
         await forget(keys)
     }
 
@@ -82,15 +82,15 @@ extension OriginCache {
         let end = await limiter.run(number, body) { [weak self] in
             // The origin's function has returned, after the time limit. Only now is it certain to change nothing more.
             guard let self else { return }
+            defer { trust.endCall() }
             _ = trust.endWrite(keys, began)
-            trust.endCall()
             await forget(keys)
         }
         switch end {
         case .answered(.success(let value)): return (value, trust.endWrite(keys, began, confirmedAt(value)))
         case .answered(.failure(let error)):
+            defer { trust.endCall() }
             _ = trust.endWrite(keys, began)
-            trust.endCall()
             if origin.mayHaveChanged(keys, after: error) { await forget(keys) }
             throw error
         case .timedOut:

@@ -110,11 +110,11 @@ public final class OriginCache: Sendable {
     }
 
     /// Runs until ``shutdown()`` or ``close()`` is called or the task is cancelled, and then closes the cache. After
-    /// ``shutdown()`` it first waits for running calls to the origin, for at most ``OriginCacheLimits/call``. Never
-    /// throws; has the form that ServiceLifecycle's `Service` requires.
+    /// ``shutdown()`` it first waits for running reads and writes that involve the origin, for at most
+    /// ``OriginCacheLimits/call``. Never throws; has the form that ServiceLifecycle's `Service` requires.
     public func run() async throws {
         await ending.wait()
-        await EndSignal.poll(milliseconds: limiter.limits.call) { limiter.isIdle }
+        await EndSignal.poll(milliseconds: limiter.limits.call) { trust.callCount == 0 }
         await BlockingWork.run { self.close() }
     }
 

@@ -29,8 +29,6 @@ final class OriginLimiter: Sendable {
         var counts = OriginCacheStatus()
         /// The number of the call that probes the origin; nil if no call does.
         var probe: Int?
-        /// The number of admitted calls that have not ended.
-        var running = 0
         /// The hashes of the reads that have failed since the last success.
         var failedReads = BoundedTable<Int, Void>(most: 1024)
         /// Closures that end the waiting calls, by call number; nil when closed.
@@ -52,9 +50,6 @@ final class OriginLimiter: Sendable {
 
     /// Whether a call would fail immediately, because the circuit breaker is open.
     var isResting: Bool { state.withLock { $0.breaker.reasonToRefuse(now()) != nil } }
-
-    /// Whether no call is running.
-    var isIdle: Bool { state.withLock { $0.running == 0 } }
 
     var status: OriginCacheStatus {
         state.withLock { state in
@@ -78,7 +73,6 @@ final class OriginLimiter: Sendable {
                 throw .resting(name, reason: reason)
             }
             state.counts.calls += 1
-            state.running += 1
             if state.breaker.isOpen { state.probe = state.counts.calls }
             return state.counts.calls
         }
@@ -168,7 +162,6 @@ extension OriginLimiter.State {
     fileprivate mutating func count(
         _ ending: OriginLimiter.Ending, _ call: Int, _ question: [[UInt8]]?, now: Int64
     ) {
-        running -= 1
         let isProbe = probe == call
         if isProbe { probe = nil }
         switch ending {

@@ -275,9 +275,9 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     /// Whether a write of a key is pending, so that its destination may not have the value of the cache yet.
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
-    /// Waits until no write of a key is pending, the outbox is closed, or the task is cancelled. Keeps waiting for
-    /// writes that are being retried. If the handler calls this for the key of its own delivery, the call returns false
-    /// without waiting.
+    /// Waits until no write of a key is pending, the outbox is closed or shut down, or the task is cancelled. Keeps
+    /// waiting for writes that are being retried. If the handler calls this for the key of its own delivery, the call
+    /// returns false without waiting.
     /// - Returns: whether no write is pending.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {

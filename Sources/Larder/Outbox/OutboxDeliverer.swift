@@ -105,11 +105,13 @@ final class OutboxDeliverer: Sendable {
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
 
-    /// Starts no further deliveries, and cancels running ones. Does not wait for them.
+    /// Starts no further deliveries, cancels running ones unless `cancelling` is false, and ends all waits for
+    /// deliveries, because a running delivery may itself wait for another key. Does not wait for running deliveries.
     func beginStop(cancelling: Bool = true) {
         if cancelling { mustCancel.store(true, ordering: .releasing) }
         mustStop.store(true, ordering: .releasing)
         outbox.index.wake()
+        endWaits()
         if cancelling { for task in state.withLock({ $0.running }) { task.cancel() } }
     }
 
@@ -123,12 +125,12 @@ final class OutboxDeliverer: Sendable {
         }
         thread?.join()
         // Wait for a round that another thread runs, so that it ends before the next outbox of the database starts.
+        // Another call of this function may have taken the thread, and still be waiting for it.
         let isFirst = rounds.withLock { rounds in
             defer { rounds.isOver = true }
             return !rounds.isOver
         }
         if isFirst { Self.release(outbox.database) }
-        endWaits()
     }
 
     /// Ends all waits for deliveries that will not happen.
@@ -138,6 +140,7 @@ final class OutboxDeliverer: Sendable {
     /// - Returns: the time until the next delivery is due, in milliseconds, if no new write arrives.
     func round() -> Int64 {
         rounds.withLock { rounds in
+            if rounds.isOver { return RetryBackoff.longest }
             let now = engine.monotonic()
             defer { outbox.index.notifyWaiters(now: nil) }
             if rounds.nextAttemptAt > now { return rounds.nextAttemptAt - now }

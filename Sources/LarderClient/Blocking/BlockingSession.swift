@@ -26,7 +26,7 @@ final class BlockingSession: @unchecked Sendable {
     private var queued: [String?] = []
     /// Whether the connection has state that a new connection would lack, such as an open snapshot.
     private var carriesState = false
-    private var isClosed = false
+    private var isOver = false
     /// The kind of the server; nil until it is needed.
     private var kind: ServerKind?
     private var keepsPushes = false
@@ -100,9 +100,12 @@ final class BlockingSession: @unchecked Sendable {
     func close() {
         lock.withLock {
             connection = nil
-            isClosed = true
+            isOver = true
         }
     }
+
+    /// Whether ``close()`` was called. Waits for another thread's running call.
+    var isClosed: Bool { lock.withLock { isOver } }
 
     /// Sends requests on a connection of its own. Passes their replies, and then all lines or messages that follow, to
     /// `visit`.
@@ -137,7 +140,7 @@ final class BlockingSession: @unchecked Sendable {
     // MARK: Called with `lock` held
 
     private func checkIsOpen(_ operation: String) throws(LarderClientError) {
-        guard isClosed else { return }
+        guard isOver else { return }
         throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
     }
 

@@ -92,7 +92,11 @@ extension RemoteCache {
         let key = key.keyBytes
         var update = try EntryUpdate(key, attempts: attempts, timeoutMilliseconds: core.options.timeoutMilliseconds)
         let running = try update.begin(in: core, name)
-        defer { running.end() }
+        store.calls.begin()
+        defer {
+            store.calls.end()
+            running.end()
+        }
         while true {
             let previous = try await store.perform(.get(key))
             var model = try await decodable(previous, key)
@@ -209,6 +213,8 @@ extension RemoteCache where Value: FixedWidthInteger {
         let key = key.keyBytes
         if let step = step.stepOfDaemon { return Value(clamping: try await store.perform(.increment(key, by: step))) }
         var update = try EntryUpdate(key, timeoutMilliseconds: core.options.timeoutMilliseconds)
+        store.calls.begin()
+        defer { store.calls.end() }
         while true {
             let previous = try await store.perform(.get(key))
             let (sum, entry) = try step.added(to: previous, key)

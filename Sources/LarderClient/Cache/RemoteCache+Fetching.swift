@@ -90,10 +90,14 @@ extension RemoteCache {
 
     /// Runs a fetch closure, and reports its beginning and end if the program observes calls.
     private func observing<Result>(_ fetch: () async throws -> Result) async throws -> Result {
-        try await store.hooks.around("larder.fetch", "fetch", name, fetch)
+        store.calls.begin()
+        defer { store.calls.end() }
+        return try await store.hooks.around("larder.fetch", "fetch", name, fetch)
     }
 
     private func cancellable<Result>(_ body: () async throws -> Result) async throws -> Result {
+        store.calls.begin()
+        defer { store.calls.end() }
         do {
             return try await body()
         } catch is CancellationError where Task.isCancelled {

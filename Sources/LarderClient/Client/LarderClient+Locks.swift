@@ -61,6 +61,8 @@ extension LarderClient {
     ) async throws -> Result {
         let store = core.store(database ?? core.options.database)
         let queue = try LockQueue(core, store, name.keyBytes, for: time, waitingUpTo: limit, clock: clock)
+        store.calls.begin()
+        defer { store.calls.end() }
         return try await queue.run(body)
     }
 }

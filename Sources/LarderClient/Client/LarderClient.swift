@@ -33,17 +33,18 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     ///   - options: see ``ClientOptions``.
-    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process at the socket belongs to
-    ///   another user (``ClientOptions/trustedUsers``); `invalidArgument` for an invalid path or option; `server` if
-    ///   the daemon refuses the connection or the database's name, or does not support CLIENT TRACKING for a requested
-    ///   near cache; `io` if the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` if nothing answers at the socket within ``ClientOptions/startPatienceMilliseconds``;
+    ///   `untrusted` if the process at the socket belongs to another user (``ClientOptions/trustedUsers``);
+    ///   `invalidArgument` for an invalid path or option; `server` if the daemon refuses the connection or the
+    ///   database's name, or does not support CLIENT TRACKING for a requested near cache; `io` if the system refuses
+    ///   (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
         let path = try ClientOptions.checkedPath(socketPath, options.timeoutMilliseconds)
         try options.check(path)
         let core = ClientCore(socketPath: path, options: options)
-        try await core.store(options.database).links[0].connected(patience: 0)
+        try await core.store(options.database).links[0].connected(patience: options.startPatienceMilliseconds)
         return LarderClient(core: core)
     }
 
@@ -56,8 +57,8 @@ public final class LarderClient: Sendable {
     public func close() { core.close() }
 
     /// Runs until ``shutdown()`` or ``close()`` is called or the task is cancelled, and then closes the client. After
-    /// ``shutdown()`` it first waits for running calls, for at most ``ClientOptions/timeoutMilliseconds``. Never
-    /// throws; has the form that ServiceLifecycle's `Service` requires.
+    /// ``shutdown()`` it first waits for running calls, including their closures and ``withConnection(_:)``, for at most
+    /// ``ClientOptions/timeoutMilliseconds``. Never throws; has the form that ServiceLifecycle's `Service` requires.
     public func run() async throws {
         await core.ending.wait()
         let limit = core.options.timeoutMilliseconds

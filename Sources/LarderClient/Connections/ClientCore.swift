@@ -85,6 +85,8 @@ final class DatabaseStore: LinkEvents, Sendable {
     /// The connection for FETCH, on which no request blocks; created by the first fetch. It owns the leases, which end
     /// when it is closed.
     let fetchLink: Link
+    /// The calls that run code of the program, or pause between their requests.
+    let calls = RunningCalls()
     /// The queues of this process's tasks for locks, by the lock's key.
     let lockQueues = NamedSemaphores()
     /// The permit to repeat a transaction after a conflict: one transaction at a time.
@@ -117,8 +119,10 @@ final class DatabaseStore: LinkEvents, Sendable {
         fetchLink.attach(signals)
     }
 
-    /// Whether no request waits for its reply, and no separate connection is in use.
-    var isIdle: Bool { links.allSatisfy(\.isIdle) && fetchLink.isIdle && ownConnections.isIdle }
+    /// Whether no call is running, no request waits for its reply, and no separate connection is in use.
+    var isIdle: Bool {
+        calls.isEmpty && links.allSatisfy(\.isIdle) && fetchLink.isIdle && ownConnections.isIdle
+    }
 
     func close() {
         for link in links { link.close() }
@@ -205,6 +209,8 @@ final class DatabaseStore: LinkEvents, Sendable {
     /// Returns the kind of the server. Waits for a connection if there was none yet, and costs nothing afterwards.
     func server() async throws(LarderClientError) -> ServerKind {
         if let server = links[0].knownServer { return server }
+        calls.begin()
+        defer { calls.end() }
         try await links[0].connected()
         return links[0].knownServer ?? ServerKind()
     }

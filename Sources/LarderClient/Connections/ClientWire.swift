@@ -62,7 +62,11 @@ extension Link {
     /// - Returns: its number.
     @discardableResult
     func connected(patience: Int? = nil) async throws(LarderClientError) -> Int {
-        _ = try await perform(Exchange(bytes: [], replyCount: 0, name: Array("connect".utf8)), patience: patience)
+        let limit = settings.timeoutMilliseconds
+        let exchange = Exchange(
+            bytes: [], replyCount: 0, name: Array("connect".utf8),
+            timeoutMilliseconds: limit == 0 ? 0 : limit + (patience ?? 0))
+        _ = try await perform(exchange, patience: patience)
         return currentNumber
     }
 
@@ -204,7 +208,7 @@ extension ClientOptions {
         guard path.utf8.count <= UnixSocket.pathBytesMax else {
             throw refuse(
                 "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are allowed: "
-                    + path)
+                    + "\(path); start the daemon with a shorter one, larderd --socket PATH, and use that here")
         }
         guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {
             throw refuse(

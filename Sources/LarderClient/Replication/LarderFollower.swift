@@ -119,8 +119,10 @@ public final class LarderFollower: Sendable {
     /// step is completed, which takes at most about a second if there are no changes. While a daemon is not available,
     /// steps are repeated with back-off, from 250 ms up to 10 s. Has the form that ServiceLifecycle's `Service`
     /// requires.
-    /// - Throws: errors that a repetition does not fix, such as `invalidArgument`.
+    /// - Throws: errors that a repetition does not fix, such as `invalidArgument`, and `closed` if one of the clients
+    ///   was closed.
     public func run() async throws {
+        if ending.isSet { return }
         let end = Latch()
         let result = Promise<Result<Void, LarderClientError>>()
         let thread = WorkThread(name: "larder-follow") { [self] in
@@ -152,7 +154,9 @@ public final class LarderFollower: Sendable {
                 try step(waitMilliseconds: progress.state == .idle ? wait : 0)
                 failures = 0
             } catch {
-                guard [.noDaemon, .closed, .timeout, .io].contains(error.code) else { throw error }
+                guard [.noDaemon, .closed, .timeout, .io].contains(error.code), !source.session.isClosed,
+                    !target.client.session.isClosed
+                else { throw error }
                 end.wait(milliseconds: RetryBackoff.rest(after: failures, from: 250, to: 10_000))
                 failures += 1
             }

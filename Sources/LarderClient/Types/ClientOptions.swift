@@ -13,6 +13,9 @@ public struct ClientOptions: Sendable {
     /// How long a call waits for a lost connection to be replaced before it throws, in milliseconds, 0 to
     /// ``timeoutMillisecondsMax``. The default is 1,000.
     public var reconnectPatienceMilliseconds: Int
+    /// How long ``LarderClient/connect(socketPath:options:)`` waits for a daemon that is not running yet, in
+    /// milliseconds, 0 to ``timeoutMillisecondsMax``. The default is 0: the call throws `noDaemon` at once.
+    public var startPatienceMilliseconds = 0
     /// The number of connections for the calls of one database, 1 to 16. The default is 1, which many tasks can share;
     /// more connections help with large values.
     public var connections: Int
@@ -70,6 +73,9 @@ extension ClientOptions {
         try check(
             (0...Self.timeoutMillisecondsMax).contains(reconnectPatienceMilliseconds),
             "reconnectPatienceMilliseconds must be from 0 to \(Self.timeoutMillisecondsMax)")
+        try check(
+            (0...Self.timeoutMillisecondsMax).contains(startPatienceMilliseconds),
+            "startPatienceMilliseconds must be from 0 to \(Self.timeoutMillisecondsMax)")
         try check((1...16).contains(connections), "connections must be from 1 to 16")
         try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax must be from 1 to 1024")
         if let nearCache {

@@ -57,9 +57,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
 public struct CacheMeasurement: Sendable {
     /// How a metrics system should treat the value.
     public enum Kind: String, Sendable, CaseIterable {
-        /// Add the value to a counter.
-        case counter
-        /// The value replaces the previous one.
+        /// The value replaces the previous one. Sent only by ``CacheStatistics/measurements``.
         case gauge
         /// Record the value, a time in seconds, in a histogram.
         case duration
@@ -71,7 +69,7 @@ public struct CacheMeasurement: Sendable {
     public let kind: Kind
     /// The value.
     public let value: Double
-    /// The dimensions, by name: `database`, `operation`, and for durations `outcome` (`ok` or `error`). They never
+    /// The dimensions, by name: `database`, and for durations `operation` and `outcome` (`ok` or `error`). They never
     /// contain keys, so the number of their combinations is small.
     public let dimensions: [String: String]
 

@@ -42,7 +42,7 @@ struct Handler: LogHandler {
     }
 }
 
-final class Meter: FloatingPointCounterHandler, RecorderHandler, TimerHandler {
+final class Meter: RecorderHandler, TimerHandler {
     let name: String
     let received: Received
 
@@ -51,7 +51,6 @@ final class Meter: FloatingPointCounterHandler, RecorderHandler, TimerHandler {
         self.received = received
     }
 
-    func increment(by amount: Double) { received.add("counter \(name)") }
     func record(_ value: Double) { received.add("gauge \(name)") }
     func recordNanoseconds(_ duration: Int64) { received.add("timer \(name)") }
 }
@@ -59,9 +58,6 @@ final class Meter: FloatingPointCounterHandler, RecorderHandler, TimerHandler {
 struct Factory: MetricsFactory {
     let received: Received
 
-    func makeFloatingPointCounter(label: String, dimensions: [(String, String)]) -> any FloatingPointCounterHandler {
-        Meter(label, dimensions, received)
-    }
     func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
         Meter(label, dimensions, received)
     }

@@ -67,6 +67,27 @@ import Testing
         client.close()
     }
 
+    @Test func aClientWaitsForADaemonThatStartsLater() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let path = place.path + "/socket"
+        var options = ClientOptions(timeoutMilliseconds: 100)
+        options.startPatienceMilliseconds = 200
+        let error = await #expect(throws: LarderClientError.self) {
+            try await LarderClient.connect(socketPath: path, options: options)
+        }
+        #expect(error?.code == .noDaemon)
+        options.startPatienceMilliseconds = 600_000
+        let client = Task { [options] in try await LarderClient.connect(socketPath: path, options: options) }
+        try await Task.sleep(for: .milliseconds(300))
+        let daemon = try DaemonProcess(in: place)
+        try await client.value.ping()
+        #expect(daemon.socketPath == path)
+        options.startPatienceMilliseconds = -1
+        await #expect(throws: LarderClientError.self) {
+            try await LarderClient.connect(socketPath: path, options: options)
+        }
+    }
+
     @Test(arguments: ["shutdown", "cancellation", "close"])
     func theClientIsClosedWhenItsRunEnds(end: String) async throws {
         let place = try TemporaryDirectory(inMemory: true)
@@ -98,6 +119,41 @@ import Testing
         try await call.value
         try await run.value
         await #expect(throws: LarderClientError.self) { try await client.ping() }
+    }
+
+    @Test func shutdownLetsClosuresEnd() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let cache = client.cache("0", of: String.self)
+        let run = Task { try await client.run() }
+        let begun = Guarded(0)
+        let closure = { @Sendable in
+            begun.value += 1
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        let fetch = Task {
+            try await cache.value(forKey: "fetched") { () -> String in
+                try await closure()
+                return "1"
+            }
+        }
+        let update = Task {
+            try await cache.update(forKey: "updated") { value in
+                try await closure()
+                value = "2"
+            }
+        }
+        let lock = Task { try await client.lock("lock", for: .seconds(5)) { _ in try await closure() } }
+        await eventually { begun.value == 3 }
+        client.shutdown()
+        #expect(try await fetch.value == "1")
+        try await update.value
+        try await lock.value
+        try await run.value
+        let other = try BlockingLarderClient(socketPath: daemon.socketPath)
+        #expect(try other.value(String.self, forKey: "fetched") == "1")
+        #expect(try other.value(String.self, forKey: "updated") == "2")
     }
 }
 

@@ -60,6 +60,23 @@ import Testing
         _ = try source.call("SET", "c", "3")
         try follower.step()
         #expect(try target.call("GET", "c") == "$1\r\n3\r\n")
+        if isCancelled { return }
+        // After the shutdown another run makes no step.
+        _ = try source.call("SET", "d", "4")
+        try await follower.run()
+        #expect(try target.call("GET", "d") == "$-1\r\n")
+    }
+
+    @Test func aRunEndsIfAClientIsClosed() async throws {
+        let (source, target) = (try Larder(), try Larder())
+        let (from, to) = (try source.client(), try target.client())
+        let follower = try LarderFollower(from: from, to: to, ReplicationOptions(database: "0"))
+        let run = Task { try await follower.run() }
+        _ = try source.call("SET", "a", "1")
+        await eventually { (try? target.call("GET", "a")) == "$1\r\n1\r\n" }
+        from.close()
+        let error = await #expect(throws: LarderClientError.self) { try await run.value }
+        #expect(error?.code == .closed)
     }
 
     @Test(arguments: 0..<4) func replicationMakesTheTargetEqualToItsSource(round: Int) throws {

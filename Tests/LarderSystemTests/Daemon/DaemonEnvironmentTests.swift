@@ -202,6 +202,24 @@ import Testing
         }
     }
 
+    /// As on a volume that belongs to another user, or is mounted read-only.
+    @Test(.enabled(if: geteuid() == 0)) func aLarderThatCannotBeWrittenNamesTheRemedy() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let larder = place.path + "/larder"
+        try FileSystem.makeDirectories(larder)
+        #expect(chmod(place.path, 0o755) == 0 && chmod(larder, 0o755) == 0)
+        let stranger = try start(
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups $larderd", in: place)
+        #expect(try stranger.waitForExit() == .exited(1))
+        #expect(
+            stranger.errors.contains("uid 0, and this process has uid 65534")
+                && stranger.errors.contains("chown -R 65534 \(larder)"), "\(stranger.errors)")
+        let readOnly = try start(
+            "exec unshare -m sh -c \"mount -t tmpfs -o ro none \(larder) && exec $larderd\"", in: place)
+        #expect(try readOnly.waitForExit() == .exited(1))
+        #expect(readOnly.errors.contains("read-only; mount it writable"), "\(readOnly.errors)")
+    }
+
     /// Swift reads the command line from /proc. Without it, a program would run with its default options.
     @Test(.enabled(if: geteuid() == 0), arguments: ["larderd", "larderctl", "larderweb"])
     func withoutProcNoProgramRuns(_ program: String) throws {

@@ -66,6 +66,20 @@ import Testing
             ])
     }
 
+    @Test func statisticsAreGauges() async throws {
+        let cache = try cache()
+        try await cache.set("1", forKey: "a")
+        for key in ["a", "a", "b"] { _ = try await cache.value(String.self, forKey: key) }
+        let gauges = try await cache.statistics().measurements
+        #expect(gauges.allSatisfy { $0.kind == .gauge })
+        func value(_ name: String) -> Double? {
+            gauges.first { $0.name == name && $0.dimensions == ["database": "books"] }?.value
+        }
+        #expect(value("larder.hits") == 2 && value("larder.misses") == 1)
+        #expect(value("larder.entries") == 1 && value("larder.writes") == 1)
+        #expect(gauges.contains { $0.name == "larder.memory.bytes" && $0.dimensions.isEmpty && $0.value > 0 })
+    }
+
     @Test func fetchesAreReportedInTheCallersContext() async throws {
         let cache = try cache()
         try await Self.$request.withValue("request 7") {

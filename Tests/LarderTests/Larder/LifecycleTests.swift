@@ -64,6 +64,44 @@ import Testing
         #expect(outbox.progress.waiting == (isCancelled ? 2 : 1))
     }
 
+    /// The handler of "a" waits until "b" is delivered, which never happens after the shutdown.
+    @Test func aHandlerThatWaitsForAnotherKeyDoesNotBlockTheShutdown() async throws {
+        let begun = Guarded(false)
+        let waits = Recorder<Bool>()
+        let other = Guarded<(@Sendable () async -> Bool)?>(nil)
+        let outbox = try outbox { _ in
+            begun.value = true
+            await eventually { other.value != nil }
+            if let wait = other.value { waits.add(await wait()) }
+        }
+        let run = Task { try await outbox.run() }
+        try await outbox.save("1", forKey: "a")
+        try await outbox.save("2", forKey: "b")
+        await eventually { begun.value }
+        other.value = { [weak outbox] in await outbox?.untilDelivered("b") ?? true }
+        outbox.shutdown()
+        try await run.value
+        #expect(waits.all == [false])
+        #expect(outbox.progress.waiting == 1)
+    }
+
+    @Test func nothingIsDeliveredAfterTheEnd() async throws {
+        let cache = try work.cache()
+        let delivered = Recorder<String>()
+        let outbox = try Outbox<String>(cache) { delivered.add($0.key) }
+        try await outbox.save("1", forKey: "a")
+        async let first: Void = outbox.close()
+        async let second: Void = outbox.run()
+        _ = try await (first, second)
+        await outbox.deliverDue()
+        #expect(delivered.all.isEmpty)
+        // The next outbox delivers the write.
+        let next = try Outbox<String>(cache) { delivered.add($0.key) }
+        await next.deliverDue()
+        #expect(delivered.all == ["a"])
+        await next.close()
+    }
+
     private func throwsError(_ body: () throws -> Void) -> Bool {
         do { try body() } catch { return true }
         return false
@@ -98,6 +136,19 @@ import Testing
         #expect(try await read.value == "3")
         try await run.value
         #expect(prices.cache.source.isClosed)
+    }
+
+    @Test(arguments: 0..<8) func shutdownLetsWritesReachTheCache(round: Int) async throws {
+        let origin = ScriptedCacheOrigin([:])
+        let prices = OriginCache(try work.cache(), origin: origin)
+        let run = Task { try await prices.run() }
+        async let set: Void = prices.set("4", forKey: "pear")
+        await eventually { prices.status.calls == 1 }
+        prices.shutdown()
+        try await set
+        try await run.value
+        let stored = try await work.cache().value(String.self, forKey: "pear")
+        #expect(stored == "4")
     }
 }
 

@@ -19,7 +19,10 @@ struct LarderLock: ~Copyable {
         }
         let refusal = Self.refusal(of: directory)
         let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw refusal ?? Self.error("open", path, errno) }
+        guard file >= 0 else {
+            let number = errno
+            throw refusal ?? Self.error("open", path, number, Self.advice(directory, number))
+        }
         try Self.lock(file, LOCK_EX, path, directory)
         if let refusal {
             flock(file, LOCK_UN)
@@ -81,9 +84,23 @@ struct LarderLock: ~Copyable {
             operation: "open larder")
     }
 
-    private static func error(_ operation: String, _ path: String, _ number: Int32) -> LarderError {
+    private static func error(
+        _ operation: String, _ path: String, _ number: Int32, _ advice: String = ""
+    ) -> LarderError {
         let cause = FileError(operation: operation, path: path, number: number)
-        return LarderError(.io, cause.description, operation: "open larder", underlying: cause)
+        return LarderError(.io, cause.description + advice, operation: "open larder", underlying: cause)
+    }
+
+    /// Returns what helps if a larder's directory cannot be written to; empty if unknown.
+    private static func advice(_ directory: String, _ number: Int32) -> String {
+        var status = stat()
+        switch number {
+        case EROFS: return ": its file system is read-only; mount it writable, or use another directory"
+        case EACCES where stat(directory, &status) == 0:
+            return ": the directory belongs to the user with uid \(status.st_uid), and this process has uid "
+                + "\(geteuid()); give it this user: chown -R \(geteuid()) \(directory), or use another directory"
+        default: return ""
+        }
     }
 
     private static func held(_ directory: String, _ holder: [UInt8]) -> LarderError {

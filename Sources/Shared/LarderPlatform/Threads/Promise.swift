@@ -108,13 +108,30 @@ package final class EndSignal: Sendable {
     /// Waits until ``set()`` was called, or the task is cancelled.
     package nonisolated(nonsending) func wait() async { await tasks.value(cancelled: ()) { isSet ? () : nil } }
 
-    /// Waits until `isDone` returns true, the time is over, or the task is cancelled.
+    /// Waits until `isDone` has returned true for 10 ms, the time is over, or the task is cancelled. A call that makes
+    /// several requests has none between two of them.
     package nonisolated(nonsending) static func poll(milliseconds: Int64, _ isDone: () -> Bool) async {
         let end = MonotonicClock.milliseconds() + milliseconds
-        while !isDone(), MonotonicClock.milliseconds() < end {
+        var doneCount = 0
+        while MonotonicClock.milliseconds() < end {
+            doneCount = isDone() ? doneCount + 1 : 0
+            if doneCount == 3 { return }
             guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
         }
     }
+}
+
+/// Counts the running calls of an object, so that a graceful end can wait for them.
+package final class RunningCalls: Sendable {
+    private let count = Atomic(0)
+
+    package init() {}
+
+    package var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
+
+    /// Notes that a call begins. The caller must then call ``end()`` once.
+    package func begin() { count.add(1, ordering: .relaxed) }
+    package func end() { count.subtract(1, ordering: .releasing) }
 }
 
 /// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.

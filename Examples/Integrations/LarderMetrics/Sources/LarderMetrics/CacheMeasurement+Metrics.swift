@@ -6,7 +6,6 @@ extension CacheMeasurement {
     public func record() {
         let dimensions = dimensions.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         switch kind {
-        case .counter: FloatingPointCounter(label: name, dimensions: dimensions).increment(by: value)
         case .gauge: Gauge(label: name, dimensions: dimensions).record(value)
         case .duration: Timer(label: name, dimensions: dimensions).recordSeconds(value)
         }

@@ -2,10 +2,6 @@
 
 import Synchronization
 
-public protocol FloatingPointCounterHandler: AnyObject, Sendable {
-    func increment(by amount: Double)
-}
-
 public protocol RecorderHandler: AnyObject, Sendable {
     func record(_ value: Double)
 }
@@ -15,7 +11,6 @@ public protocol TimerHandler: AnyObject, Sendable {
 }
 
 public protocol MetricsFactory: Sendable {
-    func makeFloatingPointCounter(label: String, dimensions: [(String, String)]) -> any FloatingPointCounterHandler
     func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler
     func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler
 }
@@ -29,16 +24,6 @@ public enum MetricsSystem {
     }
 
     public static func bootstrap(_ factory: any MetricsFactory) { shared.withLock { $0 = factory } }
-}
-
-public final class FloatingPointCounter: Sendable {
-    private let handler: any FloatingPointCounterHandler
-
-    public init(label: String, dimensions: [(String, String)] = []) {
-        handler = MetricsSystem.factory.makeFloatingPointCounter(label: label, dimensions: dimensions)
-    }
-
-    public func increment<DataType: BinaryFloatingPoint>(by amount: DataType) { handler.increment(by: Double(amount)) }
 }
 
 public final class Gauge: Sendable {
