@@ -26,9 +26,11 @@ build_everything
 take_stock
 load_records
 show_embedded
+find_models
 kill_batches
 serve_the_larder
 ask_from_other_processes
+find_models_from_other_processes
 watch_it_expire
 show_snapshot_and_batch
 kill_the_daemon

@@ -42,7 +42,11 @@ import Testing
         let script = try DocsTests.read("Sources/packaging/make-image.sh")
         let values = try Self.values()
         let paths = Set(values.flatMap { $0.matches(of: /\/(run|var)\/[a-z.\/]+/) }.map { String($0.output.0) })
-        #expect(paths == ["/run/larder", "/run/larder/larder.sock", "/var/cache/larder", "/var/cache/larder/data"])
+        #expect(
+            paths == [
+                "/run/larder", "/run/larder/larder.sock", "/var/cache/larder", "/var/cache/larder/data",
+                "/var/lib/larder/run",
+            ])
         for text in ["LARDER_SOCKET=/run/larder/larder.sock", "--volume /var/cache/larder --volume /run/larder"] {
             #expect(script.contains(text))
         }

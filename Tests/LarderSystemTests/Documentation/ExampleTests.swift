@@ -73,7 +73,8 @@ import Testing
         #expect(available.output.hasPrefix("sparse:riscv64=0  version 0\n"))
 
         let found = try await catalog("search --directory larder hello")
-        #expect(found.output.hasPrefix("  gruss:amd64  says hello – and 再见\n1 of 3 packages say 'hello'"))
+        #expect(found.output.hasPrefix("  gruss:amd64="), "\(found.output)")
+        #expect(found.output.contains("says hello – and 再见\n1 of 3 packages say 'hello': counted in "))
         #expect(try await catalog("search --directory larder nonsense").exitCode == 1)
         #expect(try await catalog("needs --directory larder mail-transport-agent").output.contains("gruss:amd64"))
         #expect(try await catalog("sections --directory larder").output.contains("  text: 1 packages, 1.3 MB\n"))
@@ -197,7 +198,7 @@ import Testing
         let result = try await tour(try await programs(in: place.path), place.path)
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")
         #expect(result.output.contains("every acknowledged write is there, and no batch was stored only in part"))
-        #expect(result.output.contains("The tour showed 17 claims"))
+        #expect(result.output.contains("The tour showed 19 claims"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["bin"])
     }
 

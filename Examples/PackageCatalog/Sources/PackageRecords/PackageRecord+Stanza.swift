@@ -24,6 +24,7 @@ extension PackageRecord {
         installedBytes = try Self.size("Installed-Size", in: stanza, unitBytes: 1024)
         downloadBytes = try Self.size("Size", in: stanza, unitBytes: 1)
         relations = [:]
+        (needs, words) = ([], [])
         for kind in Relation.Kind.allCases {
             guard let text = stanza[kind.rawValue] else { continue }
             do throws(RelationParser.Failure) {
@@ -37,6 +38,10 @@ extension PackageRecord {
         if let descriptionMD5 {
             descriptions.merge(translations.descriptions(md5: descriptionMD5)) { _, translated in translated }
         }
+        let needed = (relations[.preDepends] ?? []) + (relations[.depends] ?? [])
+        needs = Set(needed.flatMap(\.alternatives).map(\.name)).sorted()
+        let summary = descriptions["en"]?.summary.lowercased() ?? ""
+        words = Set(summary.split { !$0.isLetter && !$0.isNumber }.map { String($0) }).sorted()
     }
 
     private static func size(_ field: String, in stanza: Stanza, unitBytes: Int64) throws(RecordProblem) -> Int64? {

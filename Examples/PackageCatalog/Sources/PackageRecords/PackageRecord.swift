@@ -24,6 +24,10 @@ public struct PackageRecord: Codable, Hashable, Sendable {
     public var descriptions: [String: Description]
     /// The dependencies on other packages, the conflicts with them, and so on, by kind.
     public var relations: [Relation.Kind: [Relation]]
+    /// The names of the packages that it depends on, and of their alternatives; sorted. Stored for an index.
+    public var needs: [String]
+    /// The words of the English summary, in lower case; sorted. Stored for an index.
+    public var words: [String]
     /// The MD5 of the English description, by which translations refer to it.
     public var descriptionMD5: String?
 

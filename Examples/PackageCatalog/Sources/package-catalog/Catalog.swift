@@ -11,7 +11,8 @@ enum Catalog {
                                            store package records; FILE may be - for standard input
           show --directory DIR [--database NAME] [--language CODE] PACKAGE
           search --directory DIR [--database NAME] [--limit N] WORD
-          needs --directory DIR [--database NAME] PACKAGE
+                                           which packages have the word in their summary, the largest ones first
+          needs --directory DIR [--database NAME] [--limit N] PACKAGE
                                            which packages depend on it
           sections --directory DIR [--database NAME]
                                            the number of packages in each section, and their size

@@ -52,6 +52,20 @@ enum Format {
     /// `2.81 s`
     static func seconds(_ duration: Duration) -> String { "\((duration / .milliseconds(10)).rounded() / 100) s" }
 
+    /// `4.2 ms`, `1,800 ms`
+    static func milliseconds(_ duration: Duration) -> String {
+        let value = duration / .milliseconds(1)
+        return (value < 10 ? "\((value * 10).rounded() / 10)" : count(Int(value.rounded()))) + " ms"
+    }
+
+    /// Returns the result of `body`, and how long it took.
+    static func timed<Result>(_ body: () throws -> Result) rethrows -> (Result, Duration) {
+        let clock = ContinuousClock()
+        let begin = clock.now
+        let result = try body()
+        return (result, clock.now - begin)
+    }
+
     /// `23 h 59 min`, `59 s`
     static func span(_ duration: Duration) -> String {
         let seconds = duration.components.seconds

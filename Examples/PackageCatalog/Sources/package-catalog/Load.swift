@@ -27,7 +27,12 @@ enum Load {
         }
         let translations = try read(translationFiles)
         for case (let name, let file?) in files {
-            let cache = try Cache(named: name, policy: policy, directory: directory)
+            let cache = try Cache(
+                named: name, policy: policy,
+                indexes: [
+                    Index(\PackageRecord.needs), Index(\PackageRecord.words),
+                    Index(\PackageRecord.section, .descending(\PackageRecord.installedBytes)),
+                ], directory: directory)
             try load(file, into: cache, translations)
         }
     }
