@@ -141,7 +141,7 @@ import Testing
                     QueryPosition(values: order.values(document, facts), key: Array(entry.key.utf8))
                 }
                 let isWanted = query.cursor.map { order.precedes($0.last, position) } ?? true
-                let isMatch = try isWanted && QueryRun.with(entry) { query.condition?.matches($0, $1) ?? true }
+                let isMatch = try isWanted && QueryRun.with(entry) { query.condition?.evaluator($0, $1) ?? true }
                 var isCandidate = false
                 for part in plan.parts {
                     let terms = try Self.terms(entry, definitions[part.index])

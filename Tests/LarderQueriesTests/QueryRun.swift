@@ -18,7 +18,7 @@ enum QueryRun {
 
     static func matches(_ condition: [String], _ entry: Entry) throws -> Bool {
         let query = try Query(words(["WHERE"] + condition))
-        return try with(entry) { document, facts in query.condition?.matches(document, facts) ?? true }
+        return try with(entry) { document, facts in query.condition?.evaluator(document, facts) ?? true }
     }
 
     static func with<Result>(
@@ -35,20 +35,21 @@ enum QueryRun {
     /// The keys of one page, in order, and the cursor of the next page.
     static func keys(_ words: [String], _ entries: [Entry]) throws -> (keys: [String], cursor: String?) {
         let query = try Query(Self.words(words))
-        var rows = QueryRows<String>(query.rowOrder, capacity: query.skip + query.rowsMax)
+        var rows = QueryRows(query.rowOrder, capacity: query.skip + query.rowsMax)
         for entry in entries {
             try with(entry) { document, facts in
-                guard query.condition?.matches(document, facts) ?? true else { return }
+                guard query.condition?.evaluator(document, facts) ?? true else { return }
+                if rows.leavesOut(document, facts) { return }
                 let position = QueryPosition(
                     values: query.rowOrder.values(document, facts), key: Array(entry.key.utf8))
                 if let cursor = query.cursor, !query.rowOrder.precedes(cursor.last, position) { return }
-                if rows.keeps(position) { rows.add(position, entry.key, expires: nil) }
+                if rows.keeps(position) { rows.add(position, [], expires: nil) }
             }
         }
         let found = rows.sorted().dropFirst(query.skip)
         let last = rows.isCut ? found.last : nil
         let cursor = last.map { QueryCursor(order: query.rowOrder, last: $0.position).text(of: query) }
-        return (found.map(\.content), cursor.map { String(decoding: $0, as: UTF8.self) })
+        return (found.map { String(decoding: $0.position.key, as: UTF8.self) }, cursor.map { String(decoding: $0, as: UTF8.self) })
     }
 
     /// The groups of a query: JSON and values, as text.
@@ -58,7 +59,7 @@ enum QueryRun {
         var groups = QueryGroups(path, aggregates, isDescending: query.order.parts.first?.isDescending ?? false)
         for entry in entries {
             try with(entry) { document, facts in
-                if query.condition?.matches(document, facts) ?? true { try groups.add(document, facts) }
+                if query.condition?.evaluator(document, facts) ?? true { try groups.add(document, facts) }
             }
         }
         return groups.sorted().map { json, values in

@@ -41,10 +41,12 @@ package struct QueryRun: ~Copyable {
     private let explains: Bool
     private let isCancelled: () -> Bool
 
+    /// Evaluates the condition; nil if there is none.
+    private let condition: QueryCondition.Evaluator?
     private var document = JSONDocument()
     /// Whether the entry that was examined last is JSON.
     private var isJSON = false
-    private var rows: QueryRows<[[UInt8]?]>
+    private var rows: QueryRows
     private var rowBytes = 0
     private var groups: QueryGroups?
     private var fields: FieldReport
@@ -54,8 +56,7 @@ package struct QueryRun: ~Copyable {
     private var plan: IndexPlan?
     private var indexes: [(index: DatabaseIndex, definition: IndexDefinition)] = []
     /// The keys of the found entries, if an entry may be found twice.
-    private var found: Set<[UInt8]> = []
-    private var foundBytes = 0
+    private var found = FoundKeys()
     private var candidates = 0
     private var examined = 0
     private var documents = 0
@@ -66,6 +67,8 @@ package struct QueryRun: ~Copyable {
     /// The work since the time was checked last, in bytes of text that was tested.
     private var work = 0
 
+    /// The number of candidates whose entries are looked up together.
+    private static let batchCount = 64
     /// The work after which the time is checked, and that of an entry besides its text.
     private static let workMax = 1 << 20
     private static let entryWork = 4096
@@ -82,6 +85,7 @@ package struct QueryRun: ~Copyable {
         (self.query, self.database, self.snapshot, self.limits) = (query, database, snapshot, limits)
         (self.explains, self.isCancelled) = (explains, isCancelled)
         order = query.rowOrder
+        condition = query.condition?.evaluator
         testCount = query.condition?.testCount ?? 1
         rows = QueryRows(order, capacity: 0)
         fields = FieldReport(query)
@@ -109,7 +113,8 @@ package struct QueryRun: ~Copyable {
     }
 
     private mutating func begin() {
-        (order, plan, indexes, found, foundBytes) = (query.rowOrder, nil, [], [], 0)
+        (order, plan, indexes) = (query.rowOrder, nil, [])
+        found.removeAll()
         (rowBytes, candidates, examined, documents, matches) = (0, 0, 0, 0, 0)
         scope = .some
         if case .groups(let path, let aggregates) = query.output {
@@ -147,37 +152,51 @@ package struct QueryRun: ~Copyable {
     private mutating func follow(
         _ range: TermRange, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?
     ) throws(QueryFailure) {
-        let (index, definition) = indexes[number]
         let list = try Self.engine { () throws(LarderError) in
-            try view.candidates(index, from: range.lower, upTo: range.end, backward: ordered?.isBackward ?? false)
+            try view.candidates(
+                indexes[number].index, from: range.lower, upTo: range.end, backward: ordered?.isBackward ?? false)
         }
-        while try Self.engine({ () throws(LarderError) in try list.next() }) {
-            let (term, key) = try Self.engine { () throws(LarderError) in
-                try list.withCandidate { ([UInt8]($0), [UInt8]($1)) }
-            }
-            candidates += 1
-            try note(work: Self.entryWork)
-            if found.contains(key) { continue }
-            var isOver = false
-            if let ordered, rows.isFull, let last = rows.last?.position {
-                isOver = ordered.follows(last, term: term, key: key, definition)
-            }
-            switch try look(up: key, term, definition) {
-            case .found(let isKept):
-                // The next match would follow the last row of the result.
-                if !isKept, isOver || query.output == .count { return }
-                foundBytes += key.count + 64
-                guard foundBytes <= Self.foundBytesMax else {
-                    throw .refused("the query finds too many entries for one call; use a narrower condition, or LIMIT")
+        var batch = CandidateBatch()
+        while true {
+            // In order, the query ends at the first candidate that follows the rows.
+            let most = ordered == nil ? Self.batchCount : min(query.skip + query.rowsMax - rows.count + 1, Self.batchCount)
+            let isMore = try Self.engine { () throws(LarderError) in try list.next(max(1, most), into: &batch) }
+            if !isMore { return }
+            for place in 0..<batch.count {
+                let isOver = try batch.withCandidate(place) { (candidate) throws(QueryFailure) in
+                    try follow(candidate, number, view, ordered)
                 }
-                found.insert(key)
-            case .other: break
-            case .stale:
-                term.withUnsafeBytes { term in
-                    key.withUnsafeBytes { view.reportStale(index, term: term, key: $0) }
-                }
+                if isOver { return }
             }
         }
+    }
+
+    /// Examines a candidate.
+    /// - Returns: whether no candidate after it is needed.
+    private mutating func follow(
+        _ candidate: CandidateBatch.Candidate, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?
+    ) throws(QueryFailure) -> Bool {
+        let (index, definition) = indexes[number]
+        candidates += 1
+        try note(work: Self.entryWork)
+        if found.contains(candidate.key, hash: candidate.hash) { return false }
+        var isOver = false
+        if let ordered, rows.isFull, let last = rows.last?.position {
+            isOver = ordered.follows(
+                last, term: [UInt8](candidate.term), key: [UInt8](candidate.key), definition)
+        }
+        switch try look(at: candidate, definition) {
+        case .found(let isKept):
+            // The next match would follow the last row of the result.
+            if !isKept, isOver || query.output == .count { return true }
+            found.insert(candidate.key, hash: candidate.hash)
+            guard found.byteCount <= Self.foundBytesMax else {
+                throw .refused("the query finds too many entries for one call; use a narrower condition, or LIMIT")
+            }
+        case .other: break
+        case .stale: view.reportStale(index, term: candidate.term, key: candidate.key)
+        }
+        return false
     }
 
     /// What the entry of a candidate is.
@@ -190,36 +209,37 @@ package struct QueryRun: ~Copyable {
     }
 
     private mutating func look(
-        up key: [UInt8], _ term: [UInt8], _ definition: IndexDefinition
+        at candidate: CandidateBatch.Candidate, _ definition: IndexDefinition
     ) throws(QueryFailure) -> Look {
-        guard let record = try Self.engine({ () throws(LarderError) in try database.get(Key(key)) }) else {
-            return .stale
+        switch candidate.found {
+        case .absent: return .stale
+        case .entry(let entry): return try look(at: candidate.term, entry, definition)
+        case .unread: break
         }
-        examined += 1
-        let (header, rules, before) = (record.header, database.rules, matches)
-        let look = record.withPayload { payload in
-            Result { () throws(QueryError) -> Look in
-                let expires = rules.deadline(header)
-                let isKept = try examine(key, payload, stored: header.storedAt, expires: expires)
-                if matches > before { return .found(isKept: isKept) }
-                return hasTerm(term, key, stored: header.storedAt, expires, definition) ? .other : .stale
-            }
-        }
-        try note(work: record.withPayload { $0.count } * testCount)
-        do throws(QueryError) { return try look.get() } catch { throw .refused(error.text) }
+        let record = try Self.engine { () throws(LarderError) in try database.get(Key(candidate.key)) }
+        guard let record else { return .stale }
+        let deadline = database.rules.deadline(record.header)
+        return try record.withPayload { payload in
+            let entry = EntryView(
+                key: candidate.key, storedAt: record.header.storedAt, deadline: deadline, payload: payload)
+            return Result { () throws(QueryFailure) in try look(at: candidate.term, entry, definition) }
+        }.get()
+    }
+
+    private mutating func look(
+        at term: UnsafeRawBufferPointer, _ entry: EntryView, _ definition: IndexDefinition
+    ) throws(QueryFailure) -> Look {
+        let (facts, before) = (QueryFacts(entry), matches)
+        let isKept = try examine(facts, entry.payload)
+        if matches > before { return .found(isKept: isKept) }
+        return hasTerm(term, facts, definition) ? .other : .stale
     }
 
     /// Whether the entry that was examined last has a term.
-    private func hasTerm(
-        _ term: [UInt8], _ key: [UInt8], stored: Int64, _ expires: Int64?, _ definition: IndexDefinition
-    ) -> Bool {
+    private func hasTerm(_ term: UnsafeRawBufferPointer, _ facts: QueryFacts, _ definition: IndexDefinition) -> Bool {
         guard isJSON else { return false }
         var isFound = false
-        key.withUnsafeBytes { key in
-            IndexTerms.forEach(
-                of: document, QueryFacts(key: key, stored: stored, expires: expires), definition
-            ) { if $0 == term { isFound = true } }
-        }
+        IndexTerms.forEach(of: document, facts, definition) { if term.elementsEqual($0) { isFound = true } }
         return isFound
     }
 
@@ -248,30 +268,39 @@ package struct QueryRun: ~Copyable {
         guard let cursor else { return }
         defer { cursor.close() }
         let isWhole = options.prefix.isEmpty && options.start == nil && range.end == nil
-        while try Self.engine({ () throws(LarderError) in try cursor.next() }) {
-            let key = try Self.engine { () throws(LarderError) in Array(try cursor.key().bytes) }
-            if let end = range.end, !key.lexicographicallyPrecedes(end) { return }
-            examined += 1
-            if examined > limits.scannedMax, !query.scans { throw .refused(tooManyEntries) }
-            let rules = database.rules
-            var byteCount = 0
-            var isKept: Result<Bool, QueryError> = .success(true)
-            try Self.engine { () throws(LarderError) in
-                try cursor.withPayload { header, payload in
-                    byteCount = payload.count
-                    isKept = Result { () throws(QueryError) in
-                        try examine(key, payload, stored: header.storedAt, expires: rules.deadline(header))
-                    }
-                }
+        var end = ScanEnd.none
+        try Self.engine { () throws(LarderError) in
+            try cursor.forEach { entry in
+                end = scan(entry, upTo: range.end, isOrdered: isOrdered)
+                if case .none = end { return true }
+                return false
             }
-            do throws(QueryError) {
-                if !(try isKept.get()), isOrdered { return }
-            } catch {
-                throw .refused(error.text)
-            }
-            try note(work: Self.entryWork + byteCount * testCount)
         }
-        if isWhole { scope = .all }
+        switch end {
+        case .none: if isWhole { scope = .all }
+        case .complete: break
+        case .tooMany: throw .refused(tooManyEntries)
+        case .failed(let failure): throw failure
+        }
+    }
+
+    /// Why a scan has ended before the last entry.
+    private enum ScanEnd {
+        case none, complete, tooMany
+        case failed(QueryFailure)
+    }
+
+    /// Examines the next entry of a scan.
+    private mutating func scan(_ entry: EntryView, upTo end: [UInt8]?, isOrdered: Bool) -> ScanEnd {
+        if let end, end.withUnsafeBytes({ ByteOrder.compare(entry.key, $0) }) >= 0 { return .complete }
+        if examined >= limits.scannedMax, !query.scans { return .tooMany }
+        do throws(QueryFailure) {
+            if try !examine(QueryFacts(entry), entry.payload), isOrdered { return .complete }
+            try note(work: Self.entryWork)
+            return .none
+        } catch {
+            return .failed(error)
+        }
     }
 
     private var tooManyEntries: String {
@@ -315,24 +344,21 @@ package struct QueryRun: ~Copyable {
     /// Evaluates the condition on an entry, and adds it to the result.
     /// - Returns: false if the entry follows the kept rows.
     private mutating func examine(
-        _ key: [UInt8], _ payload: UnsafeRawBufferPointer, stored: Int64, expires: Int64?
-    ) throws(QueryError) -> Bool {
+        _ facts: QueryFacts, _ payload: UnsafeRawBufferPointer
+    ) throws(QueryFailure) -> Bool {
+        examined += 1
+        let isKept: Bool
+        do throws(QueryError) { isKept = try add(facts, payload) } catch { throw .refused(error.text) }
+        try note(work: payload.count * testCount)
+        return isKept
+    }
+
+    private mutating func add(_ facts: QueryFacts, _ payload: UnsafeRawBufferPointer) throws(QueryError) -> Bool {
         isJSON = document.load(payload)
         guard isJSON else { return true }
         documents += 1
         fields.examine(document)
-        let outcome = key.withUnsafeBytes { keyBytes in
-            Result { () throws(QueryError) in
-                try add(key, QueryFacts(key: keyBytes, stored: stored, expires: expires), payload)
-            }
-        }
-        return try outcome.get()
-    }
-
-    private mutating func add(
-        _ key: [UInt8], _ facts: QueryFacts, _ payload: UnsafeRawBufferPointer
-    ) throws(QueryError) -> Bool {
-        guard query.condition?.matches(document, facts) ?? true else { return true }
+        if let condition, !condition(document, facts) { return true }
         matches += 1
         switch query.output {
         case .count: return matches - query.skip < query.limit ?? .max
@@ -341,6 +367,9 @@ package struct QueryRun: ~Copyable {
             return true
         case .rows, .keys, .select: break
         }
+        // Most rows are left out before they are made. Such a row is not of an earlier page, because the kept ones are not.
+        if rows.leavesOut(document, facts) { return false }
+        let key = [UInt8](facts.key)
         let position = QueryPosition(values: order.values(document, facts), key: key)
         if let last = query.cursor?.last, !order.precedes(last, position) { return true }
         guard rows.keeps(position) else { return false }
@@ -431,6 +460,12 @@ package struct QueryRun: ~Copyable {
     }
 }
 
+extension QueryFacts {
+    fileprivate init(_ entry: EntryView) {
+        self.init(key: entry.key, stored: entry.storedAt, expires: entry.deadline)
+    }
+}
+
 /// Makes the extractors of indexes on JSON documents, for the options of the engine.
 package struct DocumentIndexMaker: IndexMaker {
     package init() {}
@@ -445,9 +480,28 @@ private struct DocumentTerms: IndexExtractor {
     let definition: IndexDefinition
 
     func addTerms(of entry: IndexedEntry, to terms: inout TermList) {
-        guard entry.key.starts(with: definition.prefix), let document = JSONDocument(entry.payload) else { return }
+        guard entry.key.starts(with: definition.prefix) else { return }
+        let parsed = entry.scratch as? ParsedDocument ?? ParsedDocument()
+        entry.scratch = parsed
+        guard parsed.load(entry) else { return }
         // Indexes cannot refer to the deadline, which depends on the policy.
         let facts = QueryFacts(key: entry.key, stored: entry.header.storedAt, expires: nil)
-        IndexTerms.forEach(of: document, facts, definition) { terms.add($0) }
+        IndexTerms.forEach(of: parsed.document, facts, definition) { terms.add($0) }
+    }
+}
+
+/// The document of an entry, for all indexes of the database.
+private final class ParsedDocument {
+    private(set) var document = JSONDocument()
+    private var number = 0
+    private var isJSON = false
+
+    /// Parses an entry, unless that was done.
+    /// - Returns: whether it is JSON.
+    func load(_ entry: IndexedEntry) -> Bool {
+        if number == entry.number { return isJSON }
+        number = entry.number
+        isJSON = document.load(entry.payload)
+        return isJSON
     }
 }

@@ -200,6 +200,10 @@ struct DocumentIndex {
     /// Reads a string whose opening quote has been read.
     private mutating func addString(_ scanner: inout JSONScanner) -> Bool {
         let start = scanner.position
+        if scanner.skipPlainString() {
+            add(.string, start, scanner.position &- 1, true)
+            return true
+        }
         guard let string = scanner.skipString() else { return false }
         add(.string, start, scanner.position &- 1, string.isASCII)
         nodes[count &- 1].hasEscapes = string.hasEscapes

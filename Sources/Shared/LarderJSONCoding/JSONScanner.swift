@@ -81,6 +81,23 @@ struct JSONScanner {
 
     // MARK: Strings
 
+    /// Skips the rest of a string like ``skipString()``, if it is ASCII without escapes, and eight bytes of the text
+    /// follow it.
+    /// - Returns: whether it was skipped.
+    @inline(__always) mutating func skipPlainString() -> Bool {
+        var place = position
+        while end &- place >= 8 {
+            let word = UnsafeRawPointer(base + place).loadUnaligned(as: UInt64.self)
+            let marks = Words.marks(word) | word & Words.tops
+            place &+= marks == 0 ? 8 : marks.trailingZeroBitCount >> 3
+            if marks == 0 { continue }
+            guard base[place] == UInt8(ascii: "\"") else { return false }
+            position = place &+ 1
+            return true
+        }
+        return false
+    }
+
     /// Skips the rest of a string after its opening quote, including the closing quote.
     /// - Returns: nil if the string is malformed: it does not end, or contains a control character, an unknown escape,
     ///   half a surrogate pair, or bytes that are not UTF-8.

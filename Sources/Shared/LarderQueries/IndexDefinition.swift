@@ -75,11 +75,36 @@ package enum IndexTerms {
         _ body: ([UInt8]) -> Void
     ) {
         guard facts.key.starts(with: definition.prefix) else { return }
+        var term = [Region.single]
+        term.reserveCapacity(64)
+        var isCut = false
+        for part in definition.order.parts {
+            guard part.path.root == .document else {
+                if !isCut { isCut = append(part.path.fact(facts), descending: part.isDescending, to: &term) }
+                continue
+            }
+            let node = part.path.find(in: document)
+            if let node, document.isFilledArray(node) { return forEachElement(of: document, facts, definition, body) }
+            if isCut { continue }
+            if let node {
+                isCut = document.withView(node) { append($0, descending: part.isDescending, to: &term) }
+            } else {
+                isCut = append(ValueView.missing, descending: part.isDescending, to: &term)
+            }
+        }
+        body(term)
+    }
+
+    /// Passes the terms of an entry with arrays to `body`.
+    private static func forEachElement(
+        of document: borrowing JSONDocument, _ facts: QueryFacts, _ definition: IndexDefinition,
+        _ body: ([UInt8]) -> Void
+    ) {
         var values: [QueryValue] = []
         var array: (part: Int, node: Int)?
         for (index, part) in definition.order.parts.enumerated() {
             let node = part.path.root == .document ? part.path.find(in: document) : nil
-            if let node, document.kind(node) == .array, document.next(node) > node + 1 {
+            if let node, document.isFilledArray(node) {
                 if array != nil { return body([Region.several]) }
                 array = (index, node)
                 values.append(.missing)
@@ -87,7 +112,7 @@ package enum IndexTerms {
                 values.append(node.map { document.value($0) } ?? part.path.fact(facts))
             }
         }
-        guard let array else { return body(term(Region.single, values, definition.order)) }
+        guard let array else { return }
         var count = 0
         document.forEachElement(array.node) { _ in
             count += 1
@@ -114,6 +139,11 @@ package enum IndexTerms {
     /// - Returns: whether it is the last one, because other values may have the same component.
     @discardableResult
     static func append(_ value: QueryValue, descending: Bool, to term: inout [UInt8]) -> Bool {
+        value.withView { append($0, descending: descending, to: &term) }
+    }
+
+    @discardableResult
+    static func append(_ value: ValueView, descending: Bool, to term: inout [UInt8]) -> Bool {
         let start = term.count
         var isLossy = false
         switch value {
@@ -127,7 +157,7 @@ package enum IndexTerms {
             // The bits of doubles have the order of their values if those of negative ones are inverted.
             let bits = double.bitPattern
             term.append(word: bits >> 63 == 0 ? bits | 1 << 63 : ~bits)
-            let order = number.order(QueryNumber(double))
+            let order = number.isDouble ? 0 : number.order(QueryNumber(double))
             term.append(order < 0 ? 0 : order == 0 ? 1 : 2)
             isLossy = order != 0
         case .text(let text):
@@ -142,7 +172,11 @@ package enum IndexTerms {
 
     /// Appends the bytes of a text, without their end.
     /// - Returns: whether the text was cut.
-    static func append(_ text: [UInt8], to term: inout [UInt8]) -> Bool {
+    static func append(_ text: UnsafeRawBufferPointer, to term: inout [UInt8]) -> Bool {
+        if text.count <= textBytesMax, !text.contains(0) {
+            term.append(contentsOf: text)
+            return false
+        }
         let end = term.count + textBytesMax
         for byte in text {
             guard term.count + (byte == 0 ? 2 : 1) <= end else { return true }
@@ -171,4 +205,9 @@ package enum IndexTerms {
         }
         return min(position, term.count)
     }
+}
+
+extension JSONDocument {
+    /// Whether a value is an array with elements.
+    fileprivate func isFilledArray(_ node: Int) -> Bool { kind(node) == .array && next(node) > node + 1 }
 }

@@ -166,6 +166,7 @@ package struct IndexPlanner {
         var limits: [TermRange] = []
         if position < parts.count, !isLast { limits = Self.ranges(of: parts[position], conjuncts) }
         rank.hasRange = !limits.isEmpty
+        if rank.equal == 0, !rank.hasRange, order?.parts.isEmpty ?? true { return nil }
         var plan = IndexPlan(parts: [])
         let whole = TermRange(lower: [], upper: [])
         // Without arrays, the value must be in all ranges; an array may have an element in each.
@@ -228,7 +229,7 @@ package struct IndexPlanner {
 
     private static func beginning(_ prefix: [UInt8]) -> TermRange {
         var term: [UInt8] = [6]
-        _ = IndexTerms.append(prefix, to: &term)
+        _ = prefix.withUnsafeBytes { IndexTerms.append($0, to: &term) }
         return TermRange(lower: term, upper: term)
     }
 

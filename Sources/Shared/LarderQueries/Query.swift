@@ -198,6 +198,17 @@ package struct QueryOrder: Hashable, Sendable {
         parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text }.joined(separator: " ")
     }
 
+    /// Whether the row of a document follows a row.
+    func follows(_ row: QueryPosition, _ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
+        for (index, part) in parts.enumerated() {
+            let order = part.path.withSortValue(document, facts, descending: part.isDescending) { view in
+                row.values[index].withView { view.order($0) }
+            }
+            if order != 0 { return (order > 0) != part.isDescending }
+        }
+        return row.key.withUnsafeBytes { ByteOrder.compare(facts.key, $0) } > 0
+    }
+
     /// Whether a row precedes another one.
     package func precedes(_ left: QueryPosition, _ right: QueryPosition) -> Bool {
         for (index, part) in parts.enumerated() {

@@ -8,21 +8,36 @@ package indirect enum QueryCondition: Hashable, Sendable {
     case and([QueryCondition])
     case or([QueryCondition])
 
-    package func matches(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
+    /// Tells whether a document matches.
+    package typealias Evaluator = (borrowing JSONDocument, QueryFacts) -> Bool
+
+    /// A function that evaluates the condition. It copies neither the condition nor values, which would take longer than
+    /// the comparisons.
+    package var evaluator: Evaluator {
         switch self {
         case .test(let path, let test):
             switch path.root {
-            case .document: return test.passes(document, path.find(in: document))
-            case .key: return test.passes(.text(facts.key))
-            case .stored, .expires: return path.fact(facts).withView { test.passes($0) }
+            case .document:
+                let passes = test.evaluator
+                return { document, _ in passes(document, path.find(in: document)) }
+            case .key: return { _, facts in test.passes(.text(facts.key)) }
+            case .stored, .expires: return { _, facts in path.fact(facts).withView { test.passes($0) } }
             }
-        case .not(let condition): return !condition.matches(document, facts)
+        case .not(let condition):
+            let matches = condition.evaluator
+            return { !matches($0, $1) }
         case .and(let conditions):
-            for condition in conditions where !condition.matches(document, facts) { return false }
-            return true
+            let all = conditions.map(\.evaluator)
+            return { document, facts in
+                for matches in all where !matches(document, facts) { return false }
+                return true
+            }
         case .or(let conditions):
-            for condition in conditions where condition.matches(document, facts) { return true }
-            return false
+            let any = conditions.map(\.evaluator)
+            return { document, facts in
+                for matches in any where matches(document, facts) { return true }
+                return false
+            }
         }
     }
 
@@ -67,7 +82,9 @@ struct QueryWords {
 
     /// Skips the next word if it is a keyword.
     mutating func take(_ word: String) -> Bool {
-        guard keyword == word else { return false }
+        guard !isAtEnd, words[position].count == word.utf8.count,
+            zip(words[position], word.utf8).allSatisfy({ $0 == $1 || $0 >= 0x61 && $0 & ~0x20 == $1 })
+        else { return false }
         position += 1
         return true
     }

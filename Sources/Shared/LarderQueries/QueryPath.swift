@@ -62,16 +62,15 @@ package struct QueryPath: Hashable, Sendable {
 
     func place(in document: borrowing JSONDocument) -> Place {
         var node = JSONDocument.root
-        for (depth, step) in steps.enumerated() {
+        for depth in steps.indices {
             switch document.kind(node) {
             case .object:
-                var member = node + 1
-                let end = document.next(node)
-                while member < end, !document.isNamed(member, step.name) { member = document.next(member + 1) }
-                guard member < end else { return .missing(node, step: depth) }
-                node = member + 1
+                guard let value = document.member(steps[depth].name, of: node) else {
+                    return .missing(node, step: depth)
+                }
+                node = value
             case .array:
-                guard var index = step.index, index >= 0 else { return .missing(node, step: depth) }
+                guard var index = steps[depth].index, index >= 0 else { return .missing(node, step: depth) }
                 var element = node + 1
                 let end = document.next(node)
                 while element < end, index > 0 { (element, index) = (document.next(element), index - 1) }
@@ -107,9 +106,16 @@ package struct QueryPath: Hashable, Sendable {
     package func sortValue(
         _ document: borrowing JSONDocument, _ facts: QueryFacts, descending: Bool
     ) -> QueryValue {
-        guard root == .document else { return fact(facts) }
-        guard let node = find(in: document) else { return .missing }
-        guard document.kind(node) == .array else { return document.value(node) }
+        withSortValue(document, facts, descending: descending) { $0.value }
+    }
+
+    /// Passes the value that an entry is sorted by to `body`, without a copy.
+    func withSortValue<Result>(
+        _ document: borrowing JSONDocument, _ facts: QueryFacts, descending: Bool, _ body: (ValueView) -> Result
+    ) -> Result {
+        guard root == .document else { return fact(facts).withView(body) }
+        guard let node = find(in: document) else { return body(.missing) }
+        guard document.kind(node) == .array else { return document.withView(node, body) }
         var best: Int?
         document.forEachElement(node) { element in
             guard let other = best else {
@@ -120,7 +126,8 @@ package struct QueryPath: Hashable, Sendable {
             if descending ? order > 0 : order < 0 { best = element }
             return true
         }
-        return best.map { document.value($0) } ?? .container
+        guard let best else { return body(.container) }
+        return document.withView(best, body)
     }
 
     /// The JSON text of the path's value, with the bytes of the document; nil if it is missing.

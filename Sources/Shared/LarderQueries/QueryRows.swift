@@ -1,8 +1,10 @@
-/// The first rows of a result in its order: a heap whose root is the last row that is kept.
-package struct QueryRows<Content> {
+import LarderJSONCoding
+
+/// The first rows of a result in its order.
+package struct QueryRows {
     package struct Row {
         package let position: QueryPosition
-        package let content: Content
+        package let content: [[UInt8]?]
         /// When the entry expires, in milliseconds since 1970; nil if it does not.
         package let expires: Int64?
     }
@@ -10,49 +12,65 @@ package struct QueryRows<Content> {
     private let order: QueryOrder
     /// The maximum number of rows.
     private let capacity: Int
-    private var heap: [Row] = []
+    /// In order, or a heap whose root is the last row that is kept.
+    private var rows: [Row] = []
+    private var isHeap = false
     /// Whether a row was left out because there were too many.
     package private(set) var isCut = false
 
     package init(_ order: QueryOrder, capacity: Int) { (self.order, self.capacity) = (order, capacity) }
 
-    package var count: Int { heap.count }
+    package var count: Int { rows.count }
     /// The last row of those that are kept.
-    package var last: Row? { heap.first }
-    package var isFull: Bool { heap.count >= capacity }
+    package var last: Row? { isHeap ? rows.first : rows.last }
+    package var isFull: Bool { rows.count >= capacity }
+
+    /// Whether the row of a document follows the kept ones, and there are enough of them.
+    package mutating func leavesOut(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
+        guard isFull, let last = last?.position, order.follows(last, document, facts) else { return false }
+        isCut = true
+        return true
+    }
 
     /// Whether a row at this position would be kept. If not, more rows follow the result.
     package mutating func keeps(_ position: QueryPosition) -> Bool {
         guard isFull else { return true }
         isCut = true
-        return heap.first.map { order.precedes(position, $0.position) } ?? false
+        return last.map { order.precedes(position, $0.position) } ?? false
     }
 
     /// Adds a row that ``keeps(_:)`` accepted.
     /// - Returns: the row that is no longer kept.
-    @discardableResult package mutating func add(_ position: QueryPosition, _ content: Content, expires: Int64?) -> Row?
-    {
+    @discardableResult
+    package mutating func add(_ position: QueryPosition, _ content: [[UInt8]?], expires: Int64?) -> Row? {
         let row = Row(position: position, content: content, expires: expires)
+        let isNext = !isFull && !isHeap && rows.last.map { order.precedes($0.position, position) } ?? true
+        if isNext {
+            rows.append(row)
+            return nil
+        }
+        if !isHeap { rows.reverse() }
+        isHeap = true
         guard isFull else {
-            heap.append(row)
+            rows.append(row)
             rise()
             return nil
         }
-        let removed = heap[0]
-        heap[0] = row
+        let removed = rows[0]
+        rows[0] = row
         sink()
         return removed
     }
 
     /// All rows in order.
-    package func sorted() -> [Row] { heap.sorted { order.precedes($0.position, $1.position) } }
+    package func sorted() -> [Row] { isHeap ? rows.sorted { order.precedes($0.position, $1.position) } : rows }
 
     private mutating func rise() {
-        var child = heap.count - 1
+        var child = rows.count - 1
         while child > 0 {
             let parent = (child - 1) / 2
-            guard order.precedes(heap[parent].position, heap[child].position) else { return }
-            heap.swapAt(parent, child)
+            guard order.precedes(rows[parent].position, rows[child].position) else { return }
+            rows.swapAt(parent, child)
             child = parent
         }
     }
@@ -61,11 +79,11 @@ package struct QueryRows<Content> {
         var parent = 0
         while true {
             var last = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count {
-                if order.precedes(heap[last].position, heap[child].position) { last = child }
+            for child in [2 * parent + 1, 2 * parent + 2] where child < rows.count {
+                if order.precedes(rows[last].position, rows[child].position) { last = child }
             }
             guard last != parent else { return }
-            heap.swapAt(parent, last)
+            rows.swapAt(parent, last)
             parent = last
         }
     }

@@ -75,6 +75,35 @@ package enum QueryTest: Hashable, Sendable {
     case near(QueryPlace, meters: Double)
     case within(QueryBox)
 
+    /// A function like ``passes(_:_:)``.
+    var evaluator: (borrowing JSONDocument, Int?) -> Bool {
+        switch self {
+        case .equal(.scalar(let value)):
+            return { document, node in
+                Self.passes(document, node) { view in value.withView { $0.order(view) == 0 } }
+            }
+        case .range(let lower, let upper):
+            return { document, node in
+                Self.passes(document, node) { Self.isAbove(lower, $0) && Self.isBelow(upper, $0) }
+            }
+        default: return { passes($0, $1) }
+        }
+    }
+
+    /// Whether a value passes a test of scalars, or an element of an array.
+    private static func passes(
+        _ document: borrowing JSONDocument, _ node: Int?, _ test: (ValueView) -> Bool
+    ) -> Bool {
+        guard let node else { return false }
+        guard document.kind(node) == .array else { return document.withView(node, test) }
+        var isFound = false
+        document.forEachElement(node) { element in
+            isFound = document.withView(element, test)
+            return !isFound
+        }
+        return isFound
+    }
+
     /// Whether the value of a document at `node` passes; nil if it is missing.
     func passes(_ document: borrowing JSONDocument, _ node: Int?) -> Bool {
         guard let node else { return self == .missing }

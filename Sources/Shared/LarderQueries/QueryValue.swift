@@ -33,8 +33,17 @@ package enum QueryNumber: Hashable, Sendable {
 
     package var double: Double {
         switch self {
-        case .integer(let value): Double(value)
+        // Conversions of 128 bits are slow.
+        case .integer(let value): Int64(exactly: value).map { Double($0) } ?? Double(value)
         case .real(let value): value
+        }
+    }
+
+    /// Whether the number certainly equals its double.
+    var isDouble: Bool {
+        switch self {
+        case .integer(let value): (-(1 << 53)...(1 << 53)).contains(value)
+        case .real: true
         }
     }
 

@@ -152,7 +152,7 @@ import Testing
         nonisolated(unsafe) let checkpoint = pass
         onThreads(2) { thread in
             if thread == 0 {
-                let runs = books.indexing.dirty.fill(books.shards, pinnedBytesMin: .max) {
+                let runs = books.indexing.dirty.fill(books.shards, for: .query, pinnedBytesMin: .max) {
                     hasPassed.value = true
                     // The checkpoint has to wait for this. Without that, it ends soon.
                     for _ in 0..<100 where !isDone.value { usleep(1000) }
@@ -173,6 +173,32 @@ import Testing
         for (key, word) in [(left, "left"), (last, "last")] {
             #expect(try books.keys(withWordsFrom: word, through: word) == [key])
         }
+    }
+
+    /// However many entries are written at full speed, a query has to find the hints of a few only.
+    @Test(arguments: [false, true])
+    func writersLeaveFewHintsForQueriesToFind(hasBackgroundWork: Bool) throws {
+        let larder = try TestLarder { options in
+            options.indexMaker = WordIndexMaker()
+            options.backgroundMaintenance = hasBackgroundWork
+        }
+        let books = try larder.database()
+        try books.createIndex("w")
+        let threads = 4
+        onThreads(threads) { thread in
+            for number in 0..<10_000 {
+                #expect(throws: Never.self) { _ = try books.putLater("k\(thread)-\(number)", "w\(number % 100)") }
+            }
+        }
+        let changed = books.indexing.dirty.changed
+        #expect(changed.value <= ChangedKeyCount.tooMany + threads)
+        if hasBackgroundWork {
+            for _ in 0..<1000 where changed.areMany { usleep(10_000) }
+            #expect(!changed.areMany)
+        }
+        #expect(try books.keys(withWordsFrom: "w7", through: "w7")?.count == threads * 100)
+        #expect(changed.isZero)
+        #expect(books.indexing.dirty.hintCount == threads * 10_000)
     }
 
     @Test func indexesCanBeCreatedAndDroppedWhileOthersWrite() throws {

@@ -238,9 +238,8 @@ private struct SortedRun {
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
-    /// The indices of the items in the order of their keys, set by ``sort()``. With the eight bytes that follow the
-    /// bytes with which all keys begin: most comparisons need no more.
-    private var order: ContiguousArray<(word: UInt64, index: Int32)> = []
+    /// The indices of the items in the order of their keys, set by ``sort()``.
+    private var order = ByteStringSort()
     /// A pinned entry. Without its shard's lock, only its record may be read.
     struct Pinned {
         let entry: EntryPointer
@@ -257,7 +256,7 @@ private struct SortedRun {
     private let pinnedBytesMin: Int
 
     /// The memory of an item in addition to its key and record, in bytes.
-    static let itemBytes = MemoryLayout<Item>.stride + MemoryLayout<(UInt64, Int32)>.stride
+    static let itemBytes = MemoryLayout<Item>.stride + ByteStringSort.itemBytes
 
     /// Reserves memory in advance, because entries are added while a shard is locked, and growing the arrays then takes
     /// too long.
@@ -300,39 +299,8 @@ private struct SortedRun {
     /// Sorts by key, so that LevelDB's tables overlap less, and merging them is cheaper.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
-            let shared = sharedCount(bytes)
-            order.removeAll(keepingCapacity: true)
-            order.reserveCapacity(items.count)
-            for index in items.indices {
-                order.append((Self.word(Self.key(items[index], bytes), at: shared), Int32(index)))
-            }
-            order.sort { left, right in
-                if left.word != right.word { return left.word < right.word }
-                let (left, right) = (items[Int(left.index)], items[Int(right.index)])
-                return ByteOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
-            }
+            items.withUnsafeBufferPointer { items in order.sort(items.count) { Self.key(items[$0], bytes) } }
         }
-    }
-
-    /// The number of bytes with which all keys begin.
-    private func sharedCount(_ bytes: UnsafeRawBufferPointer) -> Int {
-        guard let first = items.first.map({ Self.key($0, bytes) }) else { return 0 }
-        var count = first.count
-        for item in items {
-            let key = Self.key(item, bytes)
-            count = min(count, key.count)
-            if first.prefix(count).elementsEqual(key.prefix(count)) { continue }
-            count = zip(first, key).prefix(while: ==).reduce(0) { count, _ in count + 1 }
-        }
-        return count
-    }
-
-    /// The eight bytes of a key from an offset on, big-endian; zeros follow the end of the key.
-    private static func word(_ key: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
-        if key.count >= offset + 8 {
-            return UInt64(bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        }
-        return (offset..<offset + 8).reduce(0) { $0 << 8 | UInt64($1 < key.count ? key[$1] : 0) }
     }
 
     private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
@@ -344,7 +312,7 @@ private struct SortedRun {
     /// - Returns: the entry if it is pinned; the caller must unpin it.
     mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch, _ hints: inout HintMaker) -> Pinned? {
         prefetch(after: index)
-        let item = items[Int(order[index].index)]
+        let item = items[order[index]]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
         put(item, long?.record, into: batch, &hints)
         return long
@@ -354,11 +322,11 @@ private struct SortedRun {
     private func prefetch(after index: Int) {
         if index + 16 < count {
             items.withUnsafeBufferPointer { items in
-                larder_prefetch(items.baseAddress.map { $0 + Int(order[index + 16].index) })
+                larder_prefetch(items.baseAddress.map { $0 + order[index + 16] })
             }
         }
         if index + 8 < count {
-            let item = items[Int(order[index + 8].index)]
+            let item = items[order[index + 8]]
             bytes.withUnsafeBytes { bytes in
                 larder_prefetch(bytes.baseAddress.map { $0 + item.offset })
                 larder_prefetch(bytes.baseAddress.map { $0 + item.offset + 64 })

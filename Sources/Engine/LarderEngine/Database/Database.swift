@@ -185,7 +185,7 @@ extension Database {
     // MARK: Available at any time
 
     /// The policy that entries without a rule of their own follow now.
-    package var rules: FreshnessRules { appliedState.rules }
+    package var rules: FreshnessRules { shards.withOneLocked { applied.rules } }
 
     package var policy: UpdatePolicy { rules.policy }
 

@@ -1,13 +1,14 @@
 import LarderPlatform
 
 /// The hints of the entries that LevelDB does not have yet, in memory. Filled lazily from the keys that writers note
-/// (``ChangedKeys``): by the next query, and in the background when there are many.
+/// (``ChangedKeys``): by the next query, in the background when there are many, and by writers when there are too many.
+/// So a query never has many to find.
 ///
 /// At the end of ``fill(_:pinnedBytesMin:indexes:)``, the hints include those of every entry that was dirty when it
 /// began, and is still dirty. Others do no harm: readers look up each entry. So a write never looks for the hints of
 /// the previous value, and a checkpoint that has ended only drops the runs from before it began.
 ///
-/// Thread-safe. Lock order: `filling`, shard locks, `runs`.
+/// Thread-safe. Lock order: `filling`, shard locks, `runs`; `merging`, `runs`.
 final class DirtyHints: Sendable {
     private struct Part {
         let run: HintRun
@@ -21,14 +22,25 @@ final class DirtyHints: Sendable {
         var count: Int { parts.values.reduce(0) { $0 + $1.reduce(0) { $0 + $1.run.count } } }
     }
 
-    let changed: ChangedKeyCount
-    private let filling = Lock()
-    private let runs = Locked(Runs())
-    /// The number of hints after the last ``refresh(_:pinnedBytesMin:indexes:)``. Guarded by `filling`.
-    private let refreshedCount = Locked(0)
+    private struct Filling {
+        /// The shard whose noted keys are taken next.
+        var nextShard = 0
+        /// The number of hints after the last ``refresh(_:pinnedBytesMin:indexes:)``.
+        var refreshedCount = 0
+    }
 
-    /// The number of runs of an index above which the oldest are merged, even if they are from different checkpoints.
+    let changed: ChangedKeyCount
+    private let filling = Locked(Filling())
+    private let runs = Locked(Runs())
+    /// Held while runs are merged.
+    private let merging = Lock()
+
+    /// The number of similarly long runs that are merged.
+    private static let mergedCount = 4
+    /// The number of runs of an index above which the newest are merged, even if they are from different checkpoints.
     private static let partsMax = 24
+    /// The number of keys that the background work, or a writer, takes at once.
+    static let sliceCount = 1024
     /// The number of hints above which stale ones are looked for.
     private static let refreshMin = 1 << 16
 
@@ -38,24 +50,44 @@ final class DirtyHints: Sendable {
 
     // MARK: Filling
 
-    /// Adds the hints of the entries that were written since the last call.
+    /// Who needs the hints.
+    enum Caller { case query, background, writer }
+
+    /// Adds the hints of the entries that were written since the last call: of all of them for a query, otherwise of
+    /// ``sliceCount``.
     /// - Parameter indexes: returns the present indexes.
     /// - Returns: the runs of each index.
+    @discardableResult
     func fill(
-        _ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]
+        _ shards: borrowing DatabaseShards, for caller: Caller, pinnedBytesMin: Int, indexes: () -> [OpenIndex]
     ) -> [UInt64: [HintRun]] {
         // Wait for another thread that is filling, even if no keys are left: their hints are not added yet.
-        filling.lock()
-        defer { filling.unlock() }
-        add(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
-        return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
+        let found = filling.withLock { filling in
+            if caller != .writer || changed.areTooMany {
+                let most = caller == .query ? .max : Self.sliceCount
+                add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            }
+            if caller != .writer {
+                refreshIfDue(
+                    shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
+                    indexes: indexes)
+            }
+            return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
+        }
+        merge(all: caller != .query)
+        return found
     }
 
     /// Called with `filling` held.
-    private func add(_ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]) {
+    private func add(
+        _ shards: borrowing DatabaseShards, _ most: Int, _ filling: inout Filling, pinnedBytesMin: Int,
+        indexes: () -> [OpenIndex]
+    ) {
         if changed.isZero { return }
         var extraction = Extraction(pinnedBytesMin: pinnedBytesMin)
-        for shard in shards.all {
+        for _ in 0..<Shard.count where extraction.keyCount < most {
+            let shard = shards[filling.nextShard]
+            filling.nextShard = (filling.nextShard + 1) % Shard.count
             let keys = shard.lock.withLock {
                 shard.changedKeys?.take { keys in Self.addAll(shard, &keys) } ?? []
             }
@@ -63,14 +95,20 @@ final class DirtyHints: Sendable {
             if !keys.isEmpty { extraction.add(keys, shard, indexes()) }
         }
         insert(extraction)
+    }
+
+    /// - Parameter most: the number of dirty entries above which nothing is done.
+    private func refreshIfDue(
+        _ shards: borrowing DatabaseShards, _ filling: inout Filling, most: Int, pinnedBytesMin: Int,
+        indexes: () -> [OpenIndex]
+    ) {
         let count = hintCount
-        if count > max(Self.refreshMin, 4 * refreshedCount.withLock { $0 }) {
-            // Hints of entries that were written once are not stale.
-            let dirtyCount = shards.all.reduce(0) { sum, shard in sum + shard.lock.withLock { shard.table.dirtyCount } }
-            if count > 2 * dirtyCount * indexes().count {
-                refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
-            }
-        }
+        guard count > max(Self.refreshMin, 4 * filling.refreshedCount) else { return }
+        // Hints of entries that were written once are not stale.
+        let dirtyCount = shards.sum { $0.dirtyCount }
+        guard dirtyCount <= most, count > 2 * dirtyCount * indexes().count else { return }
+        refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+        filling.refreshedCount = hintCount
     }
 
     /// Drops stale hints, which accumulate if the same entries are written again and again without a checkpoint: finds
@@ -91,7 +129,6 @@ final class DirtyHints: Sendable {
         runs.withLock { runs in
             for number in runs.parts.keys { runs.parts[number]?.removeAll { old.contains(ObjectIdentifier($0.run)) } }
         }
-        refreshedCount.withLock { $0 = hintCount }
     }
 
     private static func addAll(_ shard: Shard, _ keys: inout [UInt8]) {
@@ -102,27 +139,35 @@ final class DirtyHints: Sendable {
         for (number, maker) in extraction.makers {
             let run = maker.sortedRun()
             runs.withLock { $0.parts[number, default: []].append(Part(run: run, stamp: $0.stamp)) }
-            while merge(number) {}
         }
     }
 
-    /// Merges two runs of an index if there are many, or if they are from the same time and similarly long.
-    /// - Returns: whether two runs were to be merged.
-    private func merge(_ number: UInt64) -> Bool {
-        let pair = runs.withLock { runs -> (Part, Part)? in
-            guard let parts = runs.parts[number], parts.count > 1 else { return nil }
-            let (left, right) = (parts[parts.count - 2], parts[parts.count - 1])
-            if left.stamp == right.stamp, left.run.count < 2 * right.run.count { return (left, right) }
-            return parts.count > Self.partsMax ? (parts[0], parts[1]) : nil
+    /// Merges runs of an index if several are from the same time and similarly long, or if there are many.
+    /// - Parameter all: whether to do more than is needed now. Does nothing while another thread merges.
+    private func merge(all: Bool) {
+        guard merging.tryLock() else { return }
+        defer { merging.unlock() }
+        for number in runs.withLock({ Array($0.parts.keys) }) { while merge(number, all: all) {} }
+    }
+
+    /// - Returns: whether runs were to be merged.
+    private func merge(_ number: UInt64, all: Bool) -> Bool {
+        let chosen = runs.withLock { runs -> [Part] in
+            guard let parts = runs.parts[number] else { return [] }
+            if parts.count > Self.partsMax { return parts.suffix(Self.partsMax / 2) }
+            let last = parts.suffix(Self.mergedCount)
+            guard all, last.count == Self.mergedCount, let first = last.first, let newest = last.last else { return [] }
+            let areAlike = first.stamp == newest.stamp && first.run.count < 2 * newest.run.count
+            return areAlike ? Array(last) : []
         }
-        guard let (left, right) = pair else { return false }
-        let merged = Part(run: .merged(left.run, right.run), stamp: max(left.stamp, right.stamp))
+        guard let stamp = chosen.map(\.stamp).max() else { return false }
+        let merged = Part(run: .merged(chosen.map(\.run)), stamp: stamp)
         runs.withLock { runs in
-            // A checkpoint may have dropped one of them.
-            guard let place = runs.parts[number]?.firstIndex(where: { $0.run === left.run }),
-                let next = runs.parts[number]?.dropFirst(place + 1).first, next.run === right.run
+            // A checkpoint may have dropped some of them.
+            guard let parts = runs.parts[number], let place = parts.firstIndex(where: { $0.run === chosen[0].run }),
+                place + chosen.count <= parts.count, zip(parts[place...], chosen).allSatisfy({ $0.run === $1.run })
             else { return }
-            runs.parts[number]?.replaceSubrange(place...(place + 1), with: [merged])
+            runs.parts[number]?.replaceSubrange(place..<(place + chosen.count), with: [merged])
         }
         return true
     }
@@ -130,6 +175,8 @@ final class DirtyHints: Sendable {
     /// Finds the hints of entries.
     private struct Extraction {
         let pinnedBytesMin: Int
+        /// The number of entries.
+        var keyCount = 0
         var makers: [UInt64: HintRun.Maker] = [:]
 
         /// Adds the hints of entries of a shard.
@@ -139,6 +186,7 @@ final class DirtyHints: Sendable {
             if maker.isEmpty { return }
             var record: [UInt8] = []
             ChangedKeys.forEach(keys) { key in
+                keyCount += 1
                 record.removeAll(keepingCapacity: true)
                 let hash = Key.hash(key)
                 let pinned = shard.lock.withLock { () -> (EntryPointer, UnsafeRawBufferPointer)? in
@@ -189,10 +237,10 @@ final class DirtyHints: Sendable {
     /// The entries that it has left dirty must have been noted again. Waits for a thread that is filling: it may have
     /// looked for noted keys before these were noted.
     func drop(_ stamp: Int) {
-        filling.lock()
-        defer { filling.unlock() }
-        runs.withLock { runs in
-            for number in runs.parts.keys { runs.parts[number]?.removeAll { $0.stamp <= stamp } }
+        filling.withLock { _ in
+            runs.withLock { runs in
+                for number in runs.parts.keys { runs.parts[number]?.removeAll { $0.stamp <= stamp } }
+            }
         }
     }
 

@@ -131,11 +131,20 @@ package struct IndexCatalog {
     /// Finds the hints of entries that were written since the last call. May block, but not on the disk.
     /// - Returns: the hints of each index that LevelDB may not have.
     @discardableResult
-    func fillHints() -> [UInt64: [HintRun]] {
-        indexing.dirty.fill(database.shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
+    func fillHints(for caller: DirtyHints.Caller = .query) -> [UInt64: [HintRun]] {
+        indexing.dirty.fill(database.shards, for: caller, pinnedBytesMin: context.options.pinnedBytesMin) {
+            indexing.open
+        }
     }
 }
 
 extension Database {
     package var indexes: IndexCatalog { IndexCatalog(database: self) }
+
+    /// Finds some hints if there are too many to be found, so that a query has to wait only for a few. Called before
+    /// writes, without locks. Costs one atomic load if there are few.
+    @inline(__always)
+    func fillHintsBeforeWrite() {
+        if indexing.dirty.changed.areTooMany { indexes.fillHints(for: .writer) }
+    }
 }

@@ -35,6 +35,7 @@ struct OpenIndex: Sendable {
 /// Finds the hints of records, in reused memory.
 struct HintMaker {
     private let indexes: [OpenIndex]
+    private let entry = IndexedEntry()
     private var terms = TermList()
     private var key: [UInt8] = []
     /// The total size of all hints, in bytes.
@@ -52,10 +53,10 @@ struct HintMaker {
         _ body: (_ number: UInt64, _ hint: [UInt8], _ termCount: Int) -> Void
     ) {
         guard let header = try? RecordHeader(parsing: record, nil) else { return }
-        let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
+        entry.set(key, header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
         for open in indexes {
             terms.removeAll()
-            open.extractor?.addTerms(of: IndexedEntry(key: key, header: header, payload: payload), to: &terms)
+            open.extractor?.addTerms(of: entry, to: &terms)
             terms.forEachTerm { term in
                 self.key.removeAll(keepingCapacity: true)
                 self.key.append(KeyKind.hint)

@@ -21,16 +21,22 @@ package protocol IndexExtractor: Sendable {
     func addTerms(of entry: IndexedEntry, to terms: inout TermList)
 }
 
-/// An entry whose terms are extracted. Its bytes are valid only during the call.
-package struct IndexedEntry {
-    package let key: UnsafeRawBufferPointer
-    package let header: RecordHeader
-    package let payload: UnsafeRawBufferPointer
+/// An entry whose terms are extracted by the extractors of all indexes, one after the other. Its bytes are valid only
+/// during the call.
+package final class IndexedEntry {
+    package private(set) var key = UnsafeRawBufferPointer(start: nil, count: 0)
+    package private(set) var header = RecordHeader(storedAt: 0)
+    package private(set) var payload = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// Changes with each entry; not 0.
+    package private(set) var number = 0
+    /// What an extractor has found out about the entry with a ``number``, and memory that the next calls reuse.
+    package var scratch: AnyObject?
 
-    package init(key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer) {
-        self.key = key
-        self.header = header
-        self.payload = payload
+    init() {}
+
+    func set(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
+        (self.key, self.header, self.payload) = (key, header, payload)
+        number += 1
     }
 }
 

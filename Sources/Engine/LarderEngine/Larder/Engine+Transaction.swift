@@ -15,7 +15,8 @@ extension Engine {
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
     ) throws(LarderError) -> TransactionEnd {
-        try withEntries(parts, now: now, bytesMax: bytesMax, access, isSpeculative: false) {
+        for part in parts { part.database.fillHintsBeforeWrite() }
+        return try withEntries(parts, now: now, bytesMax: bytesMax, access, isSpeculative: false) {
             (update, loaded) throws(LarderError) in
             var ticket = loaded
             guard try body(&update) else {

@@ -23,6 +23,8 @@ final class IndexWork: Sendable {
     static let recordsPerStep = 512
     /// The size of the hints after which a step ends early: 1 MiB.
     private static let stepBytes = 1 << 20
+    /// How often a step finds the hints of entries that were written, if there are many.
+    private static let fillsPerStep = 16
     /// The number of records after which the progress is written.
     private static let recordsPerNote: UInt64 = 1 << 15
     /// The pause after which the indexes are looked at again, if nothing happens, in milliseconds.
@@ -82,9 +84,9 @@ final class IndexWork: Sendable {
     /// - Returns: whether there is more to do now.
     func step(_ database: Database) throws(LarderError) -> Bool {
         let indexing = database.indexing
-        if indexing.dirty.changed.areMany { database.indexes.fillHints() }
+        for _ in 0..<Self.fillsPerStep where indexing.dirty.changed.areMany { database.indexes.fillHints(for: .background) }
         guard let store = database.durableState.store, store.isMade, !store.isSuspended, !store.isFrozen else {
-            return false
+            return indexing.dirty.changed.areMany
         }
         return try state.withLock { (state) throws(LarderError) in
             let id = ObjectIdentifier(database)
@@ -92,7 +94,9 @@ final class IndexWork: Sendable {
             if try build(database, store) { return true }
             if indexing.mayHaveDropped.load(ordering: .acquiring), try removeDropped(database, store) { return true }
             if state.cleaning[id] == nil { state.cleaning[id] = try HintCleaning.ifDue(database, store) }
-            guard let done = try state.cleaning[id]?.step(database, store) else { return false }
+            guard let done = try state.cleaning[id]?.step(database, store) else {
+                return indexing.dirty.changed.areMany
+            }
             if done { state.cleaning[id] = nil }
             return true
         }

@@ -57,6 +57,13 @@ final class HintRun: Sendable {
         private var bytes: [UInt8] = []
         private var items: [Item] = []
 
+        /// - Parameter count: the expected number of hints.
+        init(reserving count: Int = 0) {
+            if count == 0 { return }
+            bytes.reserveCapacity(48 * count)
+            items.reserveCapacity(count)
+        }
+
         var isEmpty: Bool { items.isEmpty }
         var count: Int { items.count }
 
@@ -74,32 +81,43 @@ final class HintRun: Sendable {
             HintRun(bytes, isReversed ? items.reversed() : items)
         }
 
-        /// Returns the run of the hints, which were added in any order.
-        consuming func sortedRun() -> HintRun {
-            bytes.withUnsafeBytes { bytes in
-                items.sort { ByteOrder.compare(HintRun.bytes($0, bytes), HintRun.bytes($1, bytes)) < 0 }
+        fileprivate mutating func add(_ run: HintRun) {
+            let start = bytes.count
+            bytes.append(contentsOf: run.bytes)
+            for var item in run.items {
+                item.offset += start
+                items.append(item)
             }
-            return HintRun(bytes, items)
+        }
+
+        /// Returns the run of the hints, which were added in any order, each once.
+        consuming func sortedRun() -> HintRun {
+            var order = ByteStringSort()
+            var sorted = Maker()
+            sorted.bytes.reserveCapacity(bytes.count)
+            sorted.items.reserveCapacity(items.count)
+            bytes.withUnsafeBytes { bytes in
+                items.withUnsafeBufferPointer { items in
+                    order.sort(items.count) { HintRun.bytes(items[$0], bytes) }
+                    for place in items.indices {
+                        let item = items[order[place]]
+                        let hint = HintRun.bytes(item, bytes)
+                        if place > 0, ByteOrder.compare(hint, HintRun.bytes(items[order[place - 1]], bytes)) == 0 {
+                            continue
+                        }
+                        sorted.add(hint, termCount: Int(item.termCount))
+                    }
+                }
+            }
+            return sorted.run()
         }
     }
 
-    /// Returns a run with the hints of two runs, each once.
-    static func merged(_ left: HintRun, _ right: HintRun) -> HintRun {
+    /// Returns a run with the hints of several runs, each once.
+    static func merged(_ runs: some Sequence<HintRun>) -> HintRun {
         var maker = Maker()
-        var (first, second) = (0, 0)
-        while first < left.count || second < right.count {
-            let order =
-                first == left.count
-                ? 1
-                : second == right.count
-                    ? -1
-                    : left.withBytes(first) { first in right.withBytes(second) { ByteOrder.compare(first, $0) } }
-            let (run, place) = order <= 0 ? (left, first) : (right, second)
-            run.withBytes(place) { maker.add($0, termCount: Int(run.items[place].termCount)) }
-            if order <= 0 { first += 1 }
-            if order >= 0 { second += 1 }
-        }
-        return maker.run()
+        for run in runs { maker.add(run) }
+        return maker.sortedRun()
     }
 }
 
@@ -179,13 +197,16 @@ final class ChangedKeys {
 final class ChangedKeyCount: Sendable {
     private let count = Atomic<Int>(0)
     private let wake: @Sendable () -> Void
-    /// The number of keys at which their terms are extracted in the background.
+    /// The number of keys at which their terms are extracted in the background, and that at which writers help.
     static let many = 1024
+    static let tooMany = 2048
 
     init(_ wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
     var isZero: Bool { count.load(ordering: .acquiring) == 0 }
-    var areMany: Bool { count.load(ordering: .relaxed) >= Self.many }
+    var areMany: Bool { value >= Self.many }
+    var areTooMany: Bool { value >= Self.tooMany }
+    var value: Int { count.load(ordering: .relaxed) }
 
     func add(_ number: Int) {
         let (old, new) = count.wrappingAdd(number, ordering: .acquiringAndReleasing)

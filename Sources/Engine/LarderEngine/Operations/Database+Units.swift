@@ -165,6 +165,7 @@ extension Database {
         durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
+        fillHintsBeforeWrite()
         // Counts no references to the shard or the store, because all event loops would change the same counters.
         let shard = shards.unmanaged(hash)
         shard._withUnsafeGuaranteedRef { $0.lock.lock() }

@@ -26,6 +26,7 @@ extension Database {
         _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
+        fillHintsBeforeWrite()
         let settles = version != nil && context.changes.isOn
         if settles, let version { context.changeLog.observe(version, in: self) }
         var update = Update.take()
@@ -61,6 +62,7 @@ extension Database {
         _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {
         guard !ForkGuard.isForked else { return false }
+        if writes { fillHintsBeforeWrite() }
         // Each change is published.
         update.prepare(self, now: now, .records, merges: !context.changes.isOn)
         let needed = try? Executor.run(update.alone, .memoryOnly) {

@@ -27,9 +27,12 @@ package final class IndexView {
     /// The indexes that were ready when the view was created.
     package let indexes: [ReadyIndex]
 
-    private let database: Database
-    private let store: EpochStore
+    let database: Database
+    let store: EpochStore
     private let held: StoreSnapshot
+    /// The cursor of LevelDB that earlier candidates have left.
+    private var spare: HintCursor?
+    private var isClosed = false
 
     init(_ database: Database, _ store: EpochStore, _ held: StoreSnapshot, _ indexes: [ReadyIndex]) {
         self.database = database
@@ -41,7 +44,13 @@ package final class IndexView {
     deinit { close() }
 
     /// Releases the files. Later calls throw. Idempotent.
-    package func close() { store.release(held) }
+    package func close() {
+        if isClosed { return }
+        isClosed = true
+        if let spare { store.release(spare.held) }
+        spare = nil
+        store.release(held)
+    }
 
     /// Returns the candidates with the terms of a range, in the order of (term, key), each once.
     /// - Parameters:
@@ -58,14 +67,23 @@ package final class IndexView {
         guard isEmpty || snapshot != nil else { throw gone() }
         let runs = indexes.first { $0.index == index }?.runs ?? []
         let range = HintRange(lower: lower, upper: upper, backward: backward, position: position)
-        var below = StoreCursor(nil)
-        if let snapshot {
-            let options = ReadOptions(fillCache: true, snapshot: snapshot)
-            below = try store.adopt("query") { (database) throws(LevelDBError) in
-                StoreCursor(try database.cursor(options, prefix: Hint.head(index.number)))
-            }
-        }
-        return IndexCandidates(store, below, Hint.head(index.number), runs, range)
+        let below = if let spare { spare } else { try makeCursor(snapshot) }
+        spare = nil
+        return IndexCandidates(self, below, Hint.head(index.number), runs, range)
+    }
+
+    private func makeCursor(_ snapshot: LarderLevelDB.Snapshot?) throws(LarderError) -> HintCursor {
+        guard let snapshot else { return HintCursor(StoreCursor(nil)) }
+        let options = ReadOptions(fillCache: true, snapshot: snapshot)
+        return HintCursor(
+            try store.adopt("query") { (database) throws(LevelDBError) in
+                StoreCursor(try database.cursor(options, prefix: [KeyKind.hint]))
+            })
+    }
+
+    /// Takes back the cursor of candidates.
+    fileprivate func takeBack(_ cursor: HintCursor) {
+        if isClosed || spare != nil { store.release(cursor.held) } else { spare = cursor }
     }
 
     /// Notes that the entry of a key does not have this term, so that the hint is removed if LevelDB's record does not
@@ -80,6 +98,29 @@ package final class IndexView {
             ?? LarderError(
                 .invalidated, "the query has ended: \(IndexCandidates.interruption)", operation: "query",
                 database: database.name)
+    }
+}
+
+/// A cursor over LevelDB's hints.
+private final class HintCursor {
+    let held: StoreCursor
+    /// A key: the cursor is at the first hint that is not less. Nil if that is not known.
+    var floor: [UInt8]?
+
+    init(_ held: StoreCursor) { self.held = held }
+
+    /// Moves to the first hint that is not less than a key. Nothing is read if the cursor is there, because there are no
+    /// hints between an earlier key and this one.
+    func seek(_ cursor: LarderLevelDB.Cursor, to key: [UInt8]) throws(LevelDBError) {
+        let isThere = try floor.map { (floor) throws(LevelDBError) in
+            if key.lexicographicallyPrecedes(floor) { return false }
+            if !cursor.isValid { return true }
+            return try cursor.withKey { current in key.withUnsafeBytes { ByteOrder.compare(current, $0) } >= 0 }
+        }
+        if isThere ?? false { return }
+        floor = nil
+        try cursor.seek(to: key)
+        floor = key
     }
 }
 
@@ -114,10 +155,12 @@ package final class IndexCandidates {
         var place: Int
     }
 
-    private let store: EpochStore
-    private let below: StoreCursor
+    let view: IndexView
+    private let below: HintCursor
+    /// The beginning of the index's hints in LevelDB.
     private let head: [UInt8]
     private let range: HintRange
+    private var store: EpochStore { view.store }
     /// The first is LevelDB's.
     private var sources: [Source] = []
     private var current: (run: HintRun, place: Int)?
@@ -130,8 +173,10 @@ package final class IndexCandidates {
 
     static let interruption = "it kept space that the disk limit needs, or the database was reopened; query again"
 
-    init(_ store: EpochStore, _ below: StoreCursor, _ head: [UInt8], _ runs: [HintRun], _ range: HintRange) {
-        self.store = store
+    fileprivate init(
+        _ view: IndexView, _ below: HintCursor, _ head: [UInt8], _ runs: [HintRun], _ range: HintRange
+    ) {
+        self.view = view
         self.below = below
         self.head = head
         self.range = range
@@ -139,7 +184,7 @@ package final class IndexCandidates {
         for run in runs { sources.append(Source(run: run, place: Self.start(run, range))) }
     }
 
-    deinit { store.release(below) }
+    deinit { view.takeBack(below) }
 
     private static func start(_ run: HintRun, _ range: HintRange) -> Int {
         if range.backward { return range.end.map { run.lowerBound($0) - 1 } ?? run.count - 1 }
@@ -152,6 +197,12 @@ package final class IndexCandidates {
     /// Moves to the next candidate; the first call moves to the first one.
     /// - Returns: false at the end.
     package func next() throws(LarderError) -> Bool {
+        if sources.count == 1 {
+            guard try settle(0) else { return false }
+            current = (sources[0].run, sources[0].place)
+            advance(0)
+            return true
+        }
         var best: Int?
         for index in sources.indices {
             guard try settle(index) else { continue }
@@ -195,12 +246,13 @@ package final class IndexCandidates {
     /// - Returns: false at its end.
     private func settle(_ index: Int) throws(LarderError) -> Bool {
         while true {
+            // LevelDB's hints were compared when they were read.
+            if index == 0, has(0) { return true }
             while has(index) {
                 let place = sources[index].run.withHint(sources[index].place) { term, _ in range.compare(term) }
                 if place == 0 { return true }
                 if place > 0 {
                     sources[index].place = range.backward ? -1 : sources[index].run.count
-                    if index == 0 { hasMore = false }
                 } else {
                     advance(index)
                 }
@@ -216,21 +268,24 @@ package final class IndexCandidates {
     private func readMore() throws(LarderError) {
         if let error = store.endingError("query") { throw error }
         hasMore = false
-        if below.isEmpty { return }
-        var maker = HintRun.Maker()
+        if below.held.isEmpty { return }
         let most = readCount
+        var maker = HintRun.Maker(reserving: most)
         readCount = min(2 * readCount, Self.readCountMax)
         let more: Bool? = try store.access("query") { (_) throws(LevelDBError) in
-            guard let cursor = below.cursor else { return nil }
-            if hasStarted { try move(cursor) } else { try begin(cursor) }
+            guard let cursor = below.held.cursor else { return nil }
+            if !hasStarted { try begin(cursor) }
             hasStarted = true
-            while cursor.isValid {
-                let isInRange = try add(cursor, to: &maker)
-                if !isInRange { return false }
-                if maker.count == most { return true }
-                try move(cursor)
+            var isInRange = true
+            var isMoved = false
+            try cursor.walk(backward: range.backward) { key, value in
+                guard maker.count < most else { return false }
+                isInRange = add(key, value, to: &maker)
+                isMoved = isMoved || isInRange
+                return isInRange
             }
-            return false
+            if isMoved { below.floor = nil }
+            return isInRange && cursor.isValid
         }
         guard let more else {
             throw LarderError(
@@ -243,36 +298,34 @@ package final class IndexCandidates {
         sources[0] = Source(run: run, place: range.backward ? count - 1 : 0)
     }
 
-    private func move(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) {
-        if range.backward { try cursor.previous() } else { try cursor.next() }
-    }
-
     private func begin(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) {
         guard range.backward else {
             let start = head + range.start
-            try cursor.seek(to: start)
+            try below.seek(cursor, to: start)
             if range.position != nil, cursor.isValid, try cursor.withKey({ $0.elementsEqual(start) }) {
+                below.floor = nil
                 try cursor.next()
             }
             return
         }
-        guard let end = range.end.map({ head + $0 }) else { return try cursor.seekToLast() }
+        below.floor = nil
+        let end = range.end.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
         try cursor.seekBackward(to: end)
         if cursor.isValid, try cursor.withKey({ $0.elementsEqual(end) }) { try cursor.previous() }
     }
 
-    /// Adds the hint at a cursor.
+    /// Adds a hint of LevelDB.
     /// - Returns: false if it is after the range.
-    private func add(_ cursor: LarderLevelDB.Cursor, to maker: inout HintRun.Maker) throws(LevelDBError) -> Bool {
-        let value = try cursor.withValue { [UInt8]($0.prefix(3)) }
-        return try cursor.withKey { key in
-            // Pass over a malformed hint, which a check reports.
-            guard let termCount = value.withUnsafeBytes({ Hint.termCount(key, $0) }) else { return true }
-            let hint = UnsafeRawBufferPointer(rebasing: key[Hint.headBytes...])
-            if range.compare(UnsafeRawBufferPointer(rebasing: hint[..<termCount])) > 0 { return false }
-            maker.add(hint, termCount: termCount)
-            return true
-        }
+    private func add(
+        _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to maker: inout HintRun.Maker
+    ) -> Bool {
+        guard key.starts(with: head) else { return false }
+        // Pass over a malformed hint, which a check reports.
+        guard let termCount = Hint.termCount(key, value) else { return true }
+        let hint = UnsafeRawBufferPointer(rebasing: key[Hint.headBytes...])
+        let place = range.compare(UnsafeRawBufferPointer(rebasing: hint[..<termCount]))
+        if place == 0 { maker.add(hint, termCount: termCount) }
+        return place <= 0
     }
 }
 

@@ -61,11 +61,20 @@ struct OverlaySnapshot: Sendable {
 
     /// Passes the record at `index` to `body`, or nil if the key was removed.
     func withRecord<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
-        let item = items[index]
-        guard item.recordCount > 0 else { return body(nil) }
-        return bytes.withUnsafeBytes { bytes in
+        withEntry(index) { _, record in body(record) }
+    }
+
+    /// Passes the key and the record at `index` to `body`; nil for the record if the key was removed.
+    func withEntry<Result>(
+        _ index: Int, _ body: (_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?) -> Result
+    ) -> Result {
+        bytes.withUnsafeBytes { bytes in
+            let item = items[index]
             let start = item.offset + Int(item.keyCount)
-            return body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(item.recordCount))]))
+            guard item.recordCount > 0 else { return body(Self.key(item, bytes), nil) }
+            return body(
+                Self.key(item, bytes),
+                UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(item.recordCount))]))
         }
     }
 

@@ -132,6 +132,39 @@ package final class Cursor {
         }
     }
 
+    /// Passes the key and the value of the present entry, and then those of the entries after it, to `body`, until it
+    /// returns false or there are no more. The cursor stays at the entry for which `body` returned false. Takes the
+    /// gate's lock once for all entries, so pass only some, for example 64. Does nothing if the cursor is at no entry.
+    ///
+    /// Errors are thrown at the end: if a block is damaged, entries after it may have been passed to `body`.
+    /// - Parameter body: must not use the database, and must not block.
+    package func walk(
+        backward: Bool = false, _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
+    ) throws(LevelDBError) {
+        let slot = try openSlot("next")
+        while isValid {
+            let isDone = try database.gate.reads.withReadLock { () throws(LevelDBError) in
+                guard let handle = slot.handle, slot.place == nil else { return false }
+                var key = IteratorSlot.key(handle)
+                while body(key, IteratorSlot.value(handle)) {
+                    if backward { leveldb_iter_prev(handle) } else { leveldb_iter_next(handle) }
+                    guard leveldb_iter_valid(handle) != 0 else { break }
+                    key = IteratorSlot.key(handle)
+                    guard Self.hasPrefix(key, prefix) else { break }
+                }
+                // LevelDB's iterator keeps an error.
+                try checkPosition(handle, "next")
+                return true
+            }
+            if isDone { return }
+            // The gate has closed the iterator, and kept the entry.
+            guard let left = slot.place else { throw error(.closed, "the cursor was closed", "next") }
+            let goesOn = left.key.withUnsafeBytes { key in left.value.withUnsafeBytes { body(key, $0) } }
+            guard goesOn else { return }
+            if backward { try previous() } else { try next() }
+        }
+    }
+
     // MARK: Reading
 
     /// Passes the key to `body` without copying. The bytes are valid until the cursor moves. Throws `.invalidArgument`

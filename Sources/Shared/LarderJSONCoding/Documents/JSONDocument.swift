@@ -130,14 +130,26 @@ package struct JSONDocument: ~Copyable {
 
     /// The value of an object's member; nil if there is none. If the text repeats a name, its first value counts, as
     /// for models.
-    package func member(_ name: String, of object: Int) -> Int? {
+    package func member(_ name: String, of object: Int) -> Int? { member(Array(name.utf8), of: object) }
+
+    /// Like ``member(_:of:)-(String,_)``, with the UTF-8 of a name.
+    package func member(_ name: [UInt8], of object: Int) -> Int? {
         guard kind(object) == .object else { return nil }
-        var member = object + 1
-        while member < next(object) {
-            if isNamed(member, name) { return member + 1 }
-            member = next(member + 1)
+        return name.withUnsafeBufferPointer { name in
+            let (nodes, end) = (index.nodes, next(object))
+            var member = object + 1
+            while member < end {
+                let node = nodes[member]
+                let isFound =
+                    node.hasEscapes
+                    ? string(member).utf8.elementsEqual(name)
+                    : Int(node.end &- node.start) == name.count
+                        && content(member).elementsEqual(name)
+                if isFound { return member + 1 }
+                member = Int(nodes[member + 1].next)
+            }
+            return nil
         }
-        return nil
     }
 
     package func isNamed(_ member: Int, _ name: String) -> Bool {

@@ -24,7 +24,12 @@ package enum ByteOrder {
 /// Hashes of byte strings that are the same in every process and version.
 package enum StableHash {
     /// FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
-    @inlinable package static func fnv1a(_ bytes: some Sequence<UInt8>) -> UInt64 {
-        bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    package static func fnv1a(_ bytes: some Sequence<UInt8>) -> UInt64 {
+        // Generic code is slow, so the loop is not generic.
+        Array(bytes).withUnsafeBytes { bytes in
+            var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+            return hash
+        }
     }
 }

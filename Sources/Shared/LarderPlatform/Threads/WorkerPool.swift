@@ -39,11 +39,15 @@ package final class WorkerPool: @unchecked Sendable {
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void
     ) {
-        lock.withLock {
+        let isStarted = lock.withLock {
             let mustWait = queue.count >= idleThreads
             queue.append(Item(work: work, isUnwanted: isUnwanted, drop: drop, hasWaited: mustWait))
-            if mustWait, threads.count < threadsMax, !isStopping { startThread() } else { available.signal() }
+            guard mustWait, threads.count < threadsMax, !isStopping else { return false }
+            startThread()
+            return true
         }
+        // Without the lock: otherwise the thread would wake only to wait for it.
+        if !isStarted { available.signal() }
     }
 
     /// Stops the threads after they have completed the queued work.

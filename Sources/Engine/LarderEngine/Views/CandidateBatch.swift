@@ -1,0 +1,134 @@
+import LarderPlatform
+
+/// Some candidates of a query, with copies of their entries, in reused memory.
+package struct CandidateBatch {
+    /// What was found under the key of a candidate.
+    package enum Found {
+        /// There is no fresh entry.
+        case absent
+        case entry(EntryView)
+        /// The entry is long, or LevelDB has to be read: call ``Database/get(_:now:fillCache:)``.
+        case unread
+    }
+
+    /// Borrowed: valid during one call.
+    package struct Candidate {
+        package let term: UnsafeRawBufferPointer
+        package let key: UnsafeRawBufferPointer
+        /// The hash of the key, as in ``Key/hash(_:)``.
+        package let hash: Int
+        package let found: Found
+    }
+
+    private enum Copy {
+        case absent, unread
+        case fresh(storedAt: Int64, deadline: Int64?, payload: Range<Int>)
+    }
+
+    private struct Item {
+        /// The offset of the term, which the key follows.
+        var start: Int
+        var termCount: Int
+        var keyCount: Int
+        var hash: Int
+        var copy = Copy.absent
+    }
+
+    private var bytes: [UInt8] = []
+    private var items: [Item] = []
+
+    /// The length in bytes from which a record is not copied, and the size of the batch above which none is.
+    private static let recordBytesMax = 64 << 10
+    private static let bytesMax = 512 << 10
+
+    package init() {}
+
+    package var count: Int { items.count }
+
+    /// Passes a candidate to `body`.
+    package func withCandidate<Result, Failure: Error>(
+        _ index: Int, _ body: (Candidate) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            let bytes = UnsafeRawBufferPointer(buffer)
+            let item = items[index]
+            let key = Self.key(item, bytes)
+            let found: Found =
+                switch item.copy {
+                case .absent: .absent
+                case .unread: .unread
+                case .fresh(let storedAt, let deadline, let place):
+                    .entry(
+                        EntryView(
+                            key: key, storedAt: storedAt, deadline: deadline,
+                            payload: UnsafeRawBufferPointer(rebasing: bytes[place])))
+                }
+            let term = UnsafeRawBufferPointer(rebasing: bytes[item.start..<(item.start + item.termCount)])
+            return try body(Candidate(term: term, key: key, hash: item.hash, found: found))
+        }
+    }
+
+    private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let start = item.start + item.termCount
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<(start + item.keyCount)])
+    }
+
+    // MARK: Filling
+
+    fileprivate mutating func removeAll(reserving count: Int) {
+        bytes.removeAll(keepingCapacity: true)
+        items.removeAll(keepingCapacity: true)
+        bytes.reserveCapacity(256 * count)
+        items.reserveCapacity(count)
+    }
+
+    fileprivate mutating func add(_ term: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) {
+        items.append(Item(start: bytes.count, termCount: term.count, keyCount: key.count, hash: Key.hash(key)))
+        bytes.append(contentsOf: term)
+        bytes.append(contentsOf: key)
+    }
+
+    /// Looks up the entries in memory. First prefetches the memory of all keys, so that the CPU loads the entries
+    /// concurrently.
+    fileprivate mutating func look(in database: Database, _ ticket: inout CommitTicket) {
+        let now = database.now()
+        for item in items { database.shards.with(item.hash) { $0.table.prefetchSlot(item.hash) } }
+        for item in items { database.shards.withLocked(item.hash) { $0.table.prefetchEntry(item.hash) } }
+        for index in items.indices {
+            let item = items[index]
+            items[index].copy = database.shards.withLocked(item.hash) { shard in
+                let looked = bytes.withUnsafeBytes { bytes in
+                    database.look(shard, Self.key(item, bytes), item.hash, now, .mayBlock, &ticket)
+                }
+                switch looked {
+                case .absent: return .absent
+                case .unknown, .unavailable, .unreadable: return .unread
+                case .fresh(let record, let entry):
+                    guard record.byteCount < Self.recordBytesMax, bytes.count < Self.bytesMax else { return .unread }
+                    database.use(entry, shard, &ticket)
+                    let start = bytes.count
+                    bytes.append(contentsOf: record.payload)
+                    return .fresh(
+                        storedAt: record.header.storedAt, deadline: database.applied.rules.deadline(record.header),
+                        payload: start..<bytes.count)
+                }
+            }
+        }
+    }
+}
+
+extension IndexCandidates {
+    /// Replaces the content of a batch by the next candidates, and looks up their entries. Waits until these are
+    /// committed.
+    /// - Parameter most: the number of candidates.
+    /// - Returns: false if there are no more candidates.
+    package func next(_ most: Int, into batch: inout CandidateBatch) throws(LarderError) -> Bool {
+        batch.removeAll(reserving: most)
+        while batch.count < most, try next() { try withCandidate { batch.add($0, $1) } }
+        if batch.count == 0 { return false }
+        var ticket = CommitTicket.none
+        batch.look(in: view.database, &ticket)
+        try view.database.pipeline.wait(for: ticket)
+        return true
+    }
+}
