@@ -144,8 +144,8 @@ DEFECTS = [
     # The journal
     Defect(
         "operations of a purged epoch are replayed", ENGINE + "Recovery/JournalApplier.swift",
-        "database = found.flatMap { $0.durable.counts(number) ? $0 : nil }",
-        "database = found.flatMap { $0.durable.counts(number) || PLANTED ? $0 : nil }",
+        "found.flatMap { $0.durable.counts(number) ? $0.shards.all : nil }",
+        "found.flatMap { $0.durable.counts(number) || PLANTED ? $0.shards.all : nil }",
         RECORDED,
     ),
     Defect(

@@ -68,8 +68,9 @@ public struct CacheOptions: Sendable {
     /// The memory of LevelDB for entries that are not yet in a table, per database, in bytes. The default is 4 MiB, the
     /// range 64 KiB to 1 GiB.
     public var writeBufferBytes = 4 << 20 { didSet { chosen.insert("writeBufferBytes") } }
-    /// The maximum number of files kept open per database. The default is 1000, the range 74 to 50,000.
-    public var openFilesMax = 1000 { didSet { chosen.insert("openFilesMax") } }
+    /// The maximum number of files kept open per database. The default is 10,000, the range 74 to 50,000. Files are
+    /// mapped into memory and need descriptors only above 30,000 in the process.
+    public var openFilesMax = 10_000 { didSet { chosen.insert("openFilesMax") } }
     /// The maximum number of databases with files in one larder. The default is 64, the range 1 to 10,000.
     public var databasesMax = 64 { didSet { chosen.insert("databasesMax") } }
     /// Whether the larder's background threads run. They sync every second, write entries from the journal to LevelDB,

@@ -3,8 +3,11 @@ import Testing
 @testable import LarderServer
 
 @Suite struct DescriptorBudgetTests {
-    private func budget(_ limit: Int, databases: Int = 1, threads: Int = 1) -> DescriptorBudget? {
-        DescriptorBudget(limit: limit, databases: databases, databasesMax: 64, openFilesMax: 1000, threads: threads)
+    private func budget(
+        _ limit: Int, databases: Int = 1, openFilesMax: Int = 1000, threads: Int = 1
+    ) -> DescriptorBudget? {
+        DescriptorBudget(
+            limit: limit, databases: databases, databasesMax: 64, openFilesMax: openFilesMax, threads: threads)
     }
 
     @Test("with many descriptors, enough are reserved for all databases")
@@ -12,6 +15,8 @@ import Testing
         let ample = try #require(self.budget(20_000))
         #expect(ample.reserve == 28 + 4 + 5 * 64 + 1000)
         #expect(ample.forConnections == 20_000 - ample.reserve)
+        // LevelDB takes at most a fifth for tables.
+        #expect(budget(20_000, openFilesMax: 50_000)?.reserve == 28 + 4 + 5 * 64 + 4000)
     }
 
     @Test("with few descriptors, half of them or the minimum are reserved for the larder's files")

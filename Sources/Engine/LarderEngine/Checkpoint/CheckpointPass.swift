@@ -23,6 +23,8 @@ final class CheckpointPass: CheckpointWork {
     private(set) var newest: UInt64 = 0
     /// The number of bytes that may still be added to LevelDB.
     private(set) var room: Int
+    /// The size of the frozen entries, without those of 1 MiB or more, and their number.
+    private let frozen: (bytes: Int, count: Int)
     private var run: SortedRun
     /// The keys of long records, whose old versions LevelDB is to merge at the end of the pass.
     private var longKeys: [Key] = []
@@ -59,13 +61,12 @@ final class CheckpointPass: CheckpointWork {
         for shard in database.shards.all {
             let table = shard.table
             table.freeze(indexing)
-            bytes += table.dirtyByteCount
+            bytes += table.dirtyByteCount - table.dirtyOutsizeByteCount
             count += table.dirtyCount
         }
+        frozen = (bytes, count)
         hintStamp = database.indexing.dirty.freeze()
-        run = SortedRun(
-            bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes),
-            pinnedBytesMin: database.context.options.pinnedBytesMin)
+        run = SortedRun(pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
     /// Writes the frozen entries up to `sequence` to LevelDB. The entries must be committed. They are durable after
@@ -73,6 +74,8 @@ final class CheckpointPass: CheckpointWork {
     func write() throws(LarderError) {
         // After a failure, some entries may still be pinned.
         defer { unpinAll() }
+        let countMax = Self.runBytesMax / SortedRun.itemBytes
+        run.reserve(bytes: min(frozen.bytes, Self.runBytesMax), count: min(frozen.count, countMax))
         try store.indexLock.withLock { () throws(LarderError) in
             try prepareIndexes()
             // Until this checkpoint ends, LevelDB is consistent only together with the journal up to this sequence.
@@ -258,12 +261,25 @@ private struct SortedRun {
     /// The memory of an item in addition to its key and record, in bytes.
     static let itemBytes = MemoryLayout<Item>.stride + ByteStringSort.itemBytes
 
-    /// Reserves memory in advance, because entries are added while a shard is locked, and growing the arrays then takes
-    /// too long.
-    init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
-        self.pinnedBytesMin = pinnedBytesMin
-        bytes.reserveCapacity(byteCount)
-        items.reserveCapacity(count)
+    init(pinnedBytesMin: Int) { self.pinnedBytesMin = pinnedBytesMin }
+
+    /// Reserves memory in advance, because entries are added while a shard is locked. Growing the arrays then takes too
+    /// long, and so do page faults: the system often interrupts a thread there, and event loops wait for its lock. The
+    /// run must be empty.
+    mutating func reserve(bytes byteCount: Int, count: Int) {
+        bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { space, used in
+            Self.touch(UnsafeMutableRawBufferPointer(space))
+            used = 0
+        }
+        items = ContiguousArray(unsafeUninitializedCapacity: count) { space, used in
+            Self.touch(UnsafeMutableRawBufferPointer(space))
+            used = 0
+        }
+    }
+
+    /// Makes the system provide the memory of a buffer, whose contents are undefined.
+    private static func touch(_ buffer: UnsafeMutableRawBufferPointer) {
+        for offset in stride(from: 0, to: buffer.count, by: 4096) { buffer[offset] = 0 }
     }
 
     var count: Int { items.count }

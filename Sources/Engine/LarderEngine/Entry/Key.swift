@@ -107,6 +107,7 @@ package enum BigEndian {
             return nil
         }
         if count == 8 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
+        if count == 4 { return UInt64(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))) }
         var value: UInt64 = 0
         for index in offset..<(offset + count) { value = value << 8 | UInt64(bytes[index]) }
         return value

@@ -1,3 +1,5 @@
+import CLarderPrefetch
+
 /// An item of the queues of dirty entries: what the table knows about an entry that LevelDB does not have yet.
 struct DirtyEntry {
     var reference: EntryReference
@@ -23,9 +25,11 @@ extension EntryTable {
     var dirtyByteCount: Int {
         active.entryBytes + written.entryBytes + dirtyCount * (EntryPointer.overheadBytes + DirtyEntry.extraBytes)
     }
+    /// The part of ``dirtyByteCount`` that belongs to entries of 1 MiB or more.
+    var dirtyOutsizeByteCount: Int { active.outsizeBytes + written.outsizeBytes }
     /// The size of all entries and attachments, in bytes, without dirty entries of 1 MiB or more. These would otherwise
     /// displace all clean entries until the next checkpoint, a few seconds later.
-    var budgetedByteCount: Int { byteCount + attachedByteCount - active.outsizeBytes - written.outsizeBytes }
+    var budgetedByteCount: Int { byteCount + attachedByteCount - dirtyOutsizeByteCount }
     var dirtyCount: Int { active.count + written.count }
 
     /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet.
@@ -89,6 +93,17 @@ extension EntryTable {
         }
     }
 
+    /// Prefetches one of the next entries of a queue into the CPU's caches, because checkpoints hold the shard's lock while
+    /// they read the entries.
+    private func prefetch(in queue: EntryQueue<DirtyEntry>) {
+        guard queue.count > Self.prefetchDistance else { return }
+        let address = memory.entry(queue[queue.first &+ UInt32(Self.prefetchDistance)].pointee.reference).address
+        larder_prefetch(address)
+        larder_prefetch(address + 64)
+    }
+
+    private static let prefetchDistance = 8
+
     /// What a checkpoint writes to LevelDB for an entry.
     enum Taken {
         /// The record, and this index key (0 for none).
@@ -110,6 +125,7 @@ extension EntryTable {
     ) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0 else { return false }
+            prefetch(in: active)
             // Entries that became dirty after the freeze follow the frozen entries in the queue.
             frozenCount -= 1
             var item = active[active.first].pointee
@@ -164,6 +180,7 @@ extension EntryTable {
         cleanStates += 1
         for _ in 0..<most {
             guard written.count > 0 else { return false }
+            prefetch(in: written)
             let item = written[written.first].pointee
             let entry = memory.entry(item.reference)
             written.removeFirst(of: entry)

@@ -7,7 +7,7 @@ import LarderPlatform
 final class PageSource: @unchecked Sendable {
     static let shared = PageSource()
     static let pageBytes = 16_384
-    /// The number of pages that are mapped at once: 1 MiB. The system provides their memory when they are first used.
+    /// The number of pages that are mapped at once: 1 MiB.
     private static let mappedAtOnce = 64
     /// The maximum number of unused pages that keep their memory, so that it need not be cleared again.
     private static let warmCountMax = 64
@@ -20,7 +20,7 @@ final class PageSource: @unchecked Sendable {
     func take() -> UnsafeMutableRawPointer {
         lock.withLock {
             if let page = warm.popLast() ?? cold.popLast() { return page }
-            let start = PageMemory.map(Self.mappedAtOnce * Self.pageBytes)
+            let start = PageMemory.map(Self.mappedAtOnce * Self.pageBytes, isResident: true)
             // The pages at low addresses are used first.
             for index in (1..<Self.mappedAtOnce).reversed() { cold.append(start + index * Self.pageBytes) }
             return start

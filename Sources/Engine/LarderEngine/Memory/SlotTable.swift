@@ -31,12 +31,14 @@ struct SlotTable {
 
         var byteCount: Int { capacity == 0 ? 0 : count * 8 }
         private static let mappedBytesMin = 65_536
+        /// Up to this size, the system provides the memory at once. More would take too long.
+        private static let residentBytesMax = 1 << 20
 
         /// - Parameter spare: the number of slots after the home of the highest tag.
         static func make(capacity: Int, spare: Int) -> Slots {
             let count = capacity + spare
             if count * 8 >= mappedBytesMin {
-                let memory = PageMemory.map(count * 8)
+                let memory = PageMemory.map(count * 8, isResident: count * 8 <= residentBytesMax)
                 return Slots(
                     words: memory.bindMemory(to: UInt64.self, capacity: count), capacity: capacity, count: count)
             }

@@ -19,12 +19,13 @@ final class JournalApplier: @unchecked Sendable {
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
-    /// The database to which the next operations are applied; nil if they are skipped or stored in ``unresolved``.
-    @exclusivity(unchecked) private var database: Database?
+    /// The shards of the database to which the next operations are applied; empty if they are skipped or stored in
+    /// ``unresolved``. Not retained: `find` returns only databases that exist until everything is applied.
+    @exclusivity(unchecked) private var shards: [Unmanaged<Shard>] = []
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// The latest time at which any record in the journal was stored. The engine's time must not be earlier.
-    @exclusivity(unchecked) private(set) var latestStored: Int64 = 0
+    /// The latest time at which a record was stored that a database keeps in ``Database/unresolved``.
+    private var latestUnresolved: Int64 = 0
     /// The database of the next operations if its current epoch (LevelDB) is still unknown; nil otherwise. The database
     /// keeps these operations until it is known whether they apply.
     private var unresolved: Database?
@@ -34,6 +35,8 @@ final class JournalApplier: @unchecked Sendable {
     /// A ring of portions for each half of the shards. `filled` and `done` determine which portion belongs to which
     /// thread.
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
+    /// The portion of each half to which the caller adds operations.
+    @exclusivity(unchecked) private var filling: [Unmanaged<ReplayPortion>]
     private let lock = Lock()
     private let progress = Condition()
     // `filled`: how many portions of each half the caller has filled. `done`: how many portions of each half the
@@ -52,6 +55,7 @@ final class JournalApplier: @unchecked Sendable {
         self.usesThreads = usesThreads
         self.noteEpoch = noteEpoch
         self.find = find
+        filling = portions.map { Unmanaged.passUnretained($0[0]) }
     }
 
     /// Copies the operations of a commit group, to apply them later. ``JournalPayload/operationCount(_:)`` has checked
@@ -78,23 +82,29 @@ final class JournalApplier: @unchecked Sendable {
         if found == nil { unknownNames.insert(text) }
         unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
         // Skip operations of earlier epochs: a purge has made them invalid.
-        database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
+        let all = found.flatMap { $0.durable.counts(number) ? $0.shards.all : nil } ?? []
+        shards = all.map { Unmanaged.passUnretained($0) }
     }
 
     private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
-        if database != nil || unresolved != nil, let record, let header = try? RecordHeader(parsing: record, nil) {
-            latestStored = max(latestStored, header.storedAt)
-        }
-        guard let database else {
-            unresolved?.unresolved.add(epoch, key, record, sequence)
+        guard !shards.isEmpty else {
+            if let unresolved {
+                latestUnresolved = max(latestUnresolved, record?.storedAt ?? 0)
+                unresolved.unresolved.add(epoch, key, record, sequence)
+            }
             return
         }
         let hash = Key.hash(key)
-        let portion = portions[hash & 1][filled % Self.portionCount]
-        portion.add(database, hash, key, record, sequence)
-        guard portion.byteCount >= Self.portionBytes else { return }
-        if usesThreads { handOn() } else { portion.apply() }
+        filling[hash & 1]._withUnsafeGuaranteedRef { portion in
+            portion.add(shards[Shard.index(hash)], hash, key, record, sequence)
+            guard portion.byteCount >= Self.portionBytes else { return }
+            if usesThreads { handOn() } else { portion.apply() }
+        }
     }
+
+    /// The latest time at which any record in the journal was stored; known after ``finish()``. The engine's time must
+    /// not be earlier.
+    var latestStored: Int64 { portions.joined().reduce(latestUnresolved) { max($0, $1.latestStored) } }
 
     /// Applies all operations that were added and not applied yet, and stops the threads.
     func finish() {
@@ -120,6 +130,7 @@ final class JournalApplier: @unchecked Sendable {
         progress.broadcast()
         while filled - min(done[0], done[1]) >= Self.portionCount { progress.wait(lock) }
         lock.unlock()
+        filling = portions.map { [filled] in Unmanaged.passUnretained($0[filled % Self.portionCount]) }
     }
 
     private func run(_ half: Int) {
@@ -158,46 +169,68 @@ private final class ReplayPortion {
 
     // Only one thread at a time uses a portion, and its accesses never overlap.
     @exclusivity(unchecked) private var items: ContiguousArray<Item> = []
-    @exclusivity(unchecked) private var bytes: [UInt8] = []
+    /// The keys and records of `items`: `byteCount` bytes in memory for `capacity`. Not an array, because appending to
+    /// an array costs several times as much as copying these few bytes.
+    @exclusivity(unchecked) private var bytes = UnsafeMutableRawPointer.allocate(byteCount: 0, alignment: 8)
+    @exclusivity(unchecked) private var capacity = 0
+    @exclusivity(unchecked) private(set) var byteCount = 0
+    /// The latest time at which a record that was applied had been stored.
+    @exclusivity(unchecked) private(set) var latestStored: Int64 = 0
 
     /// How many operations in advance a slot of a table, and its entry, are prefetched into the CPU cache.
     private static let slotDistance = 12
     private static let entryDistance = 6
 
-    var byteCount: Int { bytes.count }
+    deinit { bytes.deallocate() }
 
-    /// - Parameter database: must exist until the portion is applied, because the portion does not retain its shards.
+    /// - Parameter shard: must exist until the portion is applied.
     func add(
-        _ database: Database, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
+        _ shard: Unmanaged<Shard>, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
         _ sequence: UInt64
     ) {
         items.append(
             Item(
-                shard: database.shards.with(hash) { Unmanaged.passUnretained($0) }, hash: hash, sequence: sequence,
-                offset: bytes.count, keyCount: Int32(key.count), recordCount: record.map { Int32($0.count) } ?? -1))
-        bytes.append(contentsOf: key)
-        if let record { bytes.append(contentsOf: record) }
+                shard: shard, hash: hash, sequence: sequence,
+                offset: byteCount, keyCount: Int32(key.count), recordCount: record.map { Int32($0.count) } ?? -1))
+        append(key)
+        if let record { append(record) }
+    }
+
+    private func append(_ added: UnsafeRawBufferPointer) {
+        guard let start = added.baseAddress else { return }
+        if added.count > capacity - byteCount { reserve(byteCount + added.count) }
+        // Within the memory: `capacity` is at least the new `byteCount`.
+        (bytes + byteCount).copyMemory(from: start, byteCount: added.count)
+        byteCount += added.count
+    }
+
+    private func reserve(_ count: Int) {
+        let newCapacity = max(count, 2 * capacity, 65_536)
+        let moved = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: 8)
+        moved.copyMemory(from: bytes, byteCount: byteCount)
+        bytes.deallocate()
+        (bytes, capacity) = (moved, newCapacity)
     }
 
     /// Applies all operations and empties the portion.
     func apply() {
-        bytes.withUnsafeBytes { bytes in
-            for index in items.indices {
-                prefetch(index)
-                let item = items[index]
-                let end = item.offset + Int(item.keyCount)
-                let key = UnsafeRawBufferPointer(rebasing: bytes[item.offset..<end])
-                item.shard._withUnsafeGuaranteedRef { shard in
-                    guard item.recordCount >= 0 else {
-                        return shard.remove(key, item.hash, sequence: item.sequence)
-                    }
-                    let record = UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(item.recordCount))])
-                    shard.put(key, item.hash, stored: record, sequence: item.sequence)
+        for index in items.indices {
+            prefetch(index)
+            let item = items[index]
+            // `add` has appended these bytes.
+            let key = UnsafeRawBufferPointer(start: bytes + item.offset, count: Int(item.keyCount))
+            item.shard._withUnsafeGuaranteedRef { shard in
+                guard item.recordCount >= 0 else {
+                    return shard.remove(key, item.hash, sequence: item.sequence)
                 }
+                let record = UnsafeRawBufferPointer(
+                    start: bytes + item.offset + key.count, count: Int(item.recordCount))
+                latestStored = max(latestStored, record.storedAt)
+                shard.put(key, item.hash, stored: record, sequence: item.sequence)
             }
         }
         items.removeAll(keepingCapacity: true)
-        bytes.removeAll(keepingCapacity: true)
+        byteCount = 0
     }
 
     private func prefetch(_ index: Int) {
@@ -210,4 +243,9 @@ private final class ReplayPortion {
             item.shard._withUnsafeGuaranteedRef { $0.table.prefetchEntry(item.hash) }
         }
     }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The time at which the record in these bytes was stored; 0 if they are not a record.
+    fileprivate var storedAt: Int64 { (try? RecordHeader(parsing: self, nil))?.storedAt ?? 0 }
 }

@@ -22,6 +22,9 @@ struct DescriptorBudget: Equatable {
     private static let loopDescriptors = 4
     /// For each open database: LevelDB's LOCK, LOG, MANIFEST and log file, and a table that is being written or read.
     private static let databaseDescriptors = 5
+    /// LevelDB maps tables into memory, which takes no descriptors. If there are too many to map, it takes at most a fifth
+    /// of all descriptors for the others.
+    private static let tableShare = 5
     /// The number of clients that must be possible. With too few descriptors for them, the daemon does not start.
     private static let clientsMin = 4
     private static let databasesFew = 4
@@ -32,7 +35,8 @@ struct DescriptorBudget: Equatable {
         let base = Self.processDescriptors + Self.loopDescriptors * threads
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
-        let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
+        let tables = min(openFilesMax, limit / Self.tableShare)
+        let full = base + Self.databaseDescriptors * max(databases, databasesMax) + tables
         // If there are not enough descriptors for everything, the larder and the clients get half each. The larder gets
         // more if it needs more for the existing databases (`least`), or for a few databases (`few`). `few` leaves
         // descriptors for some clients.
