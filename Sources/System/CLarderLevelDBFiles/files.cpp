@@ -31,6 +31,9 @@ struct Probe {
 
 thread_local Probe probe;
 
+/// See larder_leveldb_refuse_reads().
+thread_local bool refuses_reads = false;
+
 /// The error for a probe that would have to read a file. Not `NotFound`, which LevelDB treats as an absent key.
 Status Refusal() { return Status::IOError("a probe reads no file"); }
 
@@ -75,7 +78,7 @@ public:
   ~WholeRandomAccessFile() override { delete file_; }
 
   Status Read(uint64_t offset, size_t count, Slice *result, char *scratch) const override {
-    if (probe.runs) return Refusal();
+    if (probe.runs || refuses_reads) return Refusal();
     return ReadAll(count, result, scratch, [this, offset](size_t got, size_t rest, Slice *part, char *space) {
       return file_->Read(offset + got, rest, part, space);
     });
@@ -192,7 +195,7 @@ public:
     return status;
   }
   Status NewRandomAccessFile(const std::string &name, leveldb::RandomAccessFile **result) override {
-    if (probe.runs) return Refusal();
+    if (probe.runs || refuses_reads) return Refusal();
     Status status = target()->NewRandomAccessFile(name, result);
     if (status.ok()) *result = new WholeRandomAccessFile(*result);
     return status;
@@ -354,6 +357,8 @@ int larder_leveldb_lacks(leveldb_t *database, const leveldb_readoptions_t *optio
   FreeLongValue();
   return lacks;
 }
+
+void larder_leveldb_refuse_reads(int refuses) { refuses_reads = refuses != 0; }
 
 void larder_leveldb_on_merge(larder_leveldb_merge_hook hook) { merge_hook.store(hook); }
 

@@ -39,6 +39,8 @@ final class DirtyHints: Sendable {
     private static let mergedCount = 4
     /// The number of runs of an index above which the newest are merged, even if they are from different checkpoints.
     private static let partsMax = 24
+    /// The number of keys whose hints an event loop finds.
+    private static let quickCount = 64
     /// The number of keys that the background work, or a writer, takes at once.
     static let sliceCount = 1024
     /// The number of hints above which stale ones are looked for.
@@ -76,6 +78,22 @@ final class DirtyHints: Sendable {
         }
         merge(all: caller != .query)
         return found
+    }
+
+    /// Like ``fill(_:for:pinnedBytesMin:indexes:)`` for a query, for event loops.
+    /// - Returns: nil if that would take long.
+    func fillQuickly(
+        _ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]
+    ) -> [UInt64: [HintRun]]? {
+        guard changed.value <= Self.quickCount else { return nil }
+        let found = filling.withLockUnlessBusy { filling -> [UInt64: [HintRun]]? in
+            add(shards, .max, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            return runs.withLock { runs in
+                let isLong = runs.parts.values.contains { $0.count > Self.partsMax }
+                return isLong ? nil : runs.parts.mapValues { $0.map(\.run) }
+            }
+        }
+        return found ?? nil
     }
 
     /// Called with `filling` held.

@@ -23,9 +23,9 @@ package struct IndexCatalog {
                 _ = shard.changedKeys?.take { _ in }
                 shard.changedKeys = nil
             } else if let keys = shard.changedKeys {
-                if hasNew { keys.addEverything() }
+                if hasNew { keys.addEverything(dirtyCount: shard.table.dirtyCount) }
             } else {
-                shard.changedKeys = ChangedKeys(indexing.dirty.changed)
+                shard.changedKeys = ChangedKeys(indexing.dirty.changed, dirtyCount: shard.table.dirtyCount)
             }
         }
     }

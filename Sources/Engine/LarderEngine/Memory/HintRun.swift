@@ -136,16 +136,16 @@ final class ChangedKeys {
     private static let bytesMax = 1 << 20
 
     /// Creates a list for a shard whose dirty entries' terms are all missing.
-    init(_ total: ChangedKeyCount) {
+    init(_ total: ChangedKeyCount, dirtyCount: Int) {
         self.total = total
         isEverything = true
-        note(1)
+        note(max(1, dirtyCount))
     }
 
     /// Notes all dirty entries.
-    func addEverything() {
+    func addEverything(dirtyCount: Int) {
         (bytes, isEverything) = ([], true)
-        note(1)
+        note(max(1, dirtyCount))
     }
 
     private func note(_ added: Int) {
@@ -154,9 +154,9 @@ final class ChangedKeys {
     }
 
     func add(_ key: UnsafeRawBufferPointer) {
+        note(1)
         if isEverything { return }
         Self.append(key, to: &bytes)
-        note(1)
         if bytes.count > Self.bytesMax {
             isEverything = true
             bytes = []

@@ -177,7 +177,7 @@ package final class EntryCursor: @unchecked Sendable {
     /// Passes the next entries to `body`, without copies, until it returns false. Faster than ``next()``, which must not
     /// be called before or after.
     /// - Parameter body: must not use the database.
-    package func forEach(_ body: (EntryView) -> Bool) throws(LarderError) { while try readSlice(body) {} }
+    package func readAll(_ body: (EntryView) -> Bool) throws(LarderError) { while try readSlice(body) {} }
 
     /// - Returns: whether there may be more entries that are wanted.
     private func readSlice(_ body: (EntryView) -> Bool) throws(LarderError) -> Bool {
@@ -304,22 +304,6 @@ package final class EntryCursor: @unchecked Sendable {
     private func header(_ purges: TagPurges?) throws(LarderError) -> RecordHeader {
         switch try withStored({ RecordHeader.read($0, purges) }) {
         case .success(let header): return header
-        case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
-        }
-    }
-
-    /// Passes the current entry's header and payload to `body`, without a copy. The bytes are valid during the call.
-    package func withPayload<Result>(
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Result
-    ) throws(LarderError) -> Result {
-        let purges = database.rules.purges
-        let result = try withStored { bytes in
-            RecordHeader.read(bytes, purges).map { header in
-                body(header, UnsafeRawBufferPointer(rebasing: bytes[min(header.byteCount, bytes.count)...]))
-            }
-        }
-        switch result {
-        case .success(let result): return result
         case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
         }
     }
