@@ -49,7 +49,8 @@ enum QueryRun {
         let found = rows.sorted().dropFirst(query.skip)
         let last = rows.isCut ? found.last : nil
         let cursor = last.map { QueryCursor(order: query.rowOrder, last: $0.position).text(of: query) }
-        return (found.map { String(decoding: $0.position.key, as: UTF8.self) }, cursor.map { String(decoding: $0, as: UTF8.self) })
+        let keys = found.map { String(decoding: $0.position.key, as: UTF8.self) }
+        return (keys, cursor.map { String(decoding: $0, as: UTF8.self) })
     }
 
     /// The groups of a query: JSON and values, as text.

@@ -27,6 +27,8 @@ package enum QueryFailure: Error {
     case engine(LarderError)
     /// The caller has cancelled the query.
     case cancelled
+    /// The query takes too long for an event loop, or needs the disk.
+    case tooLong
 }
 
 /// Runs a query on the entries of a database that are cached and fresh.
@@ -64,11 +66,15 @@ package struct QueryRun: ~Copyable {
     private var until: Int64 = 0
     /// The number of tests in the condition, at least 1.
     private let testCount: Int
+    /// Whether the query may wait for the disk and other threads.
+    private var mayBlock = true
     /// The work since the time was checked last, in bytes of text that was tested.
     private var work = 0
 
     /// The number of candidates whose entries are looked up together.
     private static let batchCount = 64
+    /// The number of tests in a condition up to which an event loop may run the query.
+    private static let quickTestsMax = 16
     /// The work after which the time is checked, and that of an entry besides its text.
     private static let workMax = 1 << 20
     private static let entryWork = 4096
@@ -112,6 +118,17 @@ package struct QueryRun: ~Copyable {
         }
     }
 
+    /// Runs the query on the thread of an event loop, if an index finds at most ``batchCount`` candidates, and everything
+    /// is in memory.
+    /// - Returns: nil if the query must run on another thread.
+    package mutating func resultInMemory() -> QueryResult? {
+        guard snapshot == nil, testCount <= Self.quickTestsMax else { return nil }
+        mayBlock = false
+        until = MonotonicClock.milliseconds() + limits.milliseconds
+        begin()
+        return database.indexes.withoutDisk { do throws(QueryFailure) { return try once() } catch { return nil } }
+    }
+
     private mutating func begin() {
         (order, plan, indexes) = (query.rowOrder, nil, [])
         found.removeAll()
@@ -123,7 +140,9 @@ package struct QueryRun: ~Copyable {
     }
 
     private mutating func once() throws(QueryFailure) -> QueryResult {
-        let view = snapshot == nil ? try Self.engine { () throws(LarderError) in try database.indexes.view() } : nil
+        let view = try Self.engine { () throws(LarderError) in
+            snapshot == nil ? try database.indexes.view(mayBlock: mayBlock) : nil
+        }
         defer { view?.close() }
         for ready in view?.indexes ?? [] {
             // The extractor has the definition already parsed.
@@ -134,34 +153,44 @@ package struct QueryRun: ~Copyable {
         plan = IndexPlanner(indexes.map(\.definition), query).plan(query)
         if let ordered = plan?.ordered { order = ordered.order }
         rows = QueryRows(order, capacity: query.skip + query.rowsMax)
-        if let view, let plan { try follow(plan, view) } else { try scan() }
+        if let view, let plan {
+            try follow(plan, view)
+        } else if !mayBlock {
+            throw .tooLong
+        } else {
+            try scan()
+        }
         return result(of: database.now())
     }
 
     // MARK: Indexes
 
     private mutating func follow(_ plan: IndexPlan, _ view: IndexView) throws(QueryFailure) {
+        var batch = CandidateBatch()
         for part in plan.parts {
-            for range in part.ranges { try follow(range, part.index, view, nil) }
+            for range in part.ranges { try follow(range, part.index, view, nil, &batch) }
         }
-        if let ordered = plan.ordered { try follow(ordered.range, ordered.index, view, ordered) }
+        if let ordered = plan.ordered { try follow(ordered.range, ordered.index, view, ordered, &batch) }
     }
 
     /// Examines the candidates of a range.
     /// - Parameter ordered: the order of the candidates; nil if it is not that of the rows.
     private mutating func follow(
-        _ range: TermRange, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?
+        _ range: TermRange, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?,
+        _ batch: inout CandidateBatch
     ) throws(QueryFailure) {
         let list = try Self.engine { () throws(LarderError) in
             try view.candidates(
                 indexes[number].index, from: range.lower, upTo: range.end, backward: ordered?.isBackward ?? false)
         }
-        var batch = CandidateBatch()
         while true {
             // In order, the query ends at the first candidate that follows the rows.
-            let most = ordered == nil ? Self.batchCount : min(query.skip + query.rowsMax - rows.count + 1, Self.batchCount)
-            let isMore = try Self.engine { () throws(LarderError) in try list.next(max(1, most), into: &batch) }
+            let left = ordered == nil ? .max : max(1, query.skip + query.rowsMax - rows.count + 1)
+            let isMore = try Self.engine { () throws(LarderError) in
+                try list.next(min(left, Self.batchCount), into: &batch)
+            }
             if !isMore { return }
+            if !mayBlock, candidates + batch.count > Self.batchCount { throw .tooLong }
             for place in 0..<batch.count {
                 let isOver = try batch.withCandidate(place) { (candidate) throws(QueryFailure) in
                     try follow(candidate, number, view, ordered)
@@ -214,7 +243,7 @@ package struct QueryRun: ~Copyable {
         switch candidate.found {
         case .absent: return .stale
         case .entry(let entry): return try look(at: candidate.term, entry, definition)
-        case .unread: break
+        case .unread: if !mayBlock { throw .tooLong }
         }
         let record = try Self.engine { () throws(LarderError) in try database.get(Key(candidate.key)) }
         guard let record else { return .stale }
@@ -270,7 +299,7 @@ package struct QueryRun: ~Copyable {
         let isWhole = options.prefix.isEmpty && options.start == nil && range.end == nil
         var end = ScanEnd.none
         try Self.engine { () throws(LarderError) in
-            try cursor.forEach { entry in
+            try cursor.readAll { entry in
                 end = scan(entry, upTo: range.end, isOrdered: isOrdered)
                 if case .none = end { return true }
                 return false

@@ -35,7 +35,7 @@ extension CacheSource {
                 switch error {
                 case .refused(let text): throw .refusedQuery(text, database.name)
                 case .engine(let error): throw error.during("query")
-                case .cancelled: throw .refusedQuery("the query was cancelled", database.name)
+                case .cancelled, .tooLong: throw .refusedQuery("the query was cancelled", database.name)
                 }
             }
         }

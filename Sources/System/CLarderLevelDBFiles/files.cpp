@@ -36,6 +36,9 @@ struct Probe {
 
 thread_local Probe probe;
 
+/// See larder_leveldb_refuse_reads().
+thread_local bool refuses_reads = false;
+
 /// The error for a probe that would have to read a file. Not `NotFound`, which LevelDB treats as an absent key.
 Status Refusal() { return Status::IOError("a probe reads no file"); }
 
@@ -80,7 +83,7 @@ public:
   ~WholeRandomAccessFile() override { delete file_; }
 
   Status Read(uint64_t offset, size_t count, Slice *result, char *scratch) const override {
-    if (probe.runs) return Refusal();
+    if (probe.runs || refuses_reads) return Refusal();
     return ReadAll(count, result, scratch, [this, offset](size_t got, size_t rest, Slice *part, char *space) {
       return file_->Read(offset + got, rest, part, space);
     });
@@ -116,7 +119,7 @@ public:
   }
 
   Status Read(uint64_t offset, size_t count, Slice *result, char *) const override {
-    if (probe.runs) return Refusal();
+    if (probe.runs || refuses_reads) return Refusal();
     const bool is_inside = offset <= length_ && count <= length_ - offset;
     *result = is_inside ? Slice(start_ + offset, count) : Slice();
     return is_inside ? Status::OK() : Status::IOError(name_, std::strerror(EINVAL));
@@ -243,7 +246,7 @@ public:
     return status;
   }
   Status NewRandomAccessFile(const std::string &name, leveldb::RandomAccessFile **result) override {
-    if (probe.runs) return Refusal();
+    if (probe.runs || refuses_reads) return Refusal();
     *result = MappedFile::Open(name);
     if (*result != nullptr) return Status::OK();
     Status status = target()->NewRandomAccessFile(name, result);
@@ -407,6 +410,8 @@ int larder_leveldb_lacks(leveldb_t *database, const leveldb_readoptions_t *optio
   FreeLongValue();
   return lacks;
 }
+
+void larder_leveldb_refuse_reads(int refuses) { refuses_reads = refuses != 0; }
 
 void larder_leveldb_on_merge(larder_leveldb_merge_hook hook) { merge_hook.store(hook); }
 

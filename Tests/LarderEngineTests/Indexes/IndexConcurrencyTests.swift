@@ -192,6 +192,8 @@ import Testing
         }
         let changed = books.indexing.dirty.changed
         #expect(changed.value <= ChangedKeyCount.tooMany + threads)
+        let most = ChangedKeyCount.tooMany + 2 * DirtyHints.sliceCount
+        #expect(books.indexing.dirty.hintCount >= threads * 10_000 - most, "the others were found")
         if hasBackgroundWork {
             for _ in 0..<1000 where changed.areMany { usleep(10_000) }
             #expect(!changed.areMany)

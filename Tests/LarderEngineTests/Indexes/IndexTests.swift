@@ -186,7 +186,7 @@ import Testing
         #expect(books.indexing.dirty.hintCount < 1 << 17)
     }
 
-    @Test func positionsContinueInBothDirections() throws {
+    @Test func candidatesAreInOrderInBothDirections() throws {
         let larder = try larder()
         let books = try larder.database()
         try books.createIndex("w")
@@ -194,18 +194,12 @@ import Testing
         try books.flush()
         for number in 30..<80 { try books.put("k\(number)", "w\(number % 7)") }
         for backward in [false, true] {
-            var position: (term: [UInt8], key: [UInt8])?
+            let view = try #require(try books.indexes.view())
+            let index = try #require(view.indexes.first).index
+            let candidates = try view.candidates(
+                index, from: Array("w1".utf8), upTo: Array("w6".utf8), backward: backward)
             var found: [[UInt8]] = []
-            while true {
-                let view = try #require(try books.indexes.view())
-                let index = try #require(view.indexes.first).index
-                let candidates = try view.candidates(
-                    index, from: Array("w1".utf8), upTo: Array("w6".utf8), backward: backward, after: position)
-                guard try candidates.next() else { break }
-                let (term, key) = try candidates.withCandidate { ([UInt8]($0), [UInt8]($1)) }
-                position = (term, key)
-                found.append(term + key)
-            }
+            while try candidates.next() { found.append(try candidates.withCandidate { [UInt8]($0) + [UInt8]($1) }) }
             let numbers = (0..<80).filter { (1...5).contains($0 % 7) }
             let expected = numbers.map { Array("w\($0 % 7)\0k\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
             #expect(found == (backward ? expected.reversed() : expected))

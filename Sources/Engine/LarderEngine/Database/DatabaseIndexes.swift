@@ -39,6 +39,11 @@ final class DatabaseIndexes: Sendable {
     /// The estimate of the bytes of a hint before the first checkpoint.
     private static let usualHintBytes = 48
 
+    /// How many queries do not try to run on an event loop, because earlier ones could not.
+    let loopPause = Atomic<Int>(0)
+    /// The length of the next such pause.
+    let nextLoopPause = Atomic<Int>(1)
+
     /// Whether LevelDB may have hints of indexes that were dropped.
     let mayHaveDropped = Atomic<Bool>(true)
 

@@ -39,7 +39,9 @@ final class DirtyHints: Sendable {
     private static let mergedCount = 4
     /// The number of runs of an index above which the newest are merged, even if they are from different checkpoints.
     private static let partsMax = 24
-    /// The number of keys that the background work, or a writer, takes at once.
+    /// The number of keys whose hints an event loop finds.
+    private static let quickCount = 64
+    /// The number of keys that the background work, or a writer, takes at once, or a few more.
     static let sliceCount = 1024
     /// The number of hints above which stale ones are looked for.
     private static let refreshMin = 1 << 16
@@ -51,7 +53,7 @@ final class DirtyHints: Sendable {
     // MARK: Filling
 
     /// Who needs the hints.
-    enum Caller { case query, background, writer }
+    enum Caller { case query, background }
 
     /// Adds the hints of the entries that were written since the last call: of all of them for a query, otherwise of
     /// ``sliceCount``.
@@ -63,33 +65,58 @@ final class DirtyHints: Sendable {
     ) -> [UInt64: [HintRun]] {
         // Wait for another thread that is filling, even if no keys are left: their hints are not added yet.
         let found = filling.withLock { filling in
-            if caller != .writer || changed.areTooMany {
-                let most = caller == .query ? .max : Self.sliceCount
-                add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
-            }
-            if caller != .writer {
-                refreshIfDue(
-                    shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
-                    indexes: indexes)
-            }
+            let most = caller == .query ? .max : Self.sliceCount
+            add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            refreshIfDue(
+                shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
+                indexes: indexes)
             return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
         }
         merge(all: caller != .query)
         return found
     }
 
+    /// Adds the hints of ``sliceCount`` entries if there are too many to be added. For writers, which may be event loops:
+    /// waits neither for another thread nor for all dirty entries of a shard.
+    func help(_ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]) {
+        let hasHelped: Void? = filling.withLockUnlessBusy { filling in
+            guard changed.areTooMany else { return }
+            add(
+                shards, Self.sliceCount, &filling, onlyLists: true, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+        }
+        if hasHelped != nil { merge(all: true) }
+    }
+
+    /// Like ``fill(_:for:pinnedBytesMin:indexes:)`` for a query, for event loops.
+    /// - Returns: nil if that would take long.
+    func fillQuickly(
+        _ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]
+    ) -> [UInt64: [HintRun]]? {
+        guard changed.value <= Self.quickCount else { return nil }
+        let found = filling.withLockUnlessBusy { filling -> [UInt64: [HintRun]]? in
+            add(shards, .max, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            return runs.withLock { runs in
+                let isLong = runs.parts.values.contains { $0.count > Self.partsMax }
+                return isLong ? nil : runs.parts.mapValues { $0.map(\.run) }
+            }
+        }
+        return found ?? nil
+    }
+
     /// Called with `filling` held.
+    /// - Parameter onlyLists: whether to leave out shards whose dirty entries are all missing.
     private func add(
-        _ shards: borrowing DatabaseShards, _ most: Int, _ filling: inout Filling, pinnedBytesMin: Int,
-        indexes: () -> [OpenIndex]
+        _ shards: borrowing DatabaseShards, _ most: Int, _ filling: inout Filling, onlyLists: Bool = false,
+        pinnedBytesMin: Int, indexes: () -> [OpenIndex]
     ) {
         if changed.isZero { return }
         var extraction = Extraction(pinnedBytesMin: pinnedBytesMin)
         for _ in 0..<Shard.count where extraction.keyCount < most {
             let shard = shards[filling.nextShard]
             filling.nextShard = (filling.nextShard + 1) % Shard.count
-            let keys = shard.lock.withLock {
-                shard.changedKeys?.take { keys in Self.addAll(shard, &keys) } ?? []
+            let keys = shard.lock.withLock { () -> [UInt8] in
+                guard let changed = shard.changedKeys, !onlyLists || !changed.isEverything else { return [] }
+                return changed.take { keys in Self.addAll(shard, &keys) }
             }
             // An index that is created after this lets the keys of all dirty entries be noted again.
             if !keys.isEmpty { extraction.add(keys, shard, indexes()) }

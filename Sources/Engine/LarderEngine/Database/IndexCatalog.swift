@@ -23,9 +23,9 @@ package struct IndexCatalog {
                 _ = shard.changedKeys?.take { _ in }
                 shard.changedKeys = nil
             } else if let keys = shard.changedKeys {
-                if hasNew { keys.addEverything() }
+                if hasNew { keys.addEverything(dirtyCount: shard.table.dirtyCount) }
             } else {
-                shard.changedKeys = ChangedKeys(indexing.dirty.changed)
+                shard.changedKeys = ChangedKeys(indexing.dirty.changed, dirtyCount: shard.table.dirtyCount)
             }
         }
     }
@@ -145,6 +145,8 @@ extension Database {
     /// writes, without locks. Costs one atomic load if there are few.
     @inline(__always)
     func fillHintsBeforeWrite() {
-        if indexing.dirty.changed.areTooMany { indexes.fillHints(for: .writer) }
+        if indexing.dirty.changed.areTooMany {
+            indexing.dirty.help(shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
+        }
     }
 }

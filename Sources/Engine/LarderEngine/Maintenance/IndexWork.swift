@@ -84,7 +84,9 @@ final class IndexWork: Sendable {
     /// - Returns: whether there is more to do now.
     func step(_ database: Database) throws(LarderError) -> Bool {
         let indexing = database.indexing
-        for _ in 0..<Self.fillsPerStep where indexing.dirty.changed.areMany { database.indexes.fillHints(for: .background) }
+        for _ in 0..<Self.fillsPerStep where indexing.dirty.changed.areMany {
+            database.indexes.fillHints(for: .background)
+        }
         guard let store = database.durableState.store, store.isMade, !store.isSuspended, !store.isFrozen else {
             return indexing.dirty.changed.areMany
         }

@@ -130,22 +130,22 @@ final class ChangedKeys {
     private var bytes: [UInt8] = []
     private var count = 0
     /// Whether the keys are no longer noted, because there are too many: the terms of all dirty entries are missing.
-    private var isEverything: Bool
+    private(set) var isEverything: Bool
 
     /// The size of the list in bytes above which keys are no longer noted: 1 MiB.
     private static let bytesMax = 1 << 20
 
     /// Creates a list for a shard whose dirty entries' terms are all missing.
-    init(_ total: ChangedKeyCount) {
+    init(_ total: ChangedKeyCount, dirtyCount: Int) {
         self.total = total
         isEverything = true
-        note(1)
+        note(max(1, dirtyCount))
     }
 
     /// Notes all dirty entries.
-    func addEverything() {
+    func addEverything(dirtyCount: Int) {
         (bytes, isEverything) = ([], true)
-        note(1)
+        note(max(1, dirtyCount))
     }
 
     private func note(_ added: Int) {
@@ -154,9 +154,9 @@ final class ChangedKeys {
     }
 
     func add(_ key: UnsafeRawBufferPointer) {
+        note(1)
         if isEverything { return }
         Self.append(key, to: &bytes)
-        note(1)
         if bytes.count > Self.bytesMax {
             isEverything = true
             bytes = []

@@ -177,7 +177,7 @@ package final class EntryCursor: @unchecked Sendable {
     /// Passes the next entries to `body`, without copies, until it returns false. Faster than ``next()``, which must not
     /// be called before or after.
     /// - Parameter body: must not use the database.
-    package func forEach(_ body: (EntryView) -> Bool) throws(LarderError) { while try readSlice(body) {} }
+    package func readAll(_ body: (EntryView) -> Bool) throws(LarderError) { while try readSlice(body) {} }
 
     /// - Returns: whether there may be more entries that are wanted.
     private func readSlice(_ body: (EntryView) -> Bool) throws(LarderError) -> Bool {
@@ -194,10 +194,10 @@ package final class EntryCursor: @unchecked Sendable {
             isAtEnd = try access { (cursor) throws(LevelDBError) in
                 if begins { try Self.begin(cursor, options) }
                 try cursor.walk(backward: options.backward) { stored, record in
-                    guard slice.goesOn else { return false }
+                    guard slice.continues else { return false }
                     let key = UnsafeRawBufferPointer(rebasing: stored[1...])
                     if hasPlace, readMemory(before: key, &slice, body) { return true }
-                    guard slice.goesOn else { return false }
+                    guard slice.continues else { return false }
                     slice.pass(key, record, body)
                     return true
                 }
@@ -214,7 +214,7 @@ package final class EntryCursor: @unchecked Sendable {
     private func readMemory(
         before key: UnsafeRawBufferPointer?, _ slice: inout Slice, _ body: (EntryView) -> Bool
     ) -> Bool {
-        while slice.goesOn, hasPlace {
+        while slice.continues, hasPlace {
             let order = key.map { run.compare(place, $0) } ?? 0
             if order != 0, (order > 0) != options.backward { return false }
             run.withEntry(place) { key, record in if let record { slice.pass(key, record, body) } }
@@ -238,7 +238,7 @@ package final class EntryCursor: @unchecked Sendable {
             (rules, now, includesExpired) = (database.rules, database.now(), options.includeExpired)
         }
 
-        var goesOn: Bool { isWanted && left > 0 && bytesLeft > 0 }
+        var continues: Bool { isWanted && left > 0 && bytesLeft > 0 }
 
         /// Passes an entry on, if it is fresh.
         @inline(__always)
@@ -304,22 +304,6 @@ package final class EntryCursor: @unchecked Sendable {
     private func header(_ purges: TagPurges?) throws(LarderError) -> RecordHeader {
         switch try withStored({ RecordHeader.read($0, purges) }) {
         case .success(let header): return header
-        case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
-        }
-    }
-
-    /// Passes the current entry's header and payload to `body`, without a copy. The bytes are valid during the call.
-    package func withPayload<Result>(
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Result
-    ) throws(LarderError) -> Result {
-        let purges = database.rules.purges
-        let result = try withStored { bytes in
-            RecordHeader.read(bytes, purges).map { header in
-                body(header, UnsafeRawBufferPointer(rebasing: bytes[min(header.byteCount, bytes.count)...]))
-            }
-        }
-        switch result {
-        case .success(let result): return result
         case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
         }
     }

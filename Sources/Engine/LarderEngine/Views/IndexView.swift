@@ -30,12 +30,16 @@ package final class IndexView {
     let database: Database
     let store: EpochStore
     private let held: StoreSnapshot
+    let mayBlock: Bool
     /// The cursor of LevelDB that earlier candidates have left.
     private var spare: HintCursor?
     private var isClosed = false
 
-    init(_ database: Database, _ store: EpochStore, _ held: StoreSnapshot, _ indexes: [ReadyIndex]) {
+    init(
+        _ database: Database, _ store: EpochStore, _ held: StoreSnapshot, _ indexes: [ReadyIndex], mayBlock: Bool
+    ) {
         self.database = database
+        self.mayBlock = mayBlock
         self.store = store
         self.held = held
         self.indexes = indexes
@@ -58,15 +62,13 @@ package final class IndexView {
     ///   - upper: greater than every term of the range; nil for no limit. Pass ``ByteOrder/successor(ofPrefix:)`` to
     ///     include a term, or the terms with a beginning.
     ///   - backward: whether to begin with the greatest term and key.
-    ///   - position: the term and the key after which to begin, in the given direction: a position of an earlier view.
     package func candidates(
-        _ index: DatabaseIndex, from lower: [UInt8], upTo upper: [UInt8]?, backward: Bool = false,
-        after position: (term: [UInt8], key: [UInt8])? = nil
+        _ index: DatabaseIndex, from lower: [UInt8], upTo upper: [UInt8]?, backward: Bool = false
     ) throws(LarderError) -> IndexCandidates {
         let (isEmpty, snapshot) = held.state
         guard isEmpty || snapshot != nil else { throw gone() }
         let runs = indexes.first { $0.index == index }?.runs ?? []
-        let range = HintRange(lower: lower, upper: upper, backward: backward, position: position)
+        let range = HintRange(lower: lower, upper: upper, backward: backward)
         let below = if let spare { spare } else { try makeCursor(snapshot) }
         spare = nil
         return IndexCandidates(self, below, Hint.head(index.number), runs, range)
@@ -82,7 +84,7 @@ package final class IndexView {
     }
 
     /// Takes back the cursor of candidates.
-    fileprivate func takeBack(_ cursor: HintCursor) {
+    fileprivate func giveBack(_ cursor: HintCursor) {
         if isClosed || spare != nil { store.release(cursor.held) } else { spare = cursor }
     }
 
@@ -124,18 +126,11 @@ private final class HintCursor {
     }
 }
 
-/// A range of hints, and where to begin in it.
+/// A range of terms, and the direction in which it is read.
 struct HintRange {
     let lower: [UInt8]
     let upper: [UInt8]?
     let backward: Bool
-    let position: (term: [UInt8], key: [UInt8])?
-
-    /// Where a forward iteration begins: at the first hint that is not less.
-    var start: [UInt8] { position.map { $0.term + $0.key } ?? lower }
-
-    /// Where a backward iteration begins: before the first hint that is not less; nil for the end.
-    var end: [UInt8]? { position.map { $0.term + $0.key } ?? upper }
 
     /// Whether a term is before the range, in it, or after it, in the direction of the iteration.
     func compare(_ term: UnsafeRawBufferPointer) -> Int {
@@ -184,14 +179,10 @@ package final class IndexCandidates {
         for run in runs { sources.append(Source(run: run, place: Self.start(run, range))) }
     }
 
-    deinit { view.takeBack(below) }
+    deinit { view.giveBack(below) }
 
     private static func start(_ run: HintRun, _ range: HintRange) -> Int {
-        if range.backward { return range.end.map { run.lowerBound($0) - 1 } ?? run.count - 1 }
-        let place = run.lowerBound(range.start)
-        let isAtPosition =
-            range.position != nil && place < run.count && run.withBytes(place) { $0.elementsEqual(range.start) }
-        return isAtPosition ? place + 1 : place
+        range.backward ? (range.upper.map { run.lowerBound($0) } ?? run.count) - 1 : run.lowerBound(range.lower)
     }
 
     /// Moves to the next candidate; the first call moves to the first one.
@@ -299,17 +290,9 @@ package final class IndexCandidates {
     }
 
     private func begin(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) {
-        guard range.backward else {
-            let start = head + range.start
-            try below.seek(cursor, to: start)
-            if range.position != nil, cursor.isValid, try cursor.withKey({ $0.elementsEqual(start) }) {
-                below.floor = nil
-                try cursor.next()
-            }
-            return
-        }
+        guard range.backward else { return try below.seek(cursor, to: head + range.lower) }
         below.floor = nil
-        let end = range.end.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
+        let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
         try cursor.seekBackward(to: end)
         if cursor.isValid, try cursor.withKey({ $0.elementsEqual(end) }) { try cursor.previous() }
     }
@@ -332,21 +315,47 @@ package final class IndexCandidates {
 extension IndexCatalog {
     /// Creates a view of the indexes. May block, because it may have to find the terms of entries that were changed
     /// recently.
-    /// - Returns: nil if the database has no files, and so no entries.
-    package func view() throws(LarderError) -> IndexView? {
+    /// - Parameter mayBlock: if false, the view and its candidates do not block; see ``withoutDisk(_:)``.
+    /// - Returns: nil if the database has no files, and so no entries; or if the view would block.
+    package func view(mayBlock: Bool = true) throws(LarderError) -> IndexView? {
         try ForkGuard.check("query")
         while true {
             let state = database.appliedState
+            if !mayBlock, !state.isOpen { return nil }
             guard let store = try database.readableStore(state, "query") else { return nil }
             // The order matters. An entry that is dirty now has its hints in the runs. An entry that becomes clean
             // after this, or is clean now, has its hints in the snapshot, which is taken later: either those of the
             // record that it has now, or of a later one.
-            let runs = fillHints()
+            guard let runs = mayBlock ? fillHints() : fillHintsQuickly() else { return nil }
             let usable = try readyIndexes(state.indexes, runs, in: store)
             let held = try Snapshot.hold(store)
-            if database.appliedState.store === store { return IndexView(database, store, held, usable) }
+            if database.appliedState.store === store {
+                return IndexView(database, store, held, usable, mayBlock: mayBlock)
+            }
             store.release(held)
         }
+    }
+
+    private func fillHintsQuickly() -> [UInt64: [HintRun]]? {
+        indexing.dirty.fillQuickly(database.shards, pinnedBytesMin: database.context.options.pinnedBytesMin) {
+            indexing.open
+        }
+    }
+
+    /// Lets an event loop run a query: LevelDB's calls on this thread throw meanwhile if they would have to read a file.
+    /// After failures, the next queries do not try: one after the first failure, then up to 64.
+    /// - Parameter body: runs the query; returns nil if that would block.
+    package func withoutDisk<Result>(_ body: () -> Result?) -> Result? {
+        let pause = indexing.loopPause.load(ordering: .relaxed)
+        guard pause == 0 else {
+            indexing.loopPause.store(pause - 1, ordering: .relaxed)
+            return nil
+        }
+        let result = TableReads.refused(during: body)
+        let next = indexing.nextLoopPause.load(ordering: .relaxed)
+        if result == nil { indexing.loopPause.store(next, ordering: .relaxed) }
+        indexing.nextLoopPause.store(result == nil ? min(64, 2 * next) : 1, ordering: .relaxed)
+        return result
     }
 
     private func readyIndexes(

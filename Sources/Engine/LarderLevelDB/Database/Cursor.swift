@@ -159,8 +159,8 @@ package final class Cursor {
             if isDone { return }
             // The gate has closed the iterator, and kept the entry.
             guard let left = slot.place else { throw error(.closed, "the cursor was closed", "next") }
-            let goesOn = left.key.withUnsafeBytes { key in left.value.withUnsafeBytes { body(key, $0) } }
-            guard goesOn else { return }
+            let continues = left.key.withUnsafeBytes { key in left.value.withUnsafeBytes { body(key, $0) } }
+            guard continues else { return }
             if backward { try previous() } else { try next() }
         }
     }

@@ -77,6 +77,17 @@ extension Database {
     }
 }
 
+/// LevelDB's reads of its tables' files.
+package enum TableReads {
+    /// Runs `body`. LevelDB's calls on this thread throw `.ioError` meanwhile if they would have to read a file. So an
+    /// event loop can read what is in the block cache.
+    package static func refused<Result>(during body: () -> Result) -> Result {
+        larder_leveldb_refuse_reads(1)
+        defer { larder_leveldb_refuse_reads(0) }
+        return body()
+    }
+}
+
 /// Options of a read. Reads verify the checksum of every block that is read from a file: without verification, a
 /// flipped bit would be returned as data.
 package struct ReadOptions: Sendable {

@@ -68,6 +68,16 @@ package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         defer { lock.unlock() }
         return try body(&value.pointee)
     }
+
+    /// Like ``withLock(_:)``, but does not wait.
+    /// - Returns: nil, without calling `body`, if the lock is held.
+    package borrowing func withLockUnlessBusy<Result>(
+        _ body: (inout sending Value) -> sending Result
+    ) -> sending Result? {
+        guard lock.tryLock() else { return nil }
+        defer { lock.unlock() }
+        return body(&value.pointee)
+    }
 }
 
 /// A flag that is set once, and for which threads wait.

@@ -45,6 +45,10 @@ char *larder_leveldb_get(
 int larder_leveldb_lacks(
     struct leveldb_t *database, const struct leveldb_readoptions_t *options, const char *key, size_t key_length);
 
+/// Makes LevelDB's calls on this thread fail if they would have to read a table from its file, as long as `refuses` is
+/// not 0. Works only with the environment of this header.
+void larder_leveldb_refuse_reads(int refuses);
+
 /// A function that is called on LevelDB's own thread with the directory of a database. `begins` is 1 when new tables,
 /// from a merge or from LevelDB's memory, are about to replace others. It is 0 when LevelDB has found out which files
 /// are obsolete, and is about to remove them. In between LevelDB does nothing that takes long, and holds nothing that

@@ -168,6 +168,38 @@ import Testing
         #expect(other(["EVAL", "return redis.call('QUERY', 'COUNT')", "0"]) == Wire.int(4))
     }
 
+    /// The keys of the rows if an event loop can run the query; nil if another thread has to.
+    private func keysInMemory(_ words: String, _ server: SocketlessServer) throws -> [String]? {
+        let query = try Query(words.split(separator: " ").map { Array($0.utf8) })
+        // After a failure, the next queries do not try.
+        for _ in 0..<100 {
+            var run = QueryRun(query, in: try server.engine.database("0"), nil, QueryLimits())
+            if let result = run.resultInMemory() { return result.rows.map { String(decoding: $0.key, as: UTF8.self) } }
+        }
+        return nil
+    }
+
+    @Test func anEventLoopRunsQueriesThatNeedOnlyMemory() throws {
+        let client = server.connect()
+        #expect(client("INDEX CREATE author ON author") == Wire.ok)
+        for number in 0..<200 { _ = client(["SET", "k\(number)", #"{"author":"a\#(number / 50)","n":1}"#]) }
+        let query = "KEYS WHERE author = a1 SORT n"
+        let expected = (50..<100).map { "k\($0)" }
+        #expect(try keysInMemory(query, server) == nil, "the hints of many entries have to be found")
+        #expect(client("QUERY COUNT WHERE author = a1") == Wire.int(50))
+        #expect(try keysInMemory(query, server) == expected)
+        #expect(try keysInMemory("KEYS WHERE author > a SORT n", server) == nil, "there are many candidates")
+        #expect(try keysInMemory("KEYS WHERE n = 1", server) == nil, "there is no index")
+        _ = client("SAVE")
+        server.engine.shutdown()
+        let again = try SocketlessServer(reopening: server)
+        let other = again.connect()
+        #expect(other("EXISTS k1") == Wire.int(1))
+        #expect(try keysInMemory(query, again) == nil, "LevelDB has to read files")
+        #expect(other("QUERY COUNT WHERE author = a1") == Wire.int(50))
+        #expect(try keysInMemory(query, again) == expected)
+    }
+
     @Test func aQueryStopsAtItsTimeLimit() throws {
         var limits = Limits()
         limits.queryMilliseconds = -1

@@ -80,6 +80,16 @@ extension CommandTable {
         let hasAttributes = !call.isInTransaction && !explains
         let record = call.session.record
         let limits = QueryLimits(call.server.limits)
+        if !call.isInTransaction, call.session.transactions.isIdle, call.access == .memoryOnly, !explains,
+            view.openSnapshot == nil
+        {
+            var run = QueryRun(query, in: view.database, nil, limits)
+            if let result = run.resultInMemory() {
+                if hasAttributes { call.session.replies.attribute("warnings", result.warnings) }
+                write(result, query, &call.session.replies)
+                return .done
+            }
+        }
         return .later { (reply) throws(CommandError) in
             var run = QueryRun(query, in: view.database, view.openSnapshot, limits, explains: explains) {
                 record.isGone
@@ -121,7 +131,7 @@ extension CommandError {
         switch failure {
         case .refused(let text): self.init("ERR \(text)")
         case .engine(let error): self.init(error)
-        case .cancelled: self.init("ERR the client disconnected")
+        case .cancelled, .tooLong: self.init("ERR the client disconnected")
         }
     }
 }

@@ -75,14 +75,13 @@ package struct CandidateBatch {
 
     // MARK: Filling
 
-    fileprivate mutating func removeAll(reserving count: Int) {
+    fileprivate mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         items.removeAll(keepingCapacity: true)
-        bytes.reserveCapacity(256 * count)
-        items.reserveCapacity(count)
     }
 
     fileprivate mutating func add(_ term: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) {
+        if items.isEmpty { bytes.reserveCapacity(4096) }
         items.append(Item(start: bytes.count, termCount: term.count, keyCount: key.count, hash: Key.hash(key)))
         bytes.append(contentsOf: term)
         bytes.append(contentsOf: key)
@@ -123,12 +122,16 @@ extension IndexCandidates {
     /// - Parameter most: the number of candidates.
     /// - Returns: false if there are no more candidates.
     package func next(_ most: Int, into batch: inout CandidateBatch) throws(LarderError) -> Bool {
-        batch.removeAll(reserving: most)
+        batch.removeAll()
         while batch.count < most, try next() { try withCandidate { batch.add($0, $1) } }
         if batch.count == 0 { return false }
         var ticket = CommitTicket.none
         batch.look(in: view.database, &ticket)
-        try view.database.pipeline.wait(for: ticket)
+        let pipeline = view.database.pipeline
+        if !view.mayBlock, !pipeline.isDecided(ticket) {
+            throw LarderError(.invalidated, "the entries are not committed yet", operation: "query")
+        }
+        try pipeline.wait(for: ticket)
         return true
     }
 }
