@@ -176,7 +176,11 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func closingFailsPendingAndLaterCalls() async throws {
         let server = try FakeServer(Self.hanging())
         defer { server.stop() }
-        let origin = RedisOrigin(try .at(server.path), limits: .with { $0.heartbeat = 60_000 })
+        let limits = OriginLimits.with {
+            $0.call = 600_000
+            $0.heartbeat = 60_000
+        }
+        let origin = RedisOrigin(try .at(server.path), limits: limits)
         await origin.waitUntilBelieved()
         async let first = origin.error("a")
         await eventually { server.requests.contains(["PTTL", "a"]) }

@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The hints of the entries that LevelDB does not have yet, in memory. Filled lazily from the keys that writers note
 /// (``ChangedKeys``): by the next query, in the background when there are many, and by writers when there are too many.
@@ -31,6 +32,8 @@ final class DirtyHints: Sendable {
 
     let changed: ChangedKeyCount
     private let filling = Locked(Filling())
+    /// Whether a thread finds the hints of all dirty entries anew. Writers, which may be event loops, do not wait for it.
+    private let isRefreshing = Atomic(false)
     private let runs = Locked(Runs())
     /// Held while runs are merged.
     private let merging = Lock()
@@ -41,19 +44,22 @@ final class DirtyHints: Sendable {
     private static let partsMax = 24
     /// The number of keys whose hints an event loop finds.
     private static let quickCount = 64
-    /// The number of keys that the background work, or a writer, takes at once, or a few more.
+    /// The number of keys that the background work, or a writer, takes at once.
     static let sliceCount = 1024
     /// The number of hints above which stale ones are looked for.
     private static let refreshMin = 1 << 16
 
     init(_ wake: @escaping @Sendable () -> Void) { changed = ChangedKeyCount(wake) }
 
+    /// Whether writers should find hints, because there are too many to be found.
+    var needsWriters: Bool { changed.areTooMany && !isRefreshing.load(ordering: .relaxed) }
+
     var hintCount: Int { runs.withLock { $0.count } }
 
     // MARK: Filling
 
     /// Who needs the hints.
-    enum Caller { case query, background }
+    enum Caller { case query, background, writer }
 
     /// Adds the hints of the entries that were written since the last call: of all of them for a query, otherwise of
     /// ``sliceCount``.
@@ -65,26 +71,19 @@ final class DirtyHints: Sendable {
     ) -> [UInt64: [HintRun]] {
         // Wait for another thread that is filling, even if no keys are left: their hints are not added yet.
         let found = filling.withLock { filling in
-            let most = caller == .query ? .max : Self.sliceCount
-            add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
-            refreshIfDue(
-                shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
-                indexes: indexes)
+            if caller != .writer || changed.areTooMany {
+                let most = caller == .query ? .max : Self.sliceCount
+                add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
+            }
+            if caller != .writer {
+                refreshIfDue(
+                    shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
+                    indexes: indexes)
+            }
             return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
         }
         merge(all: caller != .query)
         return found
-    }
-
-    /// Adds the hints of ``sliceCount`` entries if there are too many to be added. For writers, which may be event loops:
-    /// waits neither for another thread nor for all dirty entries of a shard.
-    func help(_ shards: borrowing DatabaseShards, pinnedBytesMin: Int, indexes: () -> [OpenIndex]) {
-        let hasHelped: Void? = filling.withLockUnlessBusy { filling in
-            guard changed.areTooMany else { return }
-            add(
-                shards, Self.sliceCount, &filling, onlyLists: true, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
-        }
-        if hasHelped != nil { merge(all: true) }
     }
 
     /// Like ``fill(_:for:pinnedBytesMin:indexes:)`` for a query, for event loops.
@@ -104,19 +103,17 @@ final class DirtyHints: Sendable {
     }
 
     /// Called with `filling` held.
-    /// - Parameter onlyLists: whether to leave out shards whose dirty entries are all missing.
     private func add(
-        _ shards: borrowing DatabaseShards, _ most: Int, _ filling: inout Filling, onlyLists: Bool = false,
-        pinnedBytesMin: Int, indexes: () -> [OpenIndex]
+        _ shards: borrowing DatabaseShards, _ most: Int, _ filling: inout Filling, pinnedBytesMin: Int,
+        indexes: () -> [OpenIndex]
     ) {
         if changed.isZero { return }
         var extraction = Extraction(pinnedBytesMin: pinnedBytesMin)
         for _ in 0..<Shard.count where extraction.keyCount < most {
             let shard = shards[filling.nextShard]
             filling.nextShard = (filling.nextShard + 1) % Shard.count
-            let keys = shard.lock.withLock { () -> [UInt8] in
-                guard let changed = shard.changedKeys, !onlyLists || !changed.isEverything else { return [] }
-                return changed.take { keys in Self.addAll(shard, &keys) }
+            let keys = shard.lock.withLock {
+                shard.changedKeys?.take { keys in Self.addAll(shard, &keys) } ?? []
             }
             // An index that is created after this lets the keys of all dirty entries be noted again.
             if !keys.isEmpty { extraction.add(keys, shard, indexes()) }
@@ -134,6 +131,8 @@ final class DirtyHints: Sendable {
         // Hints of entries that were written once are not stale.
         let dirtyCount = shards.sum { $0.dirtyCount }
         guard dirtyCount <= most, count > 2 * dirtyCount * indexes().count else { return }
+        isRefreshing.store(true, ordering: .relaxed)
+        defer { isRefreshing.store(false, ordering: .relaxed) }
         refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
         filling.refreshedCount = hintCount
     }

@@ -145,8 +145,6 @@ extension Database {
     /// writes, without locks. Costs one atomic load if there are few.
     @inline(__always)
     func fillHintsBeforeWrite() {
-        if indexing.dirty.changed.areTooMany {
-            indexing.dirty.help(shards, pinnedBytesMin: context.options.pinnedBytesMin) { indexing.open }
-        }
+        if indexing.dirty.needsWriters { indexes.fillHints(for: .writer) }
     }
 }

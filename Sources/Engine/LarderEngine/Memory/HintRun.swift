@@ -130,7 +130,7 @@ final class ChangedKeys {
     private var bytes: [UInt8] = []
     private var count = 0
     /// Whether the keys are no longer noted, because there are too many: the terms of all dirty entries are missing.
-    private(set) var isEverything: Bool
+    private var isEverything: Bool
 
     /// The size of the list in bytes above which keys are no longer noted: 1 MiB.
     private static let bytesMax = 1 << 20
