@@ -57,7 +57,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
 public struct CacheMeasurement: Sendable {
     /// How a metrics system should treat the value.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The value replaces the previous one. Sent only by ``CacheStatistics/measurements``.
+        /// The value replaces the previous one. Sent only by `CacheStatistics.measurements` of the library.
         case gauge
         /// Record the value, a time in seconds, in a histogram.
         case duration
