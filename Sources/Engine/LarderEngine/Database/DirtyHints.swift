@@ -5,7 +5,7 @@ import Synchronization
 /// (``ChangedKeys``): by the next query, in the background when there are many, and by writers when there are too many.
 /// So a query never has many to find.
 ///
-/// At the end of ``fill(_:pinnedBytesMin:indexes:)``, the hints include those of every entry that was dirty when it
+/// At the end of ``fill(_:for:pinnedBytesMin:indexes:)``, the hints include those of every entry that was dirty when it
 /// began, and is still dirty. Others do no harm: readers look up each entry. So a write never looks for the hints of
 /// the previous value, and a checkpoint that has ended only drops the runs from before it began.
 ///
