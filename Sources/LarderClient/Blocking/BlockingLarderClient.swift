@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderWire
 
 @_exported import enum LarderRESP.RESPValue
@@ -35,18 +36,39 @@ public final class BlockingLarderClient: Sendable {
     ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. To read
     ///     entries of a custom codec, pass that codec again.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
-    /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process belongs to another user;
+    ///   - startPatienceMilliseconds: how long to wait for a daemon that does not run yet. The default is 0.
+    /// - Throws: `noDaemon` if nothing answers at the socket, or not in time; `untrusted` if the process belongs to another user;
     ///   `invalidArgument` if the path is empty or too long, or the time limit is out of range; `server` if the daemon
     ///   refuses the connection or the database's name; `io` if the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-        codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
+        codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = [], startPatienceMilliseconds: Int = 0
     ) throws(LarderClientError) {
         let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
         self.codec = codec.ofCache
-        session = try BlockingSession(
-            socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
-            trust: PeerTrust(trustedUsers: trustedUsers))
+        let trust = PeerTrust(trustedUsers: trustedUsers)
+        var options = ClientOptions()
+        options.startPatienceMilliseconds = startPatienceMilliseconds
+        try options.check(path)
+        let until = MonotonicClock.milliseconds() + Int64(startPatienceMilliseconds)
+        session = try Self.retrying(until: until) { () throws(LarderClientError) in
+            try BlockingSession(
+                socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
+                trust: trust)
+        }
+    }
+
+    /// Calls `connect` until there is a daemon.
+    private static func retrying<Result>(
+        until: Int64, _ connect: () throws(LarderClientError) -> Result
+    ) throws(LarderClientError) -> Result {
+        while true {
+            do throws(LarderClientError) { return try connect() } catch {
+                let left = until - MonotonicClock.milliseconds()
+                guard error.code == .noDaemon, left > 0 else { throw error }
+                WorkThread.sleep(nanoseconds: UInt64(min(50, left)) * 1_000_000)
+            }
+        }
     }
 
     /// The name of the selected database; `0` is the server's default.

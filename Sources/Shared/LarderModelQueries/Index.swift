@@ -51,7 +51,7 @@ public struct Index: Sendable {
                 return
             }
             self.init(path: names, isDescending: isDescending)
-            check = PropertyChecks.Check(path, property)
+            check = PropertyChecks.Check(path, property, .index)
         }
     }
 

@@ -1,3 +1,4 @@
+import LarderJSONCoding
 import LarderModelCoding
 import LarderQueries
 
@@ -5,6 +6,7 @@ import LarderQueries
 public struct QueryAggregate<Model: SendableMetatype, Result: Sendable>: Sendable {
     fileprivate let words: [[UInt8]]
     fileprivate let problem: String?
+    fileprivate var check: PropertyChecks.Check?
     fileprivate let decode: @Sendable (QueryGroups.Value, ModelCodec) throws -> Result
 }
 
@@ -40,7 +42,8 @@ extension QueryAggregate {
         let path = place ?? PropertyPath.names(of: property)
         return QueryAggregate(
             words: QueryWord.list(word) + [QueryWord.path(path ?? "")],
-            problem: path == nil ? "\(property) is not a stored property" : nil
+            problem: path == nil ? "\(property) is not a stored property" : nil,
+            check: place == nil ? path.flatMap { EditPath($0) }.map { PropertyChecks.Check($0, property, .query) } : nil
         ) { value, codec in
             guard case .json(let text) = value, !text.elementsEqual("null".utf8) else { return nil }
             return try text.withUnsafeBytes { try codec.decode(Number.self, $0, storedAs: .json) }
@@ -111,11 +114,12 @@ extension ModelQuery {
         _ property: AnyKeyPath, _ place: String?, _ aggregates: repeat QueryAggregate<Model, each Result>
     ) -> ModelGroups<Model, Source, Group, (repeat each Result)> {
         var (words, path): ([[UInt8]], String) = ([], "")
-        let query = adding { (_) throws(ImpossibleQuery) in
-            path = try Self.path(property, place)
+        let query = adding { (query) throws(ImpossibleQuery) in
+            path = try query.path(property, place)
             for aggregate in repeat each aggregates {
                 if let problem = aggregate.problem { throw ImpossibleQuery(message: problem) }
                 words += aggregate.words
+                if let check = aggregate.check { query.add(check) }
             }
         }
         return ModelGroups(query: query, output: .groups(path: path, aggregates: words)) { values, codec in

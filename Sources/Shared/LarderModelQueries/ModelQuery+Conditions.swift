@@ -15,7 +15,7 @@ extension ModelQuery {
         _ make: (String, ModelCodec) throws(ImpossibleQuery) -> ConditionWords
     ) -> Self {
         adding { (query) throws(ImpossibleQuery) in
-            query.add(try make(try Self.path(property, place), runner.codec))
+            query.add(try make(try query.path(property, place), runner.codec))
         }
     }
 
@@ -118,7 +118,10 @@ extension ModelQuery {
 
     /// The entry's key begins with a prefix. Costs nothing without an index: only these entries are read.
     public func `where`(keyPrefix prefix: some CacheKey) -> Self {
-        adding { $0.add(ConditionWords(EntryFact.key.rawValue, "PREFIX", [prefix.keyBytes])) }
+        adding { query in
+            query.keyPrefix = prefix.keyBytes
+            query.add(ConditionWords(EntryFact.key.rawValue, "PREFIX", [prefix.keyBytes]))
+        }
     }
 
     /// A predicate holds. Comparisons, `contains`, `starts(with:)`, `&&`, `||` and `!` on stored properties become
@@ -128,6 +131,7 @@ extension ModelQuery {
             var translation = PredicateTranslation(runner.codec, predicate.variable.key)
             let found = translation.translate(predicate.expression)
             if let found { query.add(found.condition) }
+            for check in translation.checks { query.add(check) }
             if found?.isExact ?? false { return }
             let parts = translation.untranslated.joined(separator: ", ")
             query.add(Filter(note: "the predicate, because of \(parts)") { try predicate.evaluate($0) })

@@ -38,6 +38,8 @@ extension ModelQuery where Source: BlockingQuerySource {
     func collect(
         _ output: QueryPages<Model, Source>.Output, after cursor: String? = nil, isPage: Bool = false
     ) throws(Source.QueryFailure) -> QueryPages<Model, Source> {
+        let checks = unfinishedChecks
+        if let words = sampleWords(checks) { try verify(checks, try? runner.result(words)) }
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try runner.result(words)) }
         return pages
@@ -76,6 +78,8 @@ extension ModelQuery where Source: AsyncQuerySource {
     func collectForTask(
         _ output: QueryPages<Model, Source>.Output, after cursor: String? = nil, isPage: Bool = false
     ) async throws(Source.QueryFailure) -> QueryPages<Model, Source> {
+        let checks = unfinishedChecks
+        if let words = sampleWords(checks) { try verify(checks, try? await runner.resultForTask(words)) }
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try await runner.resultForTask(words)) }
         return pages

@@ -13,8 +13,8 @@ import LarderQueries
 /// the errors of the earlier ones.
 ///
 /// - A property is found by its name. If `CodingKeys`, or the encoder's strategy, store it under another name, pass
-///   that name: `where("ISBN", "1")`, `sorted(by: \.isbn, at: "ISBN")`. A predicate cannot use such a property. With its
-///   own name no entry has the field, as `explain()` reports.
+///   that name: `where("ISBN", "1")`, `sorted(by: \.isbn, at: "ISBN")`. A predicate or selection cannot use such a
+///   property. The first query of a property reads one more entry, and throws if its field has another name.
 /// - Values are encoded as the models are, and compared as JSON: numbers by their value, text by its bytes. A date or
 ///   an enumeration equals what is encoded in the same way.
 /// - Entries of other types must not match: they cannot be decoded. Give each type a key prefix (``where(keyPrefix:)``)
@@ -38,6 +38,10 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     private(set) var skipCount = 0
     private(set) var limitCount: Int?
     private var scans = false
+    /// The prefix of all keys.
+    var keyPrefix: [UInt8] = []
+    /// The properties that are read by their own names.
+    private var checks: [PropertyChecks.Check] = []
     /// The first error of the calls.
     private var problem: String?
 
@@ -53,6 +57,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
 
     mutating func add(_ condition: ConditionWords) { conditions.append(condition) }
     mutating func add(_ filter: Filter) { filters.append(filter) }
+    mutating func add(_ check: PropertyChecks.Check) { checks.append(check) }
 
     // MARK: Rows
 
@@ -81,7 +86,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         by property: PartialKeyPath<Model>, _ direction: Direction = .forward, at place: String? = nil
     ) -> Self {
         adding { (query) throws(ImpossibleQuery) in
-            query.order += Self.order(try Self.path(property, place), direction)
+            query.order += Self.order(try query.path(property, place), direction)
         }
     }
 
@@ -124,7 +129,9 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     // MARK: Words
 
     /// Returns the path of a property in the stored JSON.
-    static func path(_ property: AnyKeyPath, _ place: String? = nil) throws(ImpossibleQuery) -> String {
+    mutating func path(
+        _ property: AnyKeyPath, _ place: String? = nil, _ reader: PropertyChecks.Reader = .query
+    ) throws(ImpossibleQuery) -> String {
         if let place {
             if !place.hasPrefix("@"), EditPath(place) != nil { return place }
             throw ImpossibleQuery(message: "'\(printableKey(place.utf8))' is not a place: expected names, such as a.b")
@@ -133,7 +140,30 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
             throw ImpossibleQuery(
                 message: "\(property) is not a stored property; use a condition on stored ones, or filter { }")
         }
+        if let path = EditPath(names) { add(PropertyChecks.Check(path, property, reader)) }
         return names
+    }
+
+    /// The words that find a model for the checks of the query's properties; nil if all are verified.
+    func sampleWords(_ unfinished: [PropertyChecks.Check]) -> [[UInt8]]? {
+        if unfinished.isEmpty || problem != nil { return nil }
+        let words = keyPrefix.isEmpty ? [] : QueryWord.list("WHERE", "@key", "PREFIX") + [keyPrefix]
+        return words + QueryWord.list("LIMIT", "1")
+    }
+
+    /// The checks of the query's properties that have not ended.
+    var unfinishedChecks: [PropertyChecks.Check] { runner.codec.checks?.unfinished(checks) ?? [] }
+
+    /// - Parameter sample: the result of ``sampleWords(_:)``; nil if that query has failed.
+    func verify(_ unfinished: [PropertyChecks.Check], _ sample: QueryResult?) throws(Source.QueryFailure) {
+        if let sample, sample.rows.isEmpty { return }
+        let text = (sample?.rows.first?.values.first ?? nil) ?? []
+        let model = try? text.withUnsafeBytes { try runner.codec.decode(Model.self, $0, storedAs: .json) }
+        do throws(PropertyChecks.Mismatch) {
+            try runner.codec.checks?.verify(unfinished, model, runner.codec)
+        } catch {
+            throw runner.failure(.invalid(error.text))
+        }
     }
 
     /// Returns the words of the query.

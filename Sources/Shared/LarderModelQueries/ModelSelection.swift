@@ -71,8 +71,8 @@ extension ModelQuery {
         _ properties: repeat KeyPath<Model, each Value>
     ) -> ModelSelection<Model, Source, (repeat each Value)> {
         var paths: [String] = []
-        let query = adding { (_) throws(ImpossibleQuery) in
-            for property in repeat each properties { paths.append(try Self.path(property)) }
+        let query = adding { (query) throws(ImpossibleQuery) in
+            for property in repeat each properties { paths.append(try query.path(property, nil, .selection)) }
             if paths.isEmpty { throw ImpossibleQuery(message: "select() needs a property") }
         }
         return ModelSelection(query: query, output: .select(paths)) { texts, codec in

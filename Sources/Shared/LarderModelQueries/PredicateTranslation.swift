@@ -26,6 +26,8 @@ struct PredicateTranslation {
     fileprivate var paths: [PredicateExpressions.VariableID: String]
     /// The kinds of expressions that were not translated, for `explain()`.
     private(set) var untranslated: [String] = []
+    /// For the properties of the model that were found.
+    fileprivate(set) var checks: [PropertyChecks.Check] = []
 
     init(_ codec: ModelCodec, _ model: PredicateExpressions.VariableID) { (self.codec, paths) = (codec, [model: ""]) }
 
@@ -44,8 +46,8 @@ struct PredicateTranslation {
     }
 
     /// The path of a stored property; nil for other expressions.
-    fileprivate func path(_ expression: any PredicateExpression) -> String? {
-        (expression as? any PathExpression)?.path(self).flatMap { $0.isEmpty ? nil : $0 }
+    fileprivate mutating func path(_ expression: any PredicateExpression) -> String? {
+        (expression as? any PathExpression)?.path(&self).flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// The value of an expression without variables.
@@ -68,14 +70,16 @@ struct PredicateTranslation {
     }
 
     /// A path and a constant, in either order.
-    fileprivate func operands(
+    fileprivate mutating func operands(
         _ left: any PredicateExpression, _ right: any PredicateExpression
     ) -> (path: String, value: Any, isSwapped: Bool)? {
         if let path = path(left) { return constant(right).map { (path, $0, false) } }
         return path(right).flatMap { path in constant(left).map { (path, $0, true) } }
     }
 
-    fileprivate func equality(_ left: any PredicateExpression, _ right: any PredicateExpression) -> ConditionWords? {
+    fileprivate mutating func equality(_ left: any PredicateExpression, _ right: any PredicateExpression)
+        -> ConditionWords?
+    {
         operands(left, right).flatMap { operands in
             equatable(operands.value).map { ConditionWords(operands.path, equals: $0) }
         }
@@ -93,22 +97,26 @@ private protocol TranslatableExpression { func translation(_ translation: inout 
 /// An expression that consists of others that are true or false.
 private protocol LogicalExpression {}
 /// An expression that may be a stored property.
-private protocol PathExpression { func path(_ translation: PredicateTranslation) -> String? }
+private protocol PathExpression { func path(_ translation: inout PredicateTranslation) -> String? }
 
 // MARK: Properties
 
 extension PredicateExpressions.Variable: PathExpression {
-    fileprivate func path(_ translation: PredicateTranslation) -> String? { translation.paths[key] }
+    fileprivate func path(_ translation: inout PredicateTranslation) -> String? { translation.paths[key] }
 }
 
 extension PredicateExpressions.KeyPath: PathExpression, TranslatableExpression {
-    fileprivate func path(_ translation: PredicateTranslation) -> String? {
+    fileprivate func path(_ translation: inout PredicateTranslation) -> String? {
         // The properties of the standard library's types are not fields of their JSON.
         let isLibraryType = ["Swift.", "Foundation"].contains { String(reflecting: Root.Output.self).hasPrefix($0) }
-        guard !isLibraryType, let root = (root as? any PathExpression)?.path(translation),
+        guard !isLibraryType, let root = (root as? any PathExpression)?.path(&translation),
             let names = PropertyPath.names(of: keyPath)
         else { return nil }
-        return root.isEmpty ? names : root + "." + names
+        if !root.isEmpty { return root + "." + names }
+        if let path = EditPath(names) {
+            translation.checks.append(PropertyChecks.Check(path, keyPath, .predicate))
+        }
+        return names
     }
 
     /// A property that is true or false.
@@ -121,15 +129,14 @@ extension PredicateExpressions.KeyPath: PathExpression, TranslatableExpression {
 }
 
 extension PredicateExpressions.ForcedUnwrap: PathExpression {
-    fileprivate func path(_ translation: PredicateTranslation) -> String? { translation.path(inner) }
+    fileprivate func path(_ translation: inout PredicateTranslation) -> String? { translation.path(inner) }
 }
 
 extension PredicateExpressions.OptionalFlatMap: PathExpression, TranslatableExpression {
-    fileprivate func path(_ translation: PredicateTranslation) -> String? {
+    fileprivate func path(_ translation: inout PredicateTranslation) -> String? {
         guard let path = translation.path(wrapped) else { return nil }
-        var inner = translation
-        inner.paths[variable.key] = path
-        return inner.path(transform)
+        translation.paths[variable.key] = path
+        return translation.path(transform)
     }
 
     /// `if let`: nil does not match.

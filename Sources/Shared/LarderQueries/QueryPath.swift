@@ -137,17 +137,6 @@ package struct QueryPath: Hashable, Sendable {
     }
 }
 
-extension JSONDocument {
-    /// Whether a member of an object has a name.
-    func isNamed(_ member: Int, _ name: [UInt8]) -> Bool {
-        if hasEscapes(member) { return string(member).utf8.elementsEqual(name) }
-        let bytes = content(member)
-        guard bytes.count == name.count else { return false }
-        guard let start = bytes.baseAddress else { return true }
-        return name.withUnsafeBufferPointer { memcmp(start, $0.baseAddress ?? start, bytes.count) } == 0
-    }
-}
-
 /// The error for a query that cannot be run, in words for its sender.
 package struct QueryError: Error, Equatable {
     package let text: String

@@ -78,9 +78,16 @@ import Testing
         #expect(error?.code == .noDaemon)
         options.startPatienceMilliseconds = 600_000
         let client = Task { [options] in try await LarderClient.connect(socketPath: path, options: options) }
+        let blocking = Task {
+            try await onThread { try BlockingLarderClient(socketPath: path, startPatienceMilliseconds: 600_000) }
+        }
         try await Task.sleep(for: .milliseconds(300))
         let daemon = try DaemonProcess(in: place)
         try await client.value.ping()
+        #expect(try await blocking.value.name == "0")
+        #expect(throws: LarderClientError.self) {
+            try BlockingLarderClient(socketPath: path, startPatienceMilliseconds: -1)
+        }
         #expect(daemon.socketPath == path)
         options.startPatienceMilliseconds = -1
         await #expect(throws: LarderClientError.self) {

@@ -191,6 +191,8 @@ import Testing
         #expect(try await all.where(\.author, "Bo").grouped(by: \.author, .count).rows().map(\.results) == [2])
         #expect(try await query.explain().contains("the index author-"))
         #expect(try await cache.query(#Predicate<Book> { $0.year == 2000 }).values().map(\.title) == ["Land"])
+        let error = await #expect(throws: LarderError.self) { try await all.where(\.isbn, "2").keys() }
+        #expect(error?.message.contains("pass the name in the JSON, as in at: \"name\"") == true)
     }
 
     @Test func indexesAreUsed() throws {
@@ -271,6 +273,51 @@ import Testing
         // Other types, and bytes, are not compared.
         try cache.set(Publisher(name: "x"), forKey: "p")
         try cache.set("text", forKey: "t")
+    }
+
+    @Test("queries of a property that is stored under another name throw, and say what to do")
+    func renamedPropertiesAreRefused() throws {
+        let renamed = #Predicate<Book> { $0.year > 0 || $0.isbn == "2" }
+        for query in [all.where(\.isbn, "2"), all.sorted(by: \.isbn), all.where(\.isbn, in: ["2"]), all.where(renamed)]
+        {
+            let text = expectError(.invalidArgument) { _ = try query.count() }
+            #expect(text.contains("reads the field 'isbn', which does not hold \\Book.isbn; "), "\(text)")
+        }
+        #expect(expectError(.invalidArgument) { _ = try all.where(renamed).keys() }.contains("where(\"name\", value)"))
+        expectError(.invalidArgument) { _ = try all.select(\.title, \.isbn).rows() }
+        expectError(.invalidArgument) { _ = try all.grouped(by: \.isbn, .count).rows() }
+        // A model says nothing about a property that is nil in it, about a field that its text lacks because it is
+        // older than the property, and about models of another type.
+        let other = try workspace.cache("other")
+        #expect(try other.query(Renamed.self).where(\.note, "x").count() == 0)
+        try other.setBytes(Array(#"{"other": 1}"#.utf8), forKey: "0")
+        #expect(try other.query(Renamed.self).where(\.note, "x").count() == 0)
+        try other.setBytes(Array(#"{"id": 1}"#.utf8), forKey: "00")
+        #expect(try other.query(Renamed.self).where(\.note, "x").where(\.language, "en").count() == 0)
+        try other.set(Renamed(id: 1, note: "x", language: "de"), forKey: "/")
+        expectError(.invalidArgument) { _ = try other.query(Renamed.self).where(\.note, "x").count() }
+        #expect(try other.query(Renamed.self).where(\.language, "de").count() == 1)
+    }
+
+    /// A property was added, and another one has another name in the JSON.
+    private struct Renamed: Codable {
+        var id: Int
+        var note: String?
+        var language: String
+
+        enum CodingKeys: String, CodingKey {
+            case id, language
+            case note = "remark"
+        }
+
+        init(id: Int, note: String?, language: String) { (self.id, self.note, self.language) = (id, note, language) }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            id = try container.decode(Int.self, forKey: .id)
+            note = try container.decodeIfPresent(String.self, forKey: .note)
+            language = try container.decodeIfPresent(String.self, forKey: .language) ?? "en"
+        }
     }
 
     @Test func impossibleCallsAreExplained() throws {

@@ -139,23 +139,22 @@ package struct JSONDocument: ~Copyable {
             let (nodes, end) = (index.nodes, next(object))
             var member = object + 1
             while member < end {
-                let node = nodes[member]
-                let isFound =
-                    node.hasEscapes
-                    ? string(member).utf8.elementsEqual(name)
-                    : Int(node.end &- node.start) == name.count
-                        && content(member).elementsEqual(name)
-                if isFound { return member + 1 }
+                if isNamed(member, name) { return member + 1 }
                 member = Int(nodes[member + 1].next)
             }
             return nil
         }
     }
 
-    package func isNamed(_ member: Int, _ name: String) -> Bool {
-        if index.nodes[member].hasEscapes { return string(member).utf8.elementsEqual(name.utf8) }
-        let bytes = content(member)
-        return bytes.count == name.utf8.count && bytes.elementsEqual(name.utf8)
+    /// Whether a member of an object has a name, in UTF-8.
+    package func isNamed(_ member: Int, _ name: [UInt8]) -> Bool {
+        name.withUnsafeBufferPointer { isNamed(member, $0) }
+    }
+
+    private func isNamed(_ member: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        let node = index.nodes[member]
+        if node.hasEscapes { return string(member).utf8.elementsEqual(name) }
+        return Int(node.end &- node.start) == name.count && content(member).elementsEqual(name)
     }
 
     /// The number of elements of an array, or of members of an object.

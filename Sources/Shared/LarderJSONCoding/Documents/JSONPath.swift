@@ -138,7 +138,7 @@ package struct JSONPath: Sendable {
             visits += members.count * names.count
             if visits > visitsMax(in: document) { throw TooManyVisits() }
             for name in names {
-                if let member = members.first(where: { document.isNamed($0, name) }) { found.append(member + 1) }
+                if let member = document.member(name, of: value) { found.append(member) }
             }
         case .indices(let indices):
             guard document.kind(value) == .array else { return }
