@@ -92,7 +92,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     deinit {
         // Stop in the background, because stopping waits for the handler.
-        Task { [core] in await BlockingWork.run { core.stop() } }
+        Task { [core] in await core.stopForTask() }
     }
 
     /// Runs until ``shutdown()`` or `close()` is called or the task is cancelled, and then closes the
@@ -101,7 +101,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func run() async throws {
         await ending.wait()
         await withTaskCancellationHandler {
-            await BlockingWork.run { [core] in core.stop(cancelling: false) }
+            await core.stopForTask(cancelling: false)
         } onCancel: {
             core.beginStop()
         }
@@ -111,7 +111,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func shutdown() { ending.set() }
 
     /// Stops delivering: cancels the handler's tasks, and waits until they have ended. Pending writes stay. Idempotent.
-    /// A call by the handler does not wait: the outbox closes when the handler has ended.
+    /// A call by the handler does not wait: the outbox closes when the handler has ended. A handler must not wait for a
+    /// detached task that makes this call.
     public func close() {
         ending.set()
         if core.isInHandler { return stopBehindHandler() }
@@ -122,12 +123,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func close() async {
         ending.set()
         if core.isInHandler { return stopBehindHandler() }
-        await BlockingWork.run { [core] in core.stop() }
+        await core.stopForTask()
     }
 
     private func stopBehindHandler() {
         core.beginStop()
-        Task.detached { [core] in await BlockingWork.run { core.stop() } }
+        Task.detached { [core] in await core.stopForTask() }
     }
 
     private static func deliver(
@@ -216,11 +217,15 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     private func accept(_ write: EntryWrite) throws(LarderError) {
+        let isAccepted: Void? = try core.change { () throws(LarderError) in try enqueue(write) }
+        if isAccepted == nil { throw closed(write.isRemoval ? "remove" : "save", write.key.description) }
+    }
+
+    private func enqueue(_ write: EntryWrite) throws(LarderError) {
         let (key, value) = (write.key, write.payload?.bytes)
         let bytes = Array(key.bytes)
         let (source, outbox) = (cache.source, outbox)
         let operation = write.isRemoval ? "remove" : "save"
-        guard !core.isStopping else { throw closed(operation, key.description) }
         let size = bytes.count + (value?.count ?? 0)
         if let refusal = outbox.index.refusal(of: [bytes], bytes: size, limit: "keysMax") {
             throw LarderError(
@@ -304,14 +309,17 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     @discardableResult
     public func purge() throws(LarderError) -> Int {
         // When this outbox is closed, the pending writes may belong to another outbox that was opened since.
-        if core.isStopping { throw closed("purge") }
-        return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
-            let count = outbox.index.waiting
-            try outbox.discard()
-            // Load the writes that were saved while the earlier writes were dropped.
-            try outbox.load()
-            return count
+        let count = try core.change { () throws(LarderError) in
+            try cache.source.whileOpen("purge") { (_) throws(LarderError) in
+                let count = outbox.index.waiting
+                try outbox.discard()
+                // Load the writes that were saved while the earlier writes were dropped.
+                try outbox.load()
+                return count
+            }
         }
+        guard let count else { throw closed("purge") }
+        return count
     }
 
     /// Runs ``purge()`` without blocking the calling thread.

@@ -39,6 +39,11 @@ final class OutboxDeliverer: Sendable {
     /// Whether deliveries must be cancelled.
     private let mustCancel = Atomic<Bool>(false)
     private let state = Locked(State())
+    /// Set when the thread has ended.
+    private let threadEnd = EndSignal()
+    private let changes = Locked(Changes())
+    /// Set when the outbox is over and no call changes the pending writes any more.
+    private let areChangesOver = Latch()
     /// Held during a round, so that only one thread at a time runs one.
     private let rounds: Locked<Rounds>
     /// The databases with an open outbox. A database has only one outbox at a time.
@@ -46,9 +51,16 @@ final class OutboxDeliverer: Sendable {
 
     private struct State {
         var thread: WorkThread?
+        var hasThread = false
         var running: [Task<Void, Never>] = []
         var failure: String?
         var undecodable: Set<[UInt8]> = []
+    }
+
+    /// The running calls that change the pending writes.
+    private struct Changes {
+        var count = 0
+        var isOver = false
     }
 
     private struct Rounds {
@@ -94,13 +106,14 @@ final class OutboxDeliverer: Sendable {
 
     func start() {
         let thread = WorkThread(name: "larder-outbox") { [self] in
+            defer { threadEnd.set() }
             while !isStopping {
                 let pause = round()
                 let isResting = rounds.withLock { $0.nextAttemptAt } > engine.monotonic()
                 outbox.index.wait(milliseconds: pause, isResting: isResting)
             }
         }
-        state.withLock { $0.thread = thread }
+        state.withLock { ($0.thread, $0.hasThread) = (thread, true) }
     }
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
@@ -113,6 +126,34 @@ final class OutboxDeliverer: Sendable {
         outbox.index.wake()
         endWaits()
         if cancelling { for task in state.withLock({ $0.running }) { task.cancel() } }
+    }
+
+    /// Runs a call that changes the pending writes. The next outbox of the database begins after it, and sees them.
+    /// - Returns: nil if the outbox is closed.
+    func change<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result? {
+        let mayBegin = changes.withLock { changes in
+            if !changes.isOver { changes.count += 1 }
+            return !changes.isOver
+        }
+        guard mayBegin else { return nil }
+        defer {
+            let isLast = changes.withLock { changes in
+                changes.count -= 1
+                return changes.isOver && changes.count == 0
+            }
+            if isLast { areChangesOver.set() }
+        }
+        return isStopping ? nil : try body()
+    }
+
+    /// Like ``stop(cancelling:)``, without blocking a thread while deliveries run: they may need such threads.
+    func stopForTask(cancelling: Bool = true) async {
+        beginStop(cancelling: cancelling)
+        if state.withLock({ $0.hasThread }) {
+            // A task of its own, because a cancellation must not end the wait.
+            await Task { [threadEnd] in await threadEnd.wait() }.value
+        }
+        await BlockingWork.run { self.stop(cancelling: cancelling) }
     }
 
     /// Starts no further deliveries, cancels running ones unless `cancelling` is false, and waits until they have
@@ -130,6 +171,11 @@ final class OutboxDeliverer: Sendable {
             defer { rounds.isOver = true }
             return !rounds.isOver
         }
+        let isChanging = changes.withLock { changes in
+            changes.isOver = true
+            return changes.count > 0
+        }
+        if isChanging { areChangesOver.wait() }
         if isFirst { Self.release(outbox.database) }
     }
 

@@ -72,7 +72,7 @@ extension RemoteCache {
             if !reply.items.isEmpty || reply.reason != nil || reply.range != nil { return reply }
             from = reply.position
             if reply.state == "current", link == nil {
-                link = store.ownConnections.begin(waiting: Int64(Self.waitMilliseconds))
+                link = store.ownConnections.begin(waiting: Int64(Self.waitMilliseconds), isSubscribed: true)
             }
         }
         return nil

@@ -16,7 +16,15 @@ final class ConnectionPool: Sendable {
     private let gate: ConnectionGate
     private let semaphore: AsyncSemaphore
     /// The idle connections, and those in use or being connected.
-    private let state = Locked((idle: [Link](), taken: [ObjectIdentifier: Link](), isClosed: false))
+    private let state = Locked(State())
+
+    private struct State {
+        var idle: [Link] = []
+        var taken: [ObjectIdentifier: Link] = [:]
+        /// Those of ``taken`` on which subscribers wait for changes, which are no calls that end.
+        var subscribed: Set<ObjectIdentifier> = []
+        var isClosed = false
+    }
 
     init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
         (self.socketPath, self.options, self.database, self.gate) = (socketPath, options, database, gate)
@@ -80,8 +88,10 @@ final class ConnectionPool: Sendable {
 
     /// Creates a connection on which the daemon may block a request, regardless of the limit. It must be closed with
     /// ``end(_:)``.
-    /// - Parameter milliseconds: how long the daemon may block the request; nil for no limit.
-    func begin(waiting milliseconds: Int64?) -> Link {
+    /// - Parameters:
+    ///   - milliseconds: how long the daemon may block the request; nil for no limit.
+    ///   - isSubscribed: whether requests follow each other without end, so that a graceful end does not wait for them.
+    func begin(waiting milliseconds: Int64?, isSubscribed: Bool = false) -> Link {
         var settings = settings
         if let milliseconds, settings.timeoutMilliseconds > 0 {
             settings.timeoutMilliseconds += Int(clamping: milliseconds)
@@ -89,17 +99,21 @@ final class ConnectionPool: Sendable {
             settings.timeoutMilliseconds = 0
         }
         let link = Link(settings)
+        if isSubscribed { state.withLock { _ = $0.subscribed.insert(ObjectIdentifier(link)) } }
         note(link)
         return link
     }
 
     func end(_ link: Link) {
-        state.withLock { $0.taken[ObjectIdentifier(link)] = nil }
+        state.withLock { state in
+            state.taken[ObjectIdentifier(link)] = nil
+            state.subscribed.remove(ObjectIdentifier(link))
+        }
         link.close()
     }
 
-    /// Whether no connection is in use.
-    var isIdle: Bool { state.withLock { $0.taken.isEmpty } }
+    /// Whether no connection is in use, except by subscribers.
+    var isIdle: Bool { state.withLock { state in state.taken.keys.allSatisfy { state.subscribed.contains($0) } } }
 
     func close() {
         let links = state.withLock { state in

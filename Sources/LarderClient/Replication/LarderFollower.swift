@@ -116,34 +116,54 @@ public final class LarderFollower: Sendable {
     }
 
     /// Applies changes, on a thread of its own, until ``shutdown()`` is called or the task is cancelled. The running
-    /// step is completed, which takes at most about a second if there are no changes. While a daemon is not available,
-    /// steps are repeated with back-off, from 250 ms up to 10 s. Has the form that ServiceLifecycle's `Service`
-    /// requires.
+    /// step is completed, which takes at most about a second if there are no changes, and is interrupted after three
+    /// seconds. While a daemon is not available, or the target has no space, steps are repeated with back-off, from
+    /// 250 ms up to 10 s. Has the form that ServiceLifecycle's `Service` requires.
     /// - Throws: errors that a repetition does not fix, such as `invalidArgument`, and `closed` if one of the clients
     ///   was closed.
     public func run() async throws {
-        if ending.isSet { return }
-        let end = Latch()
+        if ending.isSet || Task.isCancelled { return }
+        let (end, over, overLock) = (Latch(), Latch(), Lock())
         let result = Promise<Result<Void, LarderClientError>>()
         let thread = WorkThread(name: "larder-follow") { [self] in
             result.set(Result { () throws(LarderClientError) in try follow(until: end) })
         }
+        let stop = { @Sendable [source, target] in
+            end.set()
+            // A daemon may answer no more.
+            _ = Task<Void, Never>.delayed(milliseconds: Self.graceMilliseconds) {
+                overLock.withLock {
+                    if !over.wait(milliseconds: 0) { for client in [source, target.client] { client.interrupt() } }
+                }
+            }
+        }
         let watch = Task { [ending] in
             await ending.wait()
-            end.set()
+            if !Task.isCancelled { stop() }
         }
         defer { watch.cancel() }
         let outcome = await withTaskCancellationHandler {
             await result.value()
         } onCancel: {
-            end.set()
+            stop()
         }
+        overLock.withLock { over.set() }
         thread.join()
+        for client in [source, target.client] { client.forgetInterruption() }
         try outcome.get()
     }
 
+    /// How long a step may take after the end of the run, in milliseconds.
+    private static let graceMilliseconds: Int64 = 3_000
+
     /// Makes ``run()`` end gracefully, now or when it is called. Returns at once.
     public func shutdown() { ending.set() }
+
+    /// Whether a step may succeed later: the daemon cannot be reached, or its disk is full.
+    static func mayRepeat(_ error: LarderClientError) -> Bool {
+        [.noDaemon, .closed, .timeout, .io].contains(error.code)
+            || error.code == .server && error.message.contains("No space left")
+    }
 
     private func follow(until end: Latch) throws(LarderClientError) {
         let limit = source.session.timeoutMilliseconds
@@ -154,9 +174,9 @@ public final class LarderFollower: Sendable {
                 try step(waitMilliseconds: progress.state == .idle ? wait : 0)
                 failures = 0
             } catch {
-                guard [.noDaemon, .closed, .timeout, .io].contains(error.code), !source.session.isClosed,
-                    !target.client.session.isClosed
-                else { throw error }
+                guard Self.mayRepeat(error), !source.session.isClosed, !target.client.session.isClosed else {
+                    throw error
+                }
                 end.wait(milliseconds: RetryBackoff.rest(after: failures, from: 250, to: 10_000))
                 failures += 1
             }

@@ -128,6 +128,26 @@ import Testing
         await #expect(throws: LarderClientError.self) { try await client.ping() }
     }
 
+    @Test func shutdownDoesNotWaitForSubscribers() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(in: place)
+        let options = ClientOptions(timeoutMilliseconds: 0)
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
+        let cache = client.cache("0", of: String.self)
+        let run = Task { try await client.run() }
+        let seen = Guarded(0)
+        let subscriber = Task { for try await _ in cache.changes(since: .now) { seen.value += 1 } }
+        await eventually {
+            try? await cache.set("1", forKey: "a")
+            return seen.value > 0
+        }
+        // Let the subscriber wait at the daemon.
+        try await Task.sleep(for: .milliseconds(100))
+        client.shutdown()
+        try await run.value
+        try await subscriber.value
+    }
+
     @Test func shutdownLetsClosuresEnd() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)

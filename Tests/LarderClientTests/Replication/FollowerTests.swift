@@ -67,6 +67,34 @@ import Testing
         #expect(try target.call("GET", "d") == "$-1\r\n")
     }
 
+    @Test("a run ends although a daemon does not answer", arguments: [false, true])
+    func aRunEndsBesideAStoppedDaemon(isCancelled: Bool) async throws {
+        let (source, target) = (try Larder(), try Larder())
+        let from = try BlockingLarderClient(socketPath: source.path, timeoutMilliseconds: 0)
+        let follower = try LarderFollower(from: from, to: try target.client(), ReplicationOptions(database: "0"))
+        let run = Task { try await follower.run() }
+        _ = try source.call("SET", "a", "1")
+        await eventually { (try? target.call("GET", "a")) == "$1\r\n1\r\n" }
+        source.daemon.send(signal: SIGSTOP)
+        if isCancelled { run.cancel() } else { follower.shutdown() }
+        try await run.value
+        source.daemon.send(signal: SIGCONT)
+        // The clients can be used again.
+        _ = try source.call("SET", "b", "2")
+        while try follower.step() != .idle {}
+        #expect(try target.call("GET", "b") == "$1\r\n2\r\n")
+    }
+
+    @Test func stepsAreRepeatedIfTheyMaySucceedLater() {
+        func error(_ code: LarderClientError.Code, _ message: String) -> LarderClientError {
+            LarderClientError(code, message, operation: "replicate")
+        }
+        #expect(LarderFollower.mayRepeat(error(.noDaemon, "no daemon")))
+        #expect(LarderFollower.mayRepeat(.server("ERR commit: No space left on device", operation: "SET")))
+        #expect(!LarderFollower.mayRepeat(.server("NOPERM this user has no permissions", operation: "SET")))
+        #expect(!LarderFollower.mayRepeat(error(.invalidArgument, "the target has an origin")))
+    }
+
     @Test func aRunEndsIfAClientIsClosed() async throws {
         let (source, target) = (try Larder(), try Larder())
         let (from, to) = (try source.client(), try target.client())

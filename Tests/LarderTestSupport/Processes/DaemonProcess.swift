@@ -49,6 +49,8 @@ package final class DaemonProcess {
     /// Sends SIGKILL, and waits until the daemon has ended.
     package func kill() { process.killNow() }
 
+    package func send(signal: Int32) { process.send(signal: signal) }
+
     /// Returns the path of the built `larderd`, or of another program, next to the test program.
     package static func program(_ name: String = "larderd") throws -> String {
         let tests = ownProgram

@@ -85,6 +85,58 @@ import Testing
         #expect(outbox.progress.waiting == 1)
     }
 
+    /// More outboxes than there are threads for blocking work, and handlers that need such a thread.
+    @Test(arguments: [End.shutdown, .close]) func handlersMayBlockWhileManyOutboxesEnd(end: End) async throws {
+        let side = try work.cache("side") { $0.backgroundMaintenance = true }
+        let (begun, ended) = (Recorder<Int>(), Recorder<Int>())
+        let letGo = Guarded(false)
+        let outboxes = try (0..<8).map { number in
+            try Outbox<String>(try work.cache("\(number)") { $0.backgroundMaintenance = true }) { _ in
+                begun.add(number)
+                // In a task of its own, because closing cancels the handler.
+                await Task.detached { await eventually { letGo.value } }.value
+                try await side.set("x", forKey: "mark")
+                ended.add(number)
+            }
+        }
+        for outbox in outboxes { try await outbox.save("1", forKey: "a") }
+        await eventually { begun.all.count == outboxes.count }
+        await withTaskGroup { group in
+            for outbox in outboxes {
+                outbox.shutdown()
+                group.addTask { if end == .close { await outbox.close() } else { try? await outbox.run() } }
+            }
+            // All of them wait for their handlers.
+            try? await Task.sleep(for: .milliseconds(50))
+            letGo.value = true
+        }
+        #expect(ended.all.count == outboxes.count)
+    }
+
+    @Test("a write is refused, or the next outbox of the database delivers it", arguments: 0..<20)
+    func noWriteIsLostBetweenTwoOutboxes(round: Int) async throws {
+        let cache = try work.cache { $0.backgroundMaintenance = true }
+        let (accepted, delivered) = (Recorder<String>(), Recorder<String>())
+        let first = try Outbox<String>(cache) { delivered.add($0.key) }
+        let savers = (0..<3).map { saver in
+            Task.detached {
+                for number in 0... {
+                    let key = "\(saver)-\(number)"
+                    do { try await first.save("1", forKey: key) } catch { break }
+                    accepted.add(key)
+                }
+            }
+        }
+        await eventually { accepted.all.count > round * 3 }
+        await first.close()
+        let second = try Outbox<String>(cache) { delivered.add($0.key) }
+        for saver in savers { await saver.value }
+        await eventually { delivered.all.count >= accepted.all.count }
+        #expect(Set(accepted.all).isSubset(of: delivered.all))
+        await eventually { second.progress.waiting == 0 }
+        await second.close()
+    }
+
     @Test func nothingIsDeliveredAfterTheEnd() async throws {
         let cache = try work.cache()
         let delivered = Recorder<String>()
