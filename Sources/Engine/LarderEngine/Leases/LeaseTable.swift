@@ -294,13 +294,14 @@ struct LeaseTable {
         states[key] = state.isEmpty ? nil : state
     }
 
-    /// Forgets negative results to make space for another one: those that have ended, and as many others as necessary.
-    /// The next fetch of such a key asks the origin again.
+    /// Forgets negative results to make space for others: those that have ended, and then an eighth of all, so that
+    /// the table is not searched again for each of the next ones. The next fetch of such a key asks the origin again.
     private mutating func forgetRests() {
         let now = time
+        let kept = LeaseContext.rememberedMax * 7 / 8
         for (key, state) in states where state.rest != nil {
             let isOver = (state.rest?.until ?? 0) <= now
-            guard isOver || negativeCount >= LeaseContext.rememberedMax else { continue }
+            guard isOver || negativeCount > kept else { continue }
             dropNegativeResult(key)
             dropIfEmpty(key)
         }
