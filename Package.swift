@@ -255,7 +255,7 @@ let package = Package(
             name: "larderctl",
             dependencies: [
                 "LarderBackup", "CLarderCRC32C", "CLarderEditLine", "LarderCommandCatalog", "LarderJSONCoding",
-                "LarderClient", "LarderOriginClients", "LarderVocabulary",
+                "LarderClient", "LarderOriginClients", "LarderQueries", "LarderVocabulary",
                 "LarderPlatform", "LarderRESP", "LarderServices",
             ],
             swiftSettings: settings),

@@ -44,7 +44,11 @@ import Testing
         #expect(selected.text == "KEY  author  none\nb:1  \"Bo\"    -\nb:2  \"Al\"    -\n")
         #expect(
             try larderctl("query", "--json", "SELECT", "1", "year").text
-                == #"[{"key":"b:1","year":1999},{"key":"b:2","year":null}]"# + "\n")
+                == #"[{"@key":"b:1","year":1999},{"@key":"b:2","year":null}]"# + "\n")
+        // Members of the same name appear once, and a field named "key" is not taken for the key.
+        #expect(
+            try larderctl("query", "--json", "select", "4", "key", "year", "year", "@key", "limit", "1").text
+                == #"[{"@key":"b:1","key":null,"year":1999}]"# + "\n")
         #expect(
             try larderctl("query", "group", "author", "count", "sum", "year").text
                 == "author  COUNT  SUM year\n\"Al\"    1      -\n\"Bo\"    1      1999\n")
@@ -57,6 +61,13 @@ import Testing
         let client = try daemon.connect()
         for key in 0..<1100 { #expect(try client.call("SET \(key) {}") == "+OK\r\n") }
         #expect(try larderctl("query", "keys", "where", "year", "missing").text.split(separator: "\n").count == 1101)
+        // Also behind a cursor, and if a value looks like LIMIT.
+        let cut = try larderctl("query", "keys", "where", "year", "missing", "limit", "50")
+        let cursor = String(try #require(cut.errors.split(separator: " ").last).dropLast())
+        let rest = try larderctl("query", "keys", "where", "year", "missing", "after", cursor)
+        #expect(rest.exitCode == 0 && rest.text.split(separator: "\n").count == 1051, "\(rest.errors)")
+        let value = try larderctl("query", "keys", "where", "year", "!=", "limit")
+        #expect(value.text.split(separator: "\n").count == 1103 && value.errors.isEmpty, "\(value.errors)")
         #expect(try larderctl("index", "create", "byYear", "on", "year", "desc").text == "OK\n")
         let indexes = try larderctl("index").text
         #expect(indexes.hasPrefix("NAME    PATHS      PREFIX  STATE") && indexes.contains("byYear  year DESC  "))

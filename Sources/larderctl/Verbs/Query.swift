@@ -1,4 +1,5 @@
 import LarderClient
+import LarderQueries
 
 extension Verb {
     static let query = Verb(
@@ -12,18 +13,21 @@ extension Verb {
             groups with their values; or the number of entries. Without LIMIT, all entries are printed. If LIMIT cuts
             the result, the cursor for AFTER is written to standard error.
             If nothing is found, fields that no entry has are reported on standard error.
-            With --json: an array of objects, with the fields as stored, or a number. Exits with 0, even if nothing is found.
+            With --json: an array of objects, with the fields as stored, or a number. The selected fields have the key as
+            "@key", because a field may be named "key". Exits with 0, even if nothing is found.
             """,
         argumentCount: 0...1_000_000
     ) { arguments, context in
         let client = try context.options.connect()
+        // The daemon explains what is wrong with a query.
+        let query = try? Query(arguments.words)
+        let isLimited = query?.limit != nil
         let words = [Array("QUERY".utf8)] + arguments.words
-        let isLimited = arguments.words.contains { String(decoding: $0, as: UTF8.self).uppercased() == "LIMIT" }
         var table = QueryTable(arguments.words)
         var cursor: [UInt8]?
         repeat {
-            let page = words + (cursor.map { [Array("AFTER".utf8), $0] } ?? [])
-            let reply = try answer(page, client)
+            let rest = cursor == nil ? words : [words[0]] + withoutCursor(arguments.words, query)
+            let reply = try answer(rest + (cursor.map { [Array("AFTER".utf8), $0] } ?? []), client)
             cursor = table.add(reply)
         } while cursor != nil && !isLimited
         table.show(context)
@@ -71,6 +75,20 @@ extension Verb {
         return .done
     }
 
+    /// The words of a query without AFTER and its cursor. Words of conditions may look like these.
+    private static func withoutCursor(_ words: [[UInt8]], _ query: Query?) -> [[UInt8]] {
+        guard query?.cursor != nil else { return words }
+        for place in words.indices.dropLast() {
+            var rest = words
+            rest.removeSubrange(place...(place + 1))
+            guard let other = try? Query(rest), other.cursor == nil else { continue }
+            var expected = query
+            expected?.cursor = nil
+            if other == expected { return rest }
+        }
+        return words
+    }
+
     /// Sends a command, and returns its reply. Throws if the reply is an error.
     private static func answer(_ words: [[UInt8]], _ client: BlockingLarderClient) throws -> RESPValue {
         guard let reply = try ShellSession(client).run([words]).first else { return .null }
@@ -85,6 +103,8 @@ extension Verb {
 private struct QueryTable {
     private let heading: [String]
     private let isOfGroups: Bool
+    /// The name of the key in JSON.
+    private let keyName: String
     private var rows: [[RESPValue]] = []
     private var count: Int64?
 
@@ -96,6 +116,7 @@ private struct QueryTable {
         let texts = words.map { String(decoding: $0, as: UTF8.self) }
         let output = texts.first?.uppercased()
         isOfGroups = output == "GROUP"
+        keyName = output == "SELECT" ? "@key" : "key"
         switch output {
         case "KEYS": heading = ["KEY"]
         case "SELECT":
@@ -150,14 +171,15 @@ private struct QueryTable {
 
     /// A row as an object, with the fields as they are stored.
     private func json(_ row: [RESPValue]) -> JSONText {
-        .object(
-            zip(heading, row).enumerated().map { index, member in
-                let isKey = index == 0 && !isOfGroups
-                guard let bytes = member.1.bytes, !isKey else {
-                    return (isKey ? "key" : member.0, JSONText(member.1))
-                }
-                return (member.0, .raw(bytes))
-            })
+        var members: [(String, JSONText)] = []
+        for (index, (name, value)) in zip(heading, row).enumerated() {
+            let isKey = index == 0 && !isOfGroups
+            let name = isKey ? keyName : name
+            // A path may be selected repeatedly, and @key is also a path.
+            if members.contains(where: { $0.0 == name }) { continue }
+            members.append((name, value.bytes.map { isKey ? JSONText(value) : .raw($0) } ?? JSONText(value)))
+        }
+        return .object(members)
     }
 
     private static func text(_ value: RESPValue) -> String {
