@@ -349,7 +349,8 @@ package struct QueryRun: ~Copyable {
         }
         return
             "no index supports the query, and the database has more than \(limit)"
-            + (query.suggestedIndex.map { ": create an index, for example with \($0)" } ?? "") + scan
+            + (query.suggestedIndex.map { ": create an index, for example with \($0)\(scan)" }
+                ?? ": \(limits.scanHint) to examine all entries")
     }
 
     private mutating func note(work more: Int) throws(QueryFailure) {

@@ -302,6 +302,12 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.declareIndexes(indexes) }
     }
 
+    /// Runs ``dropIndexes(except:)`` without blocking the calling thread.
+    @discardableResult
+    public func dropIndexes(except indexes: [Index]) async throws(LarderError) -> Int {
+        try await BlockingWork.run { () throws(LarderError) in try self.dropIndexes(except: indexes) }
+    }
+
     /// Runs ``close()`` without blocking the calling thread.
     public func close() async { await BlockingWork.run { self.close() } }
 }

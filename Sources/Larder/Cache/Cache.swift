@@ -175,6 +175,11 @@ public final class Cache: CacheReading {
     ///   are not stored as JSON.
     public func declareIndexes(_ indexes: [Index]) throws(LarderError) { try source.declare(indexes) }
 
+    /// Drops the indexes of the database except these, for example those that earlier versions of a program declared.
+    /// - Returns: the number of dropped indexes.
+    @discardableResult
+    public func dropIndexes(except indexes: [Index]) throws(LarderError) -> Int { try source.drop(except: indexes) }
+
     /// Returns a view of the current state of the database, without later writes. Time still passes: a read returns no
     /// entry whose deadline has passed, whose tag was purged, or that has expired because the policy was changed. The
     /// view keeps old files on the disk. If the disk limit requires the space of these files, the view ends, and its
@@ -197,7 +202,8 @@ public final class Cache: CacheReading {
         return try body(snapshot)
     }
 
-    /// Closes this handle: later calls throw ``LarderError/Code/closed``. Running calls complete. The larder is synced,
+    /// Closes this handle: later calls throw ``LarderError/Code/closed``, also calls that wait for a
+    /// fetch. Other running calls complete. The larder is synced,
     /// closed and available to other processes once its last cache, snapshot and enumeration is closed or released.
     /// Idempotent.
     public func close() { source.close() }

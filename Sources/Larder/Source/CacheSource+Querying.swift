@@ -55,6 +55,19 @@ extension CacheSource {
         }
         codec.checks?.add(indexes.flatMap(\.checks))
     }
+
+    /// Drops all indexes except these. May block.
+    /// - Returns: the number of dropped ones.
+    func drop(except indexes: [Index]) throws(LarderError) -> Int {
+        let kept = Set(indexes.map(\.name))
+        return try whileOpen("index") { (_) throws(LarderError) in
+            var count = 0
+            for status in try database.indexes.list(counting: false) where !kept.contains(status.index.name) {
+                if try database.indexes.drop(named: status.index.name) { count += 1 }
+            }
+            return count
+        }
+    }
 }
 
 extension LarderError {

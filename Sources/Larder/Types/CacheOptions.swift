@@ -39,8 +39,8 @@ public struct CacheOptions: Sendable {
     public var decodedModels = true
 
     /// A handler for measurements, called on any thread; it must not call the cache. The default is nil, and then
-    /// nothing is measured. All are durations in seconds: `larder.operation.duration` (calls that decode, write, or
-    /// read the disk), `larder.fetch.duration` (fetch closures), `larder.origin.duration` (calls to an
+    /// nothing is measured. All are durations in seconds: `larder.operation.duration` (calls for keys and batches that
+    /// decode, write, or read the disk), `larder.fetch.duration` (fetch closures), `larder.origin.duration` (calls to an
     /// ``OriginCache``'s origin) and `larder.outbox.duration` (deliveries). `Cache.statistics()` returns counters.
     public var onMeasurement: (@Sendable (CacheMeasurement) -> Void)?
     /// A handler for calls that leave the larder, for tracing: `larder.fetch`, `larder.origin` and `larder.outbox`, as

@@ -1,5 +1,6 @@
 // Consistent reads from a snapshot.
 
+import LarderModelQueries
 import LarderRESP
 
 /// A view of a database at one instant, valid while the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
@@ -9,10 +10,10 @@ import LarderRESP
 public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     private let connection: OwnConnection
     private let codec: ModelCodec
+    private let database: String
 
-    init(_ connection: OwnConnection, _ codec: ModelCodec) {
-        self.connection = connection
-        self.codec = codec
+    init(_ connection: OwnConnection, _ codec: ModelCodec, _ database: String) {
+        (self.connection, self.codec, self.database) = (connection, codec, database)
     }
 
     private func decoded(_ bytes: [UInt8], _ key: [UInt8]) async throws(LarderClientError) -> Value {
@@ -71,6 +72,19 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     }
 }
 
+extension RemoteSnapshot: AsyncQuerySource {
+    public typealias QueryFailure = LarderClientError
+
+    /// Returns a query of the models in the snapshot: see ``RemoteCache/query(_:)``. Uses no index.
+    public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteSnapshot<Value>> {
+        var runner = QueryRunner<LarderClientError>(codec, database: database)
+        runner.runForTask = { [connection] (words, explains) async throws(LarderClientError) in
+            try await connection.perform(.query(words, explains: explains))
+        }
+        return ModelQuery(runner)
+    }
+}
+
 extension RemoteCache {
     /// Reads several values consistently: `body` sees the database as it is at the start, regardless of concurrent
     /// writes. Needs larderd, which allows 64 open snapshots, each for at most 300 seconds.
@@ -85,7 +99,7 @@ extension RemoteCache {
     public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
         try await store.ownConnections.withOwnConnection { connection in
             try await connection.perform(.expectingOK(wordList("SNAPSHOT", "OPEN")))
-            let result = try await body(RemoteSnapshot(connection, codec))
+            let result = try await body(RemoteSnapshot(connection, codec, name))
             // If CLOSE fails, the daemon has closed the snapshot earlier, and all reads since then have thrown an
             // error.
             let close = Request.expectingOK(wordList("SNAPSHOT", "CLOSE"))

@@ -2,6 +2,12 @@ import LarderJSONCoding
 import LarderModelCoding
 import LarderQueries
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// A condition in the words of QUERY.
 struct ConditionWords: Sendable {
     private enum Kind { case factor, all, any }
@@ -80,6 +86,10 @@ struct ImpossibleQuery: Error {
 extension ModelCodec {
     /// The JSON of a value of a condition.
     func operand(_ value: some Encodable) throws(ImpossibleQuery) -> JSONText {
+        if let decimal = value as? Decimal, !OrderedValue.isExact(decimal) {
+            throw ImpossibleQuery(
+                message: "\(decimal) has more than 15 digits, and would be compared as a double; use filter { }")
+        }
         let text: JSONText?
         do { text = try json(of: value) } catch {
             throw ImpossibleQuery(message: CodingProblem.encoding(error, codec))

@@ -11,9 +11,9 @@ import LarderQueries
 ///     indexes: [Index(\Book.author), Index(\Book.year, .descending(\Book.price)), Index(\Book.tags, prefix: "book:")])
 /// ```
 /// An index is built in the background; queries examine all entries until it is ready. A database can have 32 indexes
-/// of at most eight properties each. An array has a place for each of its elements; at most one property of an index
-/// can be an array. Each index makes storing a model a little slower. Declaring an index again does nothing, and other
-/// indexes of the database are left alone: drop them with `INDEX DROP`.
+/// of at most eight properties each. An array has a place for each of its elements. Each query examines the entries that
+/// have arrays at several properties of an index. Each index makes storing a model a little slower. Declaring an index again does nothing, and other
+/// indexes of the database are left alone: drop them with `dropIndexes(except:)` of the library, or `INDEX DROP`.
 ///
 /// The first models that are stored afterwards are compared with the declared fields. If `CodingKeys` store a property
 /// under another name, storing throws `encoding` (`encode` in clients) and names both; pass that name as `at:`.

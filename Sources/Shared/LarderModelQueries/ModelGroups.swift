@@ -20,8 +20,8 @@ extension QueryAggregate where Result == Int {
 }
 
 extension QueryAggregate {
-    /// The sum of a property; nil if no entry has a number there. Integers are added exactly; a sum that does not fit
-    /// into the property's type throws.
+    /// The sum of a property; nil if no entry has a number there. Integers are added exactly, other numbers as doubles; a
+    /// sum that does not fit into the property's type throws.
     public static func sum<Number: Codable & Sendable>(
         _ property: KeyPath<Model, Number>, at place: String? = nil
     ) -> QueryAggregate where Result == Number? { make("SUM", property, place) }

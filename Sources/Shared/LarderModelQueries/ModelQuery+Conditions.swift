@@ -194,11 +194,13 @@ enum OrderedValue {
             message: "the order of \(type(of: value)) may not be that of its JSON; use filter { } or a predicate")
     }
 
+    /// Whether a decimal is compared by its value. Decimals with more digits are compared as doubles.
+    static func isExact(_ decimal: Decimal) -> Bool { decimal.description.count { $0.isNumber } <= 15 }
+
     private static func isKnown(_ value: Any) -> Bool {
         switch value {
         case is any BinaryInteger, is any BinaryFloatingPoint, is String, is Date: true
-        // Decimals with more digits are compared as doubles.
-        case let decimal as Decimal: decimal.description.count { $0.isNumber } <= 15
+        case let decimal as Decimal: isExact(decimal)
         default: false
         }
     }

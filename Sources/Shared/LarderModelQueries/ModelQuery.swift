@@ -15,7 +15,7 @@ import LarderQueries
 /// - A property is found by its name. If `CodingKeys`, or the encoder's strategy, store it under another name, pass
 ///   that name: `where("ISBN", "1")`, `sorted(by: \.isbn, at: "ISBN")`. A predicate or selection cannot use such a
 ///   property. The first query of a property reads one more entry, and throws if its field has another name.
-/// - Values are encoded as the models are, and compared as JSON: numbers by their value, text by its bytes. A date or
+/// - Values are encoded as the models are, and compared as JSON: numbers by their value (with a fraction, as doubles), text by its bytes. A date or
 ///   an enumeration equals what is encoded in the same way.
 /// - Entries of other types must not match: they cannot be decoded. Give each type a key prefix (``where(keyPrefix:)``)
 ///   or a database.
@@ -138,7 +138,9 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         }
         guard let names = PropertyPath.names(of: property) else {
             throw ImpossibleQuery(
-                message: "\(property) is not a stored property; use a condition on stored ones, or filter { }")
+                message:
+                    "\(property) is not a plain stored property; pass the name in the JSON, as in at: \"name\", or use "
+                    + "filter { }")
         }
         if let path = EditPath(names) { add(PropertyChecks.Check(path, property, reader)) }
         return names

@@ -150,6 +150,12 @@ import Testing
         error = try await #require(throws: LarderClientError.self) { try await cache.query().values() }
         #expect(error.code == .decode && error.key == "x")
         #expect(try await cache.query().select(\.author, \.rating).rows().map(\.0) == ["Bo"])
+        try await cache.withSnapshot { snapshot in
+            try await cache.remove("x")
+            #expect(try await snapshot.query().where(\.author, "Bo").keys() == ["x"])
+            #expect(try await snapshot.query().explain().contains("queries in a snapshot use no index"))
+            #expect(try await cache.query().where(\.author, "Bo").keys().isEmpty)
+        }
         #expect(try await cache.query().where(\.author, "Bo").explain().contains("the index author-"))
         client.close()
     }

@@ -179,7 +179,7 @@ import Testing
         #expect(found == ["A seal -", "Sea Ulm"])
         #expect(try await all.where(\.year, 2000).select(\.price).rows() == [5])
         let error = try await #require(throws: LarderError.self) { try await all.select(\.label).rows() }
-        #expect(error.message.contains("is not a stored property"))
+        #expect(error.message.contains("is not a plain stored property"))
     }
 
     @Test func asynchronousFormsReturnTheSame() async throws {
@@ -334,6 +334,10 @@ import Testing
         expectError(.invalidArgument) { try cache.declareIndexes([Index(\Book.isbn, at: "@key")]) }
         let many = (0..<40).map { Index(\Book.isbn, at: "f\($0)") }
         #expect(expectError(.invalidArgument) { try cache.declareIndexes(many) }.contains("32"))
+        #expect(try cache.dropIndexes(except: indexes) == 27 && cache.dropIndexes(except: indexes) == 0)
+        #expect(try all.where(\.author, "Bo").explain().contains("the index author-"))
+        let long = Decimal(string: "12345678901234567.2") ?? 0
+        #expect(expectError(.invalidArgument) { _ = try all.where(\.cost, long).keys() }.contains("as a double"))
         try cache.set(Publisher(name: "x"), forKey: "p")
         expectError(.decoding) { _ = try all.values() }
         let lists = try workspace.cache("lists") { $0.codec = .propertyList }

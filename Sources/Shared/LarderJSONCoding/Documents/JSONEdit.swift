@@ -153,13 +153,14 @@ package struct JSONEdit: Equatable, Sendable {
     }
 
     private func blocked(_ document: borrowing JSONDocument, _ value: Int, _ depth: Int) -> Reason {
-        let around = EditPath(steps: Array(path.steps.prefix(depth))).text
+        let around = EditPath(steps: Array(path.steps.prefix(depth))).text.prefix(128)
+        let name = path.steps[depth].prefix(128)
         guard document.kind(value) == .array else {
-            return Reason("\(around) is \(Self.name(document.kind(value))) and has no member '\(path.steps[depth])'")
+            return Reason("\(around) is \(Self.name(document.kind(value))) and has no member '\(name)'")
         }
         let count = document.count(value)
         return Reason(
-            "\(around) is an array of \(count) elements and has no element '\(path.steps[depth])'; PUSH appends elements"
+            "\(around) is an array of \(count) elements and has no element '\(name)'; PUSH appends elements"
         )
     }
 
@@ -192,7 +193,8 @@ package struct JSONEdit: Equatable, Sendable {
     {
         func check(_ kind: JSONKind) throws(Reason) {
             guard document.kind(value) == kind else {
-                throw Reason("\(path.text) is \(Self.name(document.kind(value))) and not \(Self.name(kind))")
+                throw Reason(
+                    "\(path.text.prefix(128)) is \(Self.name(document.kind(value))) and not \(Self.name(kind))")
             }
         }
         switch action {

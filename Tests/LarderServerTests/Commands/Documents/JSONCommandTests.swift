@@ -29,6 +29,18 @@ import Testing
         #expect(String(decoding: try client.receive(), as: UTF8.self) == Self.tooLong)
     }
 
+    @Test("errors do not repeat long arguments, and name the limit of levels") func errorsAreShort() throws {
+        let server = try InProcessServer()
+        defer { server.stop() }
+        let client = try server.connect()
+        #expect(try client.call(["SET", "k", #"{"a":[1]}"#]) == Array(Wire.ok.utf8))
+        let path = "a." + String(repeating: "x", count: 100_000)
+        #expect(try client.call(["EDIT", "k", "INCR", path, "1"]).count < 300)
+        let deep = String(repeating: "[", count: 512) + String(repeating: "]", count: 512)
+        let reply = String(decoding: try client.call(["EDIT", "k", "SET", "$", deep]), as: UTF8.self)
+        #expect(reply.hasSuffix("is not JSON of at most 511 levels\r\n"), "\(reply)")
+    }
+
     @Test func pathsAreText() throws {
         let server = try InProcessServer()
         defer { server.stop() }

@@ -94,6 +94,7 @@ import Testing
                     "ERR no index supports the query, and the database has more than 4 entries (--query-scan): create an "
                         + "index, for example with INDEX CREATE by-a ON a; or add SCAN to examine all entries"))
         #expect(client("QUERY COUNT WHERE a = 1 SCAN") == Wire.int(5))
+        #expect(client("QUERY COUNT").hasSuffix("(--query-scan): add SCAN to examine all entries\r\n"))
         // This server has no maintenance, so an index of entries in LevelDB is never built.
         try server.engine.database("0").flush()
         #expect(client("INDEX CREATE byA ON a") == Wire.ok)

@@ -113,8 +113,10 @@ private struct EditReader {
         guard index < words.count else { throw missing(kind, number) }
         let value: JSONText
         do throws(CommandError) { value = try words.json(index) } catch {
+            let isContainer = words.bytes(index).first.map { "[{".utf8.contains($0) } ?? false
             throw CommandError(
-                "ERR step \(number): '", shown(words.bytes(index), 64), "' is not JSON; a text needs double quotes")
+                "ERR step \(number): '", shown(words.bytes(index), 64),
+                isContainer ? "' is not JSON of at most 511 levels" : "' is not JSON; a text needs double quotes")
         }
         guard isRight(value) else {
             throw CommandError("ERR step \(number): expected \(kind), found '", shown(words.bytes(index), 64), "'")
