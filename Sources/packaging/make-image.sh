@@ -17,7 +17,8 @@ install -d -m 755 "$root" "$root/etc" "$root/run" "$root/var/cache"
 install -d -m 1777 "$root/tmp"
 install -d -m 700 -o $user -g $user "$root/var/cache/larder"
 install -d -m 755 -o $user -g $user "$root/run/larder"
-echo "larder:x:$user:$user:Larder:/var/cache/larder:/usr/sbin/nologin" >"$root/etc/passwd"
+# Without a home: larderctl's shell would write its history into the larder's volume.
+echo "larder:x:$user:$user:Larder:/nonexistent:/usr/sbin/nologin" >"$root/etc/passwd"
 echo "larder:x:$user:" >"$root/etc/group"
 install -D -t "$root/usr/bin" "$distribution"/usr/local/bin/{larderd,larderctl}
 "$here/copy-libraries.sh" "$root" "$root"/usr/bin/*
@@ -31,6 +32,8 @@ mkdir -p "$root/usr/share/doc/larder"
 cp -r "$distribution/usr/local/share/doc/larder"/{LICENSE,licences} "$root/usr/share/doc/larder/"
 install -m 644 /usr/share/doc/libc6/copyright "$root/usr/share/doc/larder/licences/libc6"
 
+version=$("$root/usr/bin/larderd" --version)
+version=${version#larderd }
 container=$("${builder[@]}" from scratch)
 # As a tarball, which keeps the owners of the directories.
 tar -C "$root" --sort=name -cf "$work/root.tar" .
@@ -39,7 +42,8 @@ tar -C "$root" --sort=name -cf "$work/root.tar" .
     --cmd '--dir=/var/cache/larder --socket-mode=660' \
     --env PATH=/usr/bin --env LARDER_SOCKET=/run/larder/larder.sock --env SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
     --volume /var/cache/larder --volume /run/larder --stop-signal SIGTERM \
-    --label org.opencontainers.image.title=larder "$container"
+    --label org.opencontainers.image.title=larder --label org.opencontainers.image.version="$version" \
+    --label org.opencontainers.image.licenses=Apache-2.0 "$container"
 mkdir -p "$(dirname "$output")"
 rm -f "$output"
 "${builder[@]}" commit --quiet --disable-compression=false "$container" "oci-archive:$output:larder:latest"

@@ -84,7 +84,8 @@ import Testing
             "client-does-not-read", { $0.clients = clients("obl", "8388609") },
             not: { $0.clients = clients("obl", "8388608") }),
         Case(
-            "short-connections", "total_connections_received:1000\r\ntotal_commands_processed:2999",
+            "short-connections",
+            "uptime_in_seconds:200\r\ntotal_connections_received:1000\r\ntotal_commands_processed:2999",
             not: "total_connections_received:1000\r\ntotal_commands_processed:3000"),
         Case("monitor-on", { $0.clients = clients("flags", "OU") }, not: { $0.clients = clients("flags", "U") }),
         Case(

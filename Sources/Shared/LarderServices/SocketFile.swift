@@ -181,8 +181,9 @@ package final class SocketFile {
         while true {
             let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard file >= 0 else {
+                let number = errno
                 let reason = failure("cannot create", lockPath)
-                throw Failure(kind: .system, description: "\(reason): \(program.other)")
+                throw Failure(kind: .system, description: "\(reason): \(advice(lockPath, number))\(program.other)")
             }
             guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
                 close(file)
@@ -199,6 +200,13 @@ package final class SocketFile {
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
             close(file)
         }
+    }
+
+    /// What helps if a file cannot be created, before another path is suggested; empty if unknown.
+    private static func advice(_ path: String, _ number: Int32) -> String {
+        guard number == EACCES else { return "" }
+        let directory = ShellWord.quoted(FileSystem.parent(path))
+        return "give the directory to this user: chown \(geteuid()) \(directory), or "
     }
 
     /// Removes a socket file on which no process listens. Throws if a process listens, or if the file is not a socket.

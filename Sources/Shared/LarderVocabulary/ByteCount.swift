@@ -1,4 +1,4 @@
-/// Parses sizes in the forms that users write: `67108864`, `64M`, `64mb`, `64MiB`.
+/// Parses sizes in the forms that users write: `67108864`, `64M`, `64Mi`, `64mb`, `64MiB`.
 package enum ByteCount {
     /// The meaning of `K`, `M`, `G` or `T` without a `b` after the letter.
     package enum Letters {
@@ -9,9 +9,9 @@ package enum ByteCount {
     }
 
     /// The description of a valid size, for error messages.
-    package static let rule = "a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB"
+    package static let rule = "a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB"
 
-    /// Parses a size, ignoring case. Units that end in `b` or `ib` are powers of 1024.
+    /// Parses a size, ignoring case. Units that end in `b`, `i` or `ib` are powers of 1024.
     /// - Returns: nil if the text is malformed, or the number does not fit into an Int64.
     package static func parse(_ text: String, letters: Letters) -> Int64? {
         let lower = text.lowercased()
@@ -29,7 +29,7 @@ package enum ByteCount {
         else { return nil }
         switch unit.dropFirst() {
         case "": return letters == .binary ? 1 << (10 * power) : (0..<power).reduce(1) { value, _ in value * 1000 }
-        case "b", "ib": return 1 << (10 * power)
+        case "b", "i", "ib": return 1 << (10 * power)
         default: return nil
         }
     }

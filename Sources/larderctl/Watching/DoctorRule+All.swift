@@ -215,12 +215,14 @@ extension DoctorRule {
                 + (slow.count > 1 ? ", and for \(slow.count - 1) more" : "")
         },
         DoctorRule(
-            .advice, "short-connections", "at least 1000 connections sent fewer than 3 commands each on average",
+            .advice, "short-connections",
+            "at least 1000 connections, five per second, sent fewer than 3 commands each on average",
             "let programs reuse connections: connecting costs more than a read"
         ) { facts in
             let connections = facts.number("total_connections_received")
             let commands = facts.number("total_commands_processed")
-            guard connections >= 1000, commands / connections < 3 else { return nil }
+            let seconds = facts.number("uptime_in_seconds")
+            guard connections >= max(1000, 5 * seconds), commands / connections < 3 else { return nil }
             return "\(connections) connections for \(commands) commands"
         },
         DoctorRule(

@@ -251,7 +251,7 @@ package enum Server {
         log.info(
             engine.diskLimitBytes.map {
                 "all files of the larder take at most \($0) bytes (--max-disk"
-                    + (configuration.diskBytes == nil ? ", by default a tenth of the file system, at most 8G" : "")
+                    + (configuration.diskBytes == nil ? ", by default a tenth of the file system, from 16M to 8G" : "")
                     + "): the least valuable entries are evicted"
             } ?? "the larder may take all of the disk (--max-disk none)")
         if !configuration.rules.isEmpty { log.info(configuration.rules.summary) }

@@ -53,17 +53,6 @@ package struct ProcessMemory {
     }
 }
 
-/// The memory of the machine.
-package enum MachineMemory {
-    /// The number of bytes; 0 if the system does not report it.
-    package static let bytes: Int = {
-        let (pages, size) = (sysconf(CInt(_SC_PHYS_PAGES)), sysconf(CInt(_SC_PAGESIZE)))
-        guard pages > 0, size > 0 else { return 0 }
-        let (bytes, overflows) = Int(pages).multipliedReportingOverflow(by: Int(size))
-        return overflows ? .max : bytes
-    }()
-}
-
 /// A resource limit of this process: getrlimit(2) and setrlimit(2).
 package enum ResourceLimit {
     /// One more than the highest descriptor that this process may use.
@@ -99,5 +88,21 @@ package enum ResourceLimit {
         guard var limit = read() else { return false }
         limit.rlim_cur = current ?? limit.rlim_max
         return set(limit)
+    }
+}
+
+/// Words of commands that a user is shown.
+package enum ShellWord {
+    /// Quotes a word for a POSIX shell, if it needs that.
+    package static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: "_./:@%+=,-".utf8.contains(byte)
+            }
+        }
+        return isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
     }
 }

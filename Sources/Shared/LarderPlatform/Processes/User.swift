@@ -78,3 +78,22 @@ package enum Group {
     /// The names of all groups in `/etc/group`, for suggestions after a misspelling; empty if it cannot be read.
     package static var localNames: [String] { User.names(inFile: "/etc/group") }
 }
+
+/// The user namespace of this process: user_namespaces(7).
+package enum UserNamespace {
+    /// The ID that stands for all users and groups that the namespace does not know.
+    package static var unmappedID: UInt32 {
+        fields(of: "/proc/sys/kernel/overflowgid").first.flatMap { UInt32($0) } ?? 65_534
+    }
+
+    /// Whether the process is in another namespace than that of the system, which knows all users.
+    package static var isOwn: Bool {
+        let map = fields(of: "/proc/self/uid_map")
+        return !map.isEmpty && map != ["0", "0", "4294967295"]
+    }
+
+    private static func fields(of path: String) -> [String] {
+        let bytes = ((try? FileSystem.read(path)) ?? nil) ?? []
+        return String(decoding: bytes, as: UTF8.self).split { $0 == " " || $0 == "\n" }.map(String.init)
+    }
+}

@@ -70,7 +70,8 @@ function showJournal(now, texts) {
 /** While the larder is empty, shows what a new user can type. */
 function showFirstSteps(databases, socket) {
   byID("first").hidden = databases.some((one) => one.entries || one.stale);
-  const program = socket ? `larderctl --socket ${socket}` : "larderctl";
+  const quoted = /^[\w.\/:@%+=,-]+$/.test(socket) ? socket : `'${socket.replaceAll("'", "'\\''")}'`;
+  const program = socket ? `larderctl --socket ${quoted}` : "larderctl";
   byID("first").querySelector("pre").textContent =
     ["set greeting hello --ttl 60", "get greeting", "ttl greeting"].map((call) => `${program} ${call}`).join("\n");
 }

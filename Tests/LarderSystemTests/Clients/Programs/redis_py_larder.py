@@ -24,6 +24,7 @@ expect(meta[b"size"], 9)
 expect(client.get("title"), None)
 
 # Policies.
+books.execute_command("POLICY", "lowest")
 expect(pairs(books.execute_command("POLICY"))[b"policy"], b"lowest")
 expect_in(books.execute_command("POLICY", "middle"), (True, b"OK"))
 expect(books.set("governed", "x"), True)
