@@ -35,6 +35,20 @@ import Testing
         model.compareAll()
     }
 
+    @Test("a table that was filled at once takes as much memory as one that grew") func filledTablesAreCompact() {
+        func byteCount(isFilled: Bool) -> Int {
+            let table = TestTable()
+            if isFilled { table.table.beginFilling() }
+            for number in 0..<20_000 {
+                table.keep("key:\(number)", Record(RecordHeader(storedAt: 1), payload: [1]).stored)
+            }
+            if isFilled { table.table.endFilling() }
+            table.verify()
+            return table.table.byteCount
+        }
+        #expect(byteCount(isFilled: true) <= byteCount(isFilled: false) + 20_000)
+    }
+
     /// With entries of changing sizes, the pages take at most 15 % more than the entries.
     @Test func pagesAreFreedWhenSizesChange() {
         var random = SeededGenerator(seed: 5)
@@ -120,7 +134,12 @@ private struct EntryTableModel {
             guard let entry = table.entry(key), entry.hasRecord else { break }
             table.table.attach(Attached(Model(number), madeBy: nil, outerBytes: 10), to: entry)
             states[key]?.attached = number
-        case 19: table.table.compact()
+        case 19:
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0: table.table.beginFilling()
+            case 1: table.table.endFilling()
+            default: table.table.compact()
+            }
         case 20..<24: checkpointStep(&random)
         default: changeAll(&random)
         }

@@ -212,6 +212,7 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
+        database.context.hasFreedMemory.store(true, ordering: .relaxed)
         database.indexing.dirty.drop(hintStamp)
         // Merge only now, when the entry table no longer has these long records: a merge needs much memory too.
         for key in longKeys { store.mergeVersions(of: key) }

@@ -13,6 +13,8 @@ final class EngineContext: Sendable {
     let changes = ChangeStream()
     let changeLog: ChangeLog
     let memory: MemoryBudget
+    /// Whether a checkpoint has freed memory since the maintenance thread last returned free memory to the system.
+    let hasFreedMemory = Atomic<Bool>(false)
     let leases: LeaseContext
     let expiryHold: ExpiryHold
     /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.

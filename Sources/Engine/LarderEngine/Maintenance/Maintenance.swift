@@ -31,6 +31,7 @@ final class Maintenance: Sendable {
     private let progress = Locked(Progress())
     private let lastSync = Locked<Int64?>(nil)
     private let lastMeasurement = Locked<Int64>(.min / 2)
+    private let lastTrim = Locked<Int64>(.min / 2)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
     /// during the pause.
@@ -38,6 +39,9 @@ final class Maintenance: Sendable {
     /// The time in milliseconds from the start of one fsync until the next is due. With a round every 250 ms, there is
     /// at least one fsync a second.
     private static let syncMilliseconds: Int64 = 700
+
+    /// The least time in milliseconds between two returns of freed memory to the system, which take some milliseconds.
+    private static let trimMilliseconds: Int64 = 2000
 
     init(
         context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
@@ -121,6 +125,7 @@ final class Maintenance: Sendable {
             if !isExpiryHeld { observation.notifyExpired(table.find) }
             context.disposalQueue.clear { context.report($0, $1) }
             indexWork.lookForDropped(databases)
+            trimMemory()
             return more
         }
     }
@@ -135,6 +140,18 @@ final class Maintenance: Sendable {
             return true
         }
         if isDue, let memory = ProcessMemory.measure() { context.memory.note(residentBytes: memory.ownBytes) }
+    }
+
+    /// Returns the memory that checkpoints have freed to the system: their buffers, and what new entries take until
+    /// they are in LevelDB.
+    private func trimMemory() {
+        let now = context.time.monotonic()
+        lastTrim.withLock { last in
+            guard now - last >= Self.trimMilliseconds, context.hasFreedMemory.exchange(false, ordering: .relaxed)
+            else { return }
+            last = now
+            ProcessMemory.trim()
+        }
     }
 
     private func passOnDamageReports() {

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// Sorts byte strings. Compares the eight bytes after those with which all begin, which decides most comparisons.
+/// Sorts byte strings. Compares the eight bytes after those with which all begin. Strings for which these are equal are
+/// then sorted by the bytes that follow, in the same way: reading each string once is faster than comparing strings.
 struct ByteStringSort {
     private typealias Item = (word: UInt64, index: Int32)
     private var order: ContiguousArray<Item> = []
@@ -11,35 +12,62 @@ struct ByteStringSort {
     /// The index of the string at a place of the order.
     subscript(place: Int) -> Int { Int(order[place].index) }
 
+    /// The least number of strings that are sorted by their words, instead of being compared.
+    private static let wordsMin = 5
+
     /// - Parameter string: returns a string by its index.
-    @inline(__always)
     mutating func sort(_ count: Int, _ string: (Int) -> UnsafeRawBufferPointer) {
-        let shared = Self.sharedCount(count, string)
         order.removeAll(keepingCapacity: true)
         order.reserveCapacity(count)
-        for index in 0..<count { order.append((Self.word(string(index), at: shared), Int32(index))) }
-        order.sort { left, right in
-            if left.word != right.word { return left.word < right.word }
-            return ByteOrder.compare(string(Int(left.index)), string(Int(right.index))) < 0
+        for index in 0..<count { order.append((0, Int32(index))) }
+        order.withUnsafeMutableBufferPointer { Self.sort($0, from: 0, levels: 8, string) }
+    }
+
+    /// Sorts strings that begin with the same `start` bytes.
+    /// - Parameter levels: how often strings with equal words may be sorted by the next words. Limits the recursion.
+    private static func sort(
+        _ items: UnsafeMutableBufferPointer<Item>, from start: Int, levels: Int,
+        _ string: (Int) -> UnsafeRawBufferPointer
+    ) {
+        var items = items
+        let shared = sharedCount(items, from: start, string)
+        for place in items.indices { items[place].word = word(string(Int(items[place].index)), at: shared) }
+        items.sort { $0.word < $1.word }
+        var first = 0
+        while first < items.count {
+            let word = items[first].word
+            let end = items[first...].firstIndex { $0.word != word } ?? items.count
+            var equal = UnsafeMutableBufferPointer(rebasing: items[first..<end])
+            first = end
+            if equal.count == 1 { continue }
+            if equal.count >= wordsMin, levels > 0,
+                equal.allSatisfy({ string(Int($0.index)).count >= shared + wordBytes })
+            {
+                sort(equal, from: shared + wordBytes, levels: levels - 1, string)
+            } else {
+                equal.sort { ByteOrder.compare(string(Int($0.index)), string(Int($1.index))) < 0 }
+            }
         }
     }
 
     mutating func removeAll(keepingCapacity: Bool) { order.removeAll(keepingCapacity: keepingCapacity) }
 
-    /// The number of bytes with which all strings begin.
-    @inline(__always)
-    private static func sharedCount(_ count: Int, _ string: (Int) -> UnsafeRawBufferPointer) -> Int {
-        guard count > 0 else { return 0 }
-        let first = string(0)
+    /// The number of bytes with which all strings begin, if they begin with the same `start` bytes.
+    private static func sharedCount(
+        _ items: UnsafeMutableBufferPointer<Item>, from start: Int, _ string: (Int) -> UnsafeRawBufferPointer
+    ) -> Int {
+        guard let first = items.first.map({ string(Int($0.index)) }) else { return 0 }
         var shared = first.count
-        for index in 1..<max(1, count) {
-            let other = string(index)
+        for item in items.dropFirst() {
+            let other = string(Int(item.index))
             shared = min(shared, other.count)
-            if first.prefix(shared).elementsEqual(other.prefix(shared)) { continue }
-            shared = zip(first, other).prefix(while: ==).reduce(0) { count, _ in count + 1 }
+            if first[start..<shared].elementsEqual(other[start..<shared]) { continue }
+            shared = start + zip(first[start...], other[start...]).prefix(while: ==).reduce(0) { count, _ in count + 1 }
         }
         return shared
     }
+
+    private static let wordBytes = 8
 
     /// The eight bytes of a string from an offset on, big-endian; zeros follow its end.
     @inline(__always)

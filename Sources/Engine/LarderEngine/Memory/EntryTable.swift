@@ -118,6 +118,15 @@ final class EntryTable {
         }
     }
 
+    /// Makes the table fast to fill, but larger than necessary until ``endFilling()``.
+    func beginFilling() { slots.isFilling = true }
+
+    func endFilling() {
+        slots.isFilling = false
+        slots.fit()
+        publishSlots()
+    }
+
     /// Identifies the state of an entry: no two states of a key have the same version. For a dirty entry the sequence
     /// (number) of its commit unit, for a clean one a number that changes whenever clean entries may have changed.
     func version(of entry: EntryPointer) -> UInt64 {

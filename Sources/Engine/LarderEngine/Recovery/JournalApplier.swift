@@ -18,6 +18,8 @@ final class JournalApplier: @unchecked Sendable {
     private let find: (String) -> Database?
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
+    /// The even and the odd shards of the databases that are filled.
+    private let filledShards: [[Shard]]
     private var threads: [WorkThread] = []
     /// The shards of the database to which the next operations are applied; empty if they are skipped or stored in
     /// ``unresolved``. Not retained: `find` returns only databases that exist until everything is applied.
@@ -47,11 +49,20 @@ final class JournalApplier: @unchecked Sendable {
 
     /// - Parameters:
     ///   - usesThreads: whether threads may be started.
+    ///   - databases: databases that get most of their entries in memory now. Until ``finish()``, their tables are
+    ///     larger than necessary.
     ///   - noteEpoch: called with every epoch that operations refer to.
     ///   - find: returns the database with a name; nil to skip its operations.
     init(
-        usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
+        usesThreads: Bool, filling databases: [Database] = [], noteEpoch: @escaping (UInt64) -> Void = { _ in },
+        find: @escaping (String) -> Database?
     ) {
+        filledShards = [0, 1].map { half in
+            databases.flatMap { database in
+                stride(from: half, to: Shard.count, by: 2).map { database.shards[$0] }
+            }
+        }
+        for shard in filledShards.joined() { shard.table.beginFilling() }
         self.usesThreads = usesThreads
         self.noteEpoch = noteEpoch
         self.find = find
@@ -109,7 +120,10 @@ final class JournalApplier: @unchecked Sendable {
     /// Applies all operations that were added and not applied yet, and stops the threads.
     func finish() {
         if threads.isEmpty {
-            for half in portions { half[0].apply() }
+            for half in [0, 1] {
+                portions[half][0].apply()
+                endFilling(half)
+            }
             return
         }
         handOn()
@@ -143,7 +157,10 @@ final class JournalApplier: @unchecked Sendable {
                 progress.broadcast()
             }
         }
+        endFilling(half)
     }
+
+    private func endFilling(_ half: Int) { for shard in filledShards[half] { shard.table.endFilling() } }
 
     /// Waits until the caller has filled more than `count` portions.
     /// - Returns: false if the caller has finished without filling more.

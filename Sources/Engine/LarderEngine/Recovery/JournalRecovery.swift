@@ -35,7 +35,8 @@ final class JournalRecovery: Sendable {
         // other thread's shards.
         let databases = table.all
         for database in databases { database.shards.lockAll() }
-        let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
+        let applier = JournalApplier(
+            usesThreads: true, filling: databases, noteEpoch: context.noteEpoch, find: table.find)
         let report: JournalReport
         do {
             defer {

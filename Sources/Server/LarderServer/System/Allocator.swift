@@ -20,10 +20,8 @@ enum Allocator {
         if let control {
             // 4096 means all arenas (MALLCTL_ARENAS_ALL). The caches of the threads are not affected.
             _ = control("arena.4096.purge", nil, nil, nil, 0)
-        } else if let symbol = dlsym(nil, "malloc_trim") {
-            typealias Trim = @convention(c) (Int) -> Int32
-            // If the C library has this function, it declares the function with this signature.
-            _ = unsafeBitCast(symbol, to: Trim.self)(0)
+        } else {
+            ProcessMemory.trim()
         }
     }
 

@@ -51,6 +51,16 @@ package struct ProcessMemory {
         let pageBytes = Int(sysconf(CInt(_SC_PAGESIZE)))
         return ProcessMemory(residentBytes: pages[1] * pageBytes, ownBytes: (pages[1] - pages[2]) * pageBytes)
     }
+
+    /// Returns freed memory to the system that the C library would keep, if it has a function for this. glibc keeps
+    /// free blocks that are followed by blocks in use.
+    package static func trim() {
+        // Looked up by name: no Swift module declares the function, and not every C library has it.
+        guard let symbol = dlsym(nil, "malloc_trim") else { return }
+        typealias Trim = @convention(c) (Int) -> Int32
+        // If the C library has this function, it declares the function with this signature.
+        _ = unsafeBitCast(symbol, to: Trim.self)(0)
+    }
 }
 
 /// A resource limit of this process: getrlimit(2) and setrlimit(2).

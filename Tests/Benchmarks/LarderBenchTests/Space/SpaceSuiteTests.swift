@@ -19,6 +19,7 @@ import class LarderTestSupport.TemporaryDirectory
         var options = try BenchOptions([
             "--larderd", DaemonProcess.program(), "--simulate", "3", "--scale", "1000,3000", "--seconds", "0.05",
         ])
+        options.program = try DaemonProcess.program("larderbench")
         // Valkey and memcached may be missing, so measure neither.
         options.valkeyServer = "/bin/false"
         options.memcached = "/bin/false"
@@ -46,6 +47,11 @@ import class LarderTestSupport.TemporaryDirectory
                     MemorySuite.entryTable, MemorySuite.row(MemorySuite.all, deadlines: deadlines),
                     MemorySuite.column(bytes))
             }
+        }
+        for deadlines in [false, true] {
+            let row = MemorySuite.row(LibraryMemory.subject, deadlines: deadlines)
+            let entry = try value(MemorySuite.entryTable, row, MemorySuite.column(200))
+            #expect((10...1000).contains(entry), "\(row): \(entry)")
         }
         let row = MemorySuite.afterFilling(MemorySuite.larder)
         let share = try value(MemorySuite.table, row, .ownShare)

@@ -14,6 +14,10 @@ enum Bench {
                 try FleetProgram.main(words.dropFirst())
                 return ExitCode.done
             }
+            if words.first == LibraryMemory.name {
+                try LibraryMemory.main(words.dropFirst())
+                return ExitCode.done
+            }
             options = try BenchOptions(words)
         } catch {
             Progress.note("larderbench: \(error)\nTry: larderbench --help")

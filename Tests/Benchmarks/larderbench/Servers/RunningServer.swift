@@ -72,19 +72,10 @@ final class RunningServer {
     /// - Parameter quiet: the number of seconds for which it must be idle.
     func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
-    /// Waits until the server is idle and has returned the memory that it freed: until its resident memory has not
-    /// shrunk for three seconds, but at most half a minute.
+    /// Waits until the server is idle and has returned the memory that it freed.
     func settleMemory() throws(BenchError) {
         settle()
-        let end = Clocks.monotonic() + 30
-        var least = residentMiB ?? 0
-        var since = Clocks.monotonic()
-        while Clocks.monotonic() < min(end, since + 3) {
-            try Interruption.check()
-            Clocks.sleep(0.1)
-            guard let resident = residentMiB, resident < least - 0.5 else { continue }
-            (least, since) = (resident, Clocks.monotonic())
-        }
+        try Clocks.settleMemory { residentMiB }
     }
 
     var residentMiB: Double? { process.residentMiB }

@@ -22,9 +22,8 @@ final class MemorySuite: Suite {
 
     static func afterFilling(_ contender: Contender) -> String { contender.name + ", after filling" }
     static func afterReading(_ contender: Contender) -> String { contender.name + ", after as many random GETs" }
-    static func row(_ contender: Contender, deadlines: Bool) -> String {
-        contender.name + (deadlines ? ", with deadlines" : "")
-    }
+    static func row(_ contender: Contender, deadlines: Bool) -> String { row(contender.name, deadlines: deadlines) }
+    static func row(_ name: String, deadlines: Bool) -> String { name + (deadlines ? ", with deadlines" : "") }
     static func column(_ valueBytes: Int) -> Metric { .at(valueBytes, "\(valueBytes) B") }
 
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
@@ -37,6 +36,19 @@ final class MemorySuite: Suite {
                         let bytes = try bytesPerEntry(contender, valueBytes, deadlines: deadlines)
                         results.add(Self.entryTable, row, [Self.column(valueBytes): bytes])
                     }
+                }
+            }
+        }
+        for deadlines in [false, true] {
+            for valueBytes in Self.valueSizes {
+                let row = Self.row(LibraryMemory.subject, deadlines: deadlines)
+                try results.attempt("\(row), memory") { () throws(BenchError) in
+                    let directory = try tree.makeDirectory("memory")
+                    defer { TemporaryTree.remove(directory) }
+                    let bytes = try LibraryMemory(
+                        directory: directory, count: count, valueBytes: valueBytes, hasDeadlines: deadlines
+                    ).bytesPerEntry(options.program)
+                    results.add(Self.entryTable, row, [Self.column(valueBytes): bytes])
                 }
             }
         }

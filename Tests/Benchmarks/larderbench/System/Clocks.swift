@@ -78,6 +78,20 @@ enum Clocks {
         }
     }
 
+    /// Waits until a process has returned the memory that it freed: until its resident memory has not shrunk for three
+    /// seconds, but at most half a minute.
+    static func settleMemory(_ residentMiB: () -> Double?) throws(BenchError) {
+        let end = monotonic() + 30
+        var least = residentMiB() ?? 0
+        var since = monotonic()
+        while monotonic() < min(end, since + 3) {
+            try Interruption.check()
+            sleep(0.1)
+            guard let resident = residentMiB(), resident < least - 0.5 else { continue }
+            (least, since) = (resident, monotonic())
+        }
+    }
+
     private static func seconds(_ time: timespec) -> Double { Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 }
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 }
