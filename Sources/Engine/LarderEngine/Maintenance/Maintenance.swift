@@ -31,7 +31,7 @@ final class Maintenance: Sendable {
     private let progress = Locked(Progress())
     private let lastSync = Locked<Int64?>(nil)
     private let lastMeasurement = Locked<Int64>(.min / 2)
-    private let lastTrim = Locked<Int64>(.min / 2)
+    private let nextTrim = Locked<Int64>(.min / 2)
 
     /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
     /// during the pause.
@@ -40,8 +40,9 @@ final class Maintenance: Sendable {
     /// at least one fsync a second.
     private static let syncMilliseconds: Int64 = 700
 
-    /// The least time in milliseconds between two returns of freed memory to the system, which take some milliseconds.
-    private static let trimMilliseconds: Int64 = 2000
+    /// The least time in milliseconds between two returns of freed memory to the system. These take some milliseconds, but
+    /// longer in a program with much other memory: then the pause is longer too.
+    private static let trimPauses: (least: Int64, multiple: Int64) = (2_000, 500)
 
     init(
         context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
@@ -146,11 +147,11 @@ final class Maintenance: Sendable {
     /// they are in LevelDB.
     private func trimMemory() {
         let now = context.time.monotonic()
-        lastTrim.withLock { last in
-            guard now - last >= Self.trimMilliseconds, context.hasFreedMemory.exchange(false, ordering: .relaxed)
-            else { return }
-            last = now
+        nextTrim.withLock { next in
+            guard now >= next, context.hasFreedMemory.exchange(false, ordering: .relaxed) else { return }
             ProcessMemory.trim()
+            let end = context.time.monotonic()
+            next = end + max(Self.trimPauses.least, Self.trimPauses.multiple * (end - now))
         }
     }
 
