@@ -49,7 +49,7 @@ import Testing
             #expect(
                 errors == "larderd: \(file):1: there is no option 'memori'; did you mean memory?\n"
                     + "larderd: \(file):2: memory 64 apples: must be a number of bytes, or one followed by K, M, G or T, "
-                    + "such as 64M, 64mb or 64MiB, up to 1T\n")
+                    + "such as 64M, 64Mi or 64MiB, up to 1T\n")
         }
         #expect(!FileSystem.exists(place.path + "/larder"))
         let terminal = "evil\u{1b}[2J = 1"

@@ -33,13 +33,13 @@ import Testing
                              (default: everysecond)
           --memory BYTES     memory of larderd, such as 256M: at least half of it for hot entries; 0 for none of them.
                              A checkpoint begins when entries that are not in LevelDB take half of it, or 32M
-                             (default: a 16th of the machine's, at least 16M, at most 512M)
+                             (default: a 16th of the machine's or container's, from 16M to 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
                              evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one
                              compaction: 1/32 of the limit, and 26 to 52 MiB
                              (docs/Limits.md);
                              0 or none for no limit
-                             (default: a tenth of the file system, at most 8G)
+                             (default: a tenth of the file system, from 16M to 8G)
           --max-change-log BYTES
                              memory for the latest changes of databases with followers (CHANGES); a follower that falls
                              behind by more starts with a full pass; at least 4K (default: 32M)
@@ -204,7 +204,7 @@ import Testing
             (["--policy=0"], "--policy 0: must be \(Self.policies)"),
             (
                 ["--max-disk", "8M"],
-                "--max-disk 8M: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                "--max-disk 8M: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, "
                     + "at least 16M; or 0 or none for no limit"
             ),
             (
@@ -219,30 +219,30 @@ import Testing
             (["--max-clients", "x"], "--max-clients x: must be a number from 1 to 1000000"),
             (
                 ["--checkpoint", "often"],
-                "--checkpoint often: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                "--checkpoint often: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, "
                     + "from 1024 to 1T"
             ),
             (
                 ["--checkpoint", "1023"],
-                "--checkpoint 1023: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                "--checkpoint 1023: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, "
                     + "from 1024 to 1T"
             ),
             (
                 ["--checkpoint", "0"],
-                "--checkpoint 0: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                "--checkpoint 0: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, "
                     + "from 1024 to 1T"
             ),
             (
                 ["--memory", "lots"],
-                "--memory lots: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+                "--memory lots: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, up to 1T"
             ),
             (
                 ["--memory=8192G"],
-                "--memory 8192G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+                "--memory 8192G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, up to 1T"
             ),
             (
                 ["--max-reply", "1.5G"],
-                "--max-reply 1.5G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+                "--max-reply 1.5G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64Mi or 64MiB, up to 1T"
             ),
             (["--max-databases", "0"], "--max-databases 0: must be a number from 1 to 10000"),
             (

@@ -96,7 +96,7 @@ extension DaemonOption {
             [
                 "memory of larderd, such as 256M: at least half of it for hot entries; 0 for none of them.",
                 "A checkpoint begins when entries that are not in LevelDB take half of it, or 32M",
-                "(default: a 16th of the machine's, at least 16M, at most 512M)",
+                "(default: a 16th of the machine's or container's, from 16M to 512M)",
             ],
             settings: [
                 .own { String($0.engine.memory.limitBytes) },
@@ -118,7 +118,7 @@ extension DaemonOption {
                 "compaction: 1/32 of the limit, and 26 to 52 MiB",
                 "(docs/Limits.md);",
                 "0 or none for no limit",
-                "(default: a tenth of the file system, at most 8G)",
+                "(default: a tenth of the file system, from 16M to 8G)",
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
