@@ -102,7 +102,7 @@ import Testing
             #expect(IndexDefinition(bytes: definition.bytes + [0]) == nil)
         }
         for wrong in [
-            ["ON"], ["a"], ["ON", "a", "a"], ["ON", "@key"], ["ON", "@expires"], ["GEO", "ON", "a"], ["ON", "a..b"],
+            ["ON"], ["a"], ["ON", "a", "a"], ["ON", "@key"], ["ON", "@expires"], ["GEO", "a"], ["ON", "a..b"],
         ] {
             #expect(throws: QueryError.self, "\(wrong)") { try IndexDefinition(QueryRun.words(wrong)) }
         }

@@ -169,6 +169,12 @@ package struct QueryRun: ~Copyable {
         var batch = CandidateBatch()
         for part in plan.parts {
             for range in part.ranges { try follow(range, part.index, view, nil, &batch) }
+            // All other rows are farther away.
+            if let reach = part.reach, rows.isCut, let last = rows.last?.position.values.first,
+                last.order(.number(reach)) <= 0
+            {
+                return
+            }
         }
         if let ordered = plan.ordered { try follow(ordered.range, ordered.index, view, ordered, &batch) }
     }

@@ -22,7 +22,8 @@ extension CommandMetadata {
             + "[WHERE condition] [SORT path [DESC] [path [DESC] ...]] [SKIP n] [LIMIT n] [AFTER cursor] [SCAN]",
         summary: "Finds fresh JSON entries by their fields. A condition is: path op value, NOT c, ( c ), c AND "
             + "c, c OR c. op: = != < <= > >=, BETWEEN a b, IN n v [v ...], ALL n v [v ...], PREFIX p, "
-            + "LIKE glob, EXISTS, MISSING, NEAR lon lat radius m|km|mi, WITHIN lon lat lon lat.",
+            + "LIKE glob, EXISTS, MISSING, NEAR lon lat radius m|km|mi, WITHIN lon lat lon lat. NEAR sorts by the distance "
+            + "unless SORT is given.",
         reply: "array of the cursor of the next page or null, and an array of [key, text], of keys, or of [key, [json "
             + "or null, ...]]; with COUNT an integer; with GROUP an array of [json, value ...]")
 
@@ -34,9 +35,9 @@ extension CommandMetadata {
     package static let index = CommandMetadata(
         "index", arity: -1, [.readonly, .writesWithArguments], group: .json, since: "0.1.0",
         complexity: "O(1) to create or drop an index; O(N) with N the terms of the indexes to list them",
-        syntax: "[name | CREATE name [PREFIX prefix] ON path [DESC] [path [DESC] ...] | DROP name]",
+        syntax: "[name | CREATE name [PREFIX prefix] [GEO] ON path [DESC] [path [DESC] ...] | DROP name]",
         summary: "Lists the current database's indexes for QUERY, creates one, or drops one. Entries are listed under "
-            + "the values of the paths; PREFIX lists only keys that begin with it.",
+            + "the values of the paths, or with GEO under their places; PREFIX lists only keys that begin with it.",
         reply: "OK; or an array of maps of name, paths, prefix, state (building, ready), percent, entries and stale")
 
     package static let jsonGet = CommandMetadata(

@@ -98,5 +98,17 @@ extension ModelCodec {
         return text
     }
 
+    /// The longitude and latitude of a place.
+    func place(_ value: some Encodable) throws(ImpossibleQuery) -> [[UInt8]] {
+        let place = try operand(value).bytes.withUnsafeBytes { text -> QueryPlace? in
+            guard let document = JSONDocument(text) else { return nil }
+            return QueryPlace(document, JSONDocument.root)
+        }
+        guard let place else {
+            throw ImpossibleQuery(message: "\(value) is not a place: its JSON must be [lon, lat], or have lon and lat")
+        }
+        return QueryWord.list("\(place.longitude)", "\(place.latitude)")
+    }
+
     var notJSON: String { "the codec is \(codec), and only models stored as JSON can be queried" }
 }

@@ -57,6 +57,7 @@ public struct Index: Sendable {
 
     private let parts: [Part]
     private let prefix: [UInt8]
+    private var isGeo = false
 
     /// Declares an index that begins with a property in ascending order.
     /// - Parameters:
@@ -79,12 +80,22 @@ public struct Index: Sendable {
         self.prefix = prefix.keyBytes
     }
 
+    /// Declares an index of the places of a property, for ``ModelQuery/where(_:near:within:at:)`` and
+    /// ``ModelQuery/where(_:within:at:)``. Places are `[lon, lat]`, or objects with `lon` and `lat`; an array may contain
+    /// several.
+    public init<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
+        geo property: any KeyPath<Model, Value> & Sendable, prefix: any CacheKey = "", at place: String? = nil
+    ) {
+        self.init(Part(property, place, isDescending: false), prefix: prefix)
+        isGeo = true
+    }
+
     // MARK: Declaring
 
     /// The words of INDEX CREATE after the name.
     package var words: [[UInt8]] {
         var words = prefix.isEmpty ? [] : QueryWord.list("PREFIX") + [prefix]
-        words += QueryWord.list("ON")
+        words += isGeo ? QueryWord.list("GEO", "ON") : QueryWord.list("ON")
         for part in parts { words += [QueryWord.path(part.path)] + (part.isDescending ? QueryWord.list("DESC") : []) }
         return words
     }

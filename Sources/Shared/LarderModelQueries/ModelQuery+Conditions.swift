@@ -116,6 +116,30 @@ extension ModelQuery {
         condition(property, place) { path, _ in ConditionWords(path, "LIKE", [Array(pattern.utf8)]) }
     }
 
+    /// The place is at most this far away, in meters. Without ``sorted(by:_:at:)``, the nearest models come first.
+    ///
+    /// A place is a value whose JSON is `[lon, lat]`, or an object with `lon` (`lng`, `longitude`) and `lat`
+    /// (`latitude`). A property that is an array of places has the distance of its nearest one.
+    /// - Parameter center: for example a value of the property's type.
+    public func `where`<Value: Encodable>(
+        _ property: KeyPath<Model, Value>, near center: some Encodable, within meters: Double, at place: String? = nil
+    ) -> Self {
+        condition(property, place) { (path, codec) throws(ImpossibleQuery) in
+            guard meters.isFinite, meters >= 0 else { throw ImpossibleQuery(message: "\(meters) is not a distance") }
+            return ConditionWords(path, "NEAR", try codec.place(center) + QueryWord.list("\(meters)", "m"))
+        }
+    }
+
+    /// The place is in a box: from the meridian of the first corner eastwards to that of the second one, also across the
+    /// 180th meridian, and between their parallels.
+    public func `where`<Value: Encodable, Corner: Encodable>(
+        _ property: KeyPath<Model, Value>, within box: (Corner, Corner), at place: String? = nil
+    ) -> Self {
+        condition(property, place) { (path, codec) throws(ImpossibleQuery) in
+            ConditionWords(path, "WITHIN", try codec.place(box.0) + codec.place(box.1))
+        }
+    }
+
     /// The entry's key begins with a prefix. Costs nothing without an index: only these entries are read.
     public func `where`(keyPrefix prefix: some CacheKey) -> Self {
         adding { query in

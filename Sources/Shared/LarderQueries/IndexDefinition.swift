@@ -2,21 +2,34 @@ import LarderJSONCoding
 
 /// What an index lists, and in which order: the words of INDEX CREATE after the name.
 package struct IndexDefinition: Hashable, Sendable {
+    /// What the terms are. The raw value is the first byte of a stored definition: versions of Larder that do not know
+    /// a kind do not use its indexes.
+    package enum Kind: UInt8, Sendable {
+        case values = 1
+        case places = 2
+    }
+
+    package let kind: Kind
     /// The index lists only entries whose keys begin with these bytes.
     package let prefix: [UInt8]
+    /// Of an index of places, only its path.
     package let order: QueryOrder
 
-    package init(prefix: [UInt8] = [], order: QueryOrder) { (self.prefix, self.order) = (prefix, order) }
+    package init(_ kind: Kind = .values, prefix: [UInt8] = [], order: QueryOrder) {
+        (self.kind, self.prefix, self.order) = (kind, prefix, order)
+    }
 
-    /// Parses `[PREFIX p] ON path [DESC] [path [DESC] …]`.
+    /// Parses `[PREFIX p] [GEO] ON path [DESC] [path [DESC] …]`.
     package init(_ words: [[UInt8]]) throws(QueryError) {
         var words = QueryWords(words)
         prefix = words.take("PREFIX") ? try words.next("the prefix of the keys") : []
-        if words.keyword == "GEO" {
-            throw QueryError("there are no GEO indexes yet: NEAR and WITHIN examine the candidates of other conditions")
-        }
-        guard words.take("ON") else { throw words.unexpected("PREFIX or ON", ["PREFIX", "ON"]) }
+        kind = words.take("GEO") ? .places : .values
+        guard words.take("ON") else { throw words.unexpected("PREFIX, GEO or ON", ["PREFIX", "GEO", "ON"]) }
         order = try words.order(until: [])
+        let first = order.parts[0]
+        if kind == .places, order.parts.count > 1 || first.isDescending || first.path.root != .document {
+            throw QueryError("a GEO index has one path of a field, without DESC")
+        }
         for part in order.parts {
             switch part.path.root {
             case .key: throw QueryError("@key needs no index: entries have the order of their keys")
@@ -26,11 +39,9 @@ package struct IndexDefinition: Hashable, Sendable {
         }
     }
 
-    private static let version: UInt8 = 1
-
     /// The definition as it is stored.
     package var bytes: [UInt8] {
-        var bytes: [UInt8] = [Self.version]
+        var bytes: [UInt8] = [kind.rawValue]
         bytes.append(counted: prefix)
         bytes.append(order)
         return bytes
@@ -39,15 +50,21 @@ package struct IndexDefinition: Hashable, Sendable {
     /// Returns nil if the bytes are not those of a definition that this version knows.
     package init?(bytes: [UInt8]) {
         var reader = ByteReader(bytes)
-        guard reader.byte() == Self.version, let prefix = reader.counted(), let order = reader.order(),
-            !order.parts.isEmpty, reader.isAtEnd
+        guard let kind = reader.byte().flatMap(Kind.init), let prefix = reader.counted(), let order = reader.order(),
+            !order.parts.isEmpty, order.parts.allSatisfy({ $0.center == nil }), reader.isAtEnd
         else { return nil }
-        self.init(prefix: prefix, order: order)
+        self.init(kind, prefix: prefix, order: order)
     }
 
     /// The definition as the words of INDEX CREATE after the name.
     package var text: String {
-        (prefix.isEmpty ? "" : "PREFIX \(String(decoding: prefix, as: UTF8.self)) ") + "ON \(order.text)"
+        (prefix.isEmpty ? "" : "PREFIX \(String(decoding: prefix, as: UTF8.self)) ")
+            + (kind == .places ? "GEO ON " : "ON ") + order.text
+    }
+
+    /// The paths, each with how it is listed.
+    package var paths: [String] {
+        order.parts.map { $0.path.text + ($0.isDescending ? " DESC" : kind == .places ? " GEO" : "") }
     }
 }
 
@@ -62,6 +79,8 @@ package struct IndexDefinition: Hashable, Sendable {
 ///            6, the bytes of the text (0 as 0 FF) up to 96, then 0 0, or 0 1 if the text was cut
 /// ```
 /// The bytes of a component are inverted if its path is descending. No component is the beginning of another one.
+///
+/// In an index of places, each place of an entry has the term 0 and its cell (8 bytes): see ``QueryPlace/cell``.
 package enum IndexTerms {
     package enum Region { static let single: UInt8 = 0, element: UInt8 = 1, several: UInt8 = 2 }
 
@@ -75,6 +94,7 @@ package enum IndexTerms {
         _ body: ([UInt8]) -> Void
     ) {
         guard facts.key.starts(with: definition.prefix) else { return }
+        if definition.kind == .places { return forEachPlace(of: document, definition.order.parts[0].path, body) }
         var term = [Region.single]
         term.reserveCapacity(64)
         var isCut = false
@@ -95,6 +115,30 @@ package enum IndexTerms {
         body(term)
     }
 
+    private static func forEachPlace(
+        of document: borrowing JSONDocument, _ path: QueryPath, _ body: ([UInt8]) -> Void
+    ) {
+        guard let node = path.find(in: document) else { return }
+        if hasTooManyElements(document, node) { return body([Region.several]) }
+        QueryPlace.forEach(of: document, node) { body(term(of: $0.cell)) }
+    }
+
+    static func term(of cell: UInt64) -> [UInt8] {
+        var term = [Region.single]
+        term.append(word: cell)
+        return term
+    }
+
+    private static func hasTooManyElements(_ document: borrowing JSONDocument, _ node: Int) -> Bool {
+        guard document.kind(node) == .array else { return false }
+        var count = 0
+        document.forEachElement(node) { _ in
+            count += 1
+            return count <= elementsMax
+        }
+        return count > elementsMax
+    }
+
     /// Passes the terms of an entry with arrays to `body`.
     private static func forEachElement(
         of document: borrowing JSONDocument, _ facts: QueryFacts, _ definition: IndexDefinition,
@@ -113,12 +157,7 @@ package enum IndexTerms {
             }
         }
         guard let array else { return }
-        var count = 0
-        document.forEachElement(array.node) { _ in
-            count += 1
-            return count <= elementsMax
-        }
-        if count > elementsMax { return body([Region.several]) }
+        if hasTooManyElements(document, array.node) { return body([Region.several]) }
         document.forEachElement(array.node) { element in
             values[array.part] = document.value(element)
             body(term(Region.element, values, definition.order))

@@ -19,6 +19,8 @@ package struct IndexPlan: Hashable, Sendable {
         /// The position of the index in the list that was passed to the planner.
         package let index: Int
         package var ranges: [TermRange]
+        /// If the rows have the order of distances: this part and the earlier ones have all candidates up to this distance.
+        package var reach: QueryNumber?
     }
 
     /// A range whose candidates have the order of the rows.
@@ -140,6 +142,9 @@ package struct IndexPlanner {
     ) -> (rank: Rank, plan: IndexPlan)? {
         let definition = definitions[index]
         guard keyPrefix.starts(with: definition.prefix) else { return nil }
+        if definition.kind == .places {
+            return Self.choice(index, of: definition.order.parts[0].path, conjuncts, order, query)
+        }
         let parts = definition.order.parts
         var rank = Rank(pathCount: parts.count)
         // The beginnings of terms, without the region.
@@ -186,6 +191,40 @@ package struct IndexPlanner {
         guard rank.equal > 0 || rank.hasRange || rank.isOrdered else { return nil }
         plan.parts = [IndexPlan.Part(index: index, ranges: unordered)]
         return (rank, plan)
+    }
+
+    /// The number of rows for which it pays to search in small circles first.
+    private static let nearestMax = 100
+
+    /// The candidates in an index of places, for the first condition on them.
+    private static func choice(
+        _ index: Int, of path: QueryPath, _ conjuncts: [QueryCondition], _ order: QueryOrder?, _ query: Query?
+    ) -> (rank: Rank, plan: IndexPlan)? {
+        for case .test(path, let test) in conjuncts {
+            guard let box = test.box else { continue }
+            var plan = IndexPlan(parts: [])
+            if case .near(let center, let meters) = test, let query, query.skip + query.rowsMax <= nearestMax,
+                order == QueryOrder([QueryOrder.Part(path, distanceTo: center)])
+            {
+                for radius in [meters / 256, meters / 64, meters / 16, meters / 4] {
+                    let reach = QueryNumber(radius)
+                    if let last = query.cursor?.last.values[0], last.order(.number(reach)) > 0 { continue }
+                    let ranges = ranges(of: QueryBox(around: center, meters: radius))
+                    plan.parts.append(IndexPlan.Part(index: index, ranges: ranges, reach: reach))
+                }
+            }
+            plan.parts.append(IndexPlan.Part(index: index, ranges: ranges(of: box)))
+            return (Rank(hasRange: true, pathCount: 1), plan)
+        }
+        return nil
+    }
+
+    /// The terms of all entries with a place in a box.
+    private static func ranges(of box: QueryBox) -> [TermRange] {
+        let several = TermRange(lower: [IndexTerms.Region.several], upper: [IndexTerms.Region.several])
+        return PlaceCells.ranges(covering: box).map {
+            TermRange(lower: IndexTerms.term(of: $0.lowerBound), upper: IndexTerms.term(of: $0.upperBound))
+        } + [several]
     }
 
     /// The values of which one must be that of a path; nil if there are no such conditions.
@@ -253,6 +292,8 @@ package struct IndexPlanner {
         _ index: Int, _ range: TermRange, _ beginning: [UInt8], _ order: QueryOrder, _ definition: IndexDefinition,
         _ fixed: Set<QueryPath>, _ position: Int, _ query: Query
     ) -> IndexPlan.Ordered? {
+        // No index has the order of distances.
+        if order.parts.contains(where: { $0.center != nil }) { return nil }
         let rest = definition.order.parts[position...]
         let wanted = order.parts.filter { !fixed.contains($0.path) }
         // Without SORT, rows have the order of the index, unless a previous page had another one.

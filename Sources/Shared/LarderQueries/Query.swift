@@ -72,8 +72,19 @@ package struct Query: Hashable, Sendable {
             default: scans = true
             }
         }
+        setDefaultOrder()
         if let cursor { self.cursor = try QueryCursor(cursor, of: self) }
         try check()
+    }
+
+    /// Without SORT, rows of NEAR have the order of their distances.
+    private mutating func setDefaultOrder() {
+        guard order.parts.isEmpty, output != .count else { return }
+        if case .groups = output { return }
+        for case .test(let path, .near(let center, _)) in condition?.conjuncts ?? [] where path.root == .document {
+            order = QueryOrder([QueryOrder.Part(path, distanceTo: center)])
+            return
+        }
     }
 
     private mutating func readOutput(_ words: inout QueryWords) throws(QueryError) {
@@ -175,8 +186,29 @@ package struct QueryOrder: Hashable, Sendable {
     package struct Part: Hashable, Sendable {
         package let path: QueryPath
         package let isDescending: Bool
+        /// If not nil, rows are sorted by their distance to this place.
+        package let center: QueryPlace?
 
-        package init(_ path: QueryPath, isDescending: Bool) { (self.path, self.isDescending) = (path, isDescending) }
+        package init(_ path: QueryPath, isDescending: Bool) {
+            (self.path, self.isDescending, center) = (path, isDescending, nil)
+        }
+
+        package init(_ path: QueryPath, distanceTo center: QueryPlace) {
+            (self.path, isDescending, self.center) = (path, false, center)
+        }
+
+        /// Passes the value that an entry is sorted by to `body`, without a copy.
+        func withValue<Result>(
+            _ document: borrowing JSONDocument, _ facts: QueryFacts, _ body: (ValueView) -> Result
+        ) -> Result {
+            guard let center else { return path.withSortValue(document, facts, descending: isDescending, body) }
+            let distance = path.find(in: document).flatMap { center.distance(toNearestOf: document, $0) }
+            return body(distance.map { .number(QueryNumber($0)) } ?? .missing)
+        }
+
+        fileprivate var text: String {
+            center == nil ? isDescending ? "\(path.text) DESC" : path.text : "the distance of \(path.text)"
+        }
     }
 
     package var parts: [Part] = []
@@ -188,20 +220,18 @@ package struct QueryOrder: Hashable, Sendable {
     package func values(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [QueryValue] {
         var values: [QueryValue] = []
         for part in parts {
-            values.append(part.path.sortValue(document, facts, descending: part.isDescending))
+            values.append(part.withValue(document, facts) { $0.value })
         }
         return values
     }
 
     /// The paths, as in SORT.
-    package var text: String {
-        parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text }.joined(separator: " ")
-    }
+    package var text: String { parts.map(\.text).joined(separator: " ") }
 
     /// Whether the row of a document follows a row.
     func follows(_ row: QueryPosition, _ document: borrowing JSONDocument, _ facts: QueryFacts) -> Bool {
         for (index, part) in parts.enumerated() {
-            let order = part.path.withSortValue(document, facts, descending: part.isDescending) { view in
+            let order = part.withValue(document, facts) { view in
                 row.values[index].withView { view.order($0) }
             }
             if order != 0 { return (order > 0) != part.isDescending }

@@ -70,7 +70,15 @@ struct ByteReader {
         var parts: [QueryOrder.Part] = []
         for _ in 0..<count {
             guard let flag = byte(), let path = path() else { return nil }
-            parts.append(QueryOrder.Part(path, isDescending: flag == 1))
+            if flag == 2 {
+                guard let longitude = word(), let latitude = word(),
+                    let center = QueryPlace(
+                        longitude: Double(bitPattern: longitude), latitude: Double(bitPattern: latitude))
+                else { return nil }
+                parts.append(QueryOrder.Part(path, distanceTo: center))
+            } else {
+                parts.append(QueryOrder.Part(path, isDescending: flag == 1))
+            }
         }
         return QueryOrder(parts)
     }
@@ -122,9 +130,15 @@ extension [UInt8] {
     mutating func append(_ order: QueryOrder) {
         append(UInt8(order.parts.count))
         for part in order.parts {
-            append(part.isDescending ? 1 : 0)
+            append(part.center != nil ? 2 : part.isDescending ? 1 : 0)
             append(counted: Array(part.path.text.utf8))
+            if let center = part.center { append(center) }
         }
+    }
+
+    private mutating func append(_ place: QueryPlace) {
+        append(word: place.longitude.bitPattern)
+        append(word: place.latitude.bitPattern)
     }
 
     mutating func append(_ value: QueryValue) {
@@ -209,7 +223,8 @@ extension [UInt8] {
         case .missing: append(8)
         case .near(let place, let meters):
             append(9)
-            for part in [place.longitude, place.latitude, meters] { append(word: part.bitPattern) }
+            append(place)
+            append(word: meters.bitPattern)
         case .within(let box):
             append(10)
             for part in [box.west, box.south, box.east, box.north] { append(word: part.bitPattern) }

@@ -58,26 +58,32 @@ extension Query {
     /// The command that creates an index for this query: with the paths of equalities, then one of a range, then those
     /// of SORT. Nil if no index can help.
     package var suggestedIndex: String? {
-        var equal: [String] = []
-        var ranges: [String] = []
+        var (equal, ranges, places): ([String], [String], [String]) = ([], [], [])
         for case .test(let path, let test) in condition?.conjuncts ?? [] where path.root == .document {
             switch test {
             case .equal(.scalar), .oneOf, .all: equal.append(path.text)
             case .range, .prefix, .exists: ranges.append(path.text)
             case .like(let pattern): if !pattern.fixedPrefix.isEmpty { ranges.append(path.text) }
+            case .near, .within: places.append(path.text)
             default: break
             }
         }
+        if equal.isEmpty, let place = places.first { return Self.command(named: place, "GEO ON \(place)") }
         var parts: [(path: String, isDescending: Bool)] = []
         for path in equal where !parts.contains(where: { $0.path == path }) { parts.append((path, false)) }
-        let sort = order.parts.filter { $0.path.root == .document }.map { ($0.path.text, $0.isDescending) }
+        let sorted = order.parts.filter { $0.path.root == .document && $0.center == nil }
+        let sort = sorted.map { ($0.path.text, $0.isDescending) }
         for (path, isDescending) in ranges.prefix(1).map({ ($0, false) }) + sort
         where !parts.contains(where: { $0.path == path }) {
             parts.append((path, isDescending))
         }
         guard !parts.isEmpty else { return nil }
         let paths = parts.prefix(QueryOrder.partsMax).map { $0.isDescending ? "\($0.path) DESC" : $0.path }
-        let letters = parts[0].path.utf8.filter { $0 < 0x80 && Character(UnicodeScalar($0)).isLetter }
-        return "INDEX CREATE by-\(String(decoding: letters, as: UTF8.self)) ON \(paths.joined(separator: " "))"
+        return Self.command(named: parts[0].path, "ON \(paths.joined(separator: " "))")
+    }
+
+    private static func command(named path: String, _ words: String) -> String {
+        let letters = path.utf8.filter { $0 < 0x80 && Character(UnicodeScalar($0)).isLetter }
+        return "INDEX CREATE by-\(String(decoding: letters, as: UTF8.self)) \(words)"
     }
 }

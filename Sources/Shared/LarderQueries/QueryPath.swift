@@ -102,14 +102,8 @@ package struct QueryPath: Hashable, Sendable {
 
     // MARK: Sorting and selecting
 
-    /// The value that an entry is sorted by: of an array the smallest element, or the largest if `descending`.
-    package func sortValue(
-        _ document: borrowing JSONDocument, _ facts: QueryFacts, descending: Bool
-    ) -> QueryValue {
-        withSortValue(document, facts, descending: descending) { $0.value }
-    }
-
-    /// Passes the value that an entry is sorted by to `body`, without a copy.
+    /// Passes the value that an entry is sorted by to `body`, without a copy: of an array the smallest element, or the
+    /// largest if `descending`.
     func withSortValue<Result>(
         _ document: borrowing JSONDocument, _ facts: QueryFacts, descending: Bool, _ body: (ValueView) -> Result
     ) -> Result {

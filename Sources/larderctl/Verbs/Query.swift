@@ -42,7 +42,7 @@ extension Verb {
     }
 
     static let index = Verb(
-        "index", "[NAME | create NAME [PREFIX P] ON PATH [DESC]… | drop NAME]",
+        "index", "[NAME | create NAME [PREFIX P] [GEO] ON PATH [DESC]… | drop NAME]",
         "list, create or drop indexes for queries",
         details: """
             Prints a table of the database's indexes, or of one: the paths, the prefix of the keys, the state with the

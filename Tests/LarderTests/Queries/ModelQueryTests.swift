@@ -210,6 +210,39 @@ import Testing
         #expect(try all.where(\.author, "Bo").explain() == before)
     }
 
+    struct Shop: Codable, Sendable {
+        struct Spot: Codable, Sendable { var longitude, lat: Double }
+
+        var at: [Double]
+        var spot: Spot?
+        var branches: [[Double]]
+    }
+
+    @Test func placesAreFoundByDistanceAndInBoxes() throws {
+        try cache.declareIndexes([Index(geo: \Shop.at), Index(geo: \Shop.spot, prefix: "shop:")])
+        for (key, longitude) in [("a", 179.9), ("b", -179.95), ("c", 170), ("d", 500)] {
+            let at = [longitude, 10]
+            try cache.set(
+                Shop(at: at, spot: .init(longitude: longitude, lat: 10), branches: [[0, 0], at]), forKey: "shop:\(key)")
+        }
+        let shops = cache.query(Shop.self).where(keyPrefix: "shop:")
+        let near = shops.where(\.at, near: [180, 10], within: 20_000)
+        #expect(try near.keys() == ["shop:b", "shop:a"] && near.values().map(\.at[0]) == [-179.95, 179.9])
+        #expect(try near.explain().contains("(GEO ON at)") && near.explain().contains("the distance of at"))
+        #expect(try shops.where(\.at, near: [180, 10], within: 2e6).sorted(by: .key).limit(1).keys() == ["shop:a"])
+        let spot = Shop.Spot(longitude: 170, lat: 10)
+        let byDistance = shops.where(\.spot, near: spot, within: 1e7)
+        #expect(try byDistance.keys() == ["shop:c", "shop:a", "shop:b"])
+        #expect(try byDistance.explain().contains("(PREFIX shop: GEO ON spot)"))
+        #expect(try byDistance.limit(2).page(after: byDistance.limit(1).page().cursor).keys == ["shop:a", "shop:b"])
+        #expect(try shops.where(\.branches, near: [0.0, 0.0], within: 1).count() == 4)
+        #expect(try shops.where(\.at, within: ([175, 0], [-175, 20])).keys() == ["shop:a", "shop:b"])
+        #expect(try shops.where(\.at, within: ([-175, 0], [175, 20])).keys() == ["shop:c"])
+        expectError(.invalidArgument) { _ = try shops.where(\.at, near: [1, 2, 3], within: 1).count() }
+        expectError(.invalidArgument) { _ = try shops.where(\.at, near: [1, 200], within: 1).count() }
+        expectError(.invalidArgument) { _ = try shops.where(\.at, near: [1, 2], within: -1).count() }
+    }
+
     @Test("queries examine all entries until an index is built") func anUnfinishedIndexIsNotUsed() throws {
         _ = try cache.sweep()
         try cache.declareIndexes([Index(\Book.title)])

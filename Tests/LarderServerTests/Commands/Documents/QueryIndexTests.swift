@@ -1,3 +1,4 @@
+import Foundation
 import LarderEngine
 import LarderTestSupport
 import Testing
@@ -148,6 +149,82 @@ import Testing
         #expect(planned > 20, "\(planned)")
     }
 
+    /// A place and its JSON, or a value that is not a place.
+    private static func place(_ random: inout SeededGenerator) -> (text: String, place: (Double, Double)?) {
+        if random.oneIn(10) {
+            let invalid = [
+                "[181,0]", "[0,-91]", "[1e999,0]", "\"[1,2]\"", "[\"1\",2]", "null", "[1,2,3]", "{\"lon\":1}",
+            ]
+            return (invalid[random.below(invalid.count)], nil)
+        }
+        let center: (Double, Double) = [(13.4, 52.5), (179.9, -20), (0, 90), (-70, -89)][random.below(4)]
+        let spread = exp(Double.random(in: log(1e-5)...log(30), using: &random))
+        var longitude = center.0 + Double.random(in: -spread...spread, using: &random)
+        if longitude > 180 { longitude -= 360 }
+        let latitude = min(90, max(-90, center.1 + Double.random(in: -spread...spread, using: &random)))
+        let isPair = random.oneIn(2)
+        let text = isPair ? "[\(longitude),\(latitude)]" : "{\"lat\":\(latitude),\"lng\":\(longitude)}"
+        return (text, (longitude, latitude))
+    }
+
+    @Test("NEAR and WITHIN find what they find without an index, sorted by distance, while places change")
+    func placesAreFoundWithAndWithoutAnIndex() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let server = try InProcessServer(configure: {
+            $0.defaultPolicy = .never
+            $0.checkpointBytes = 1 << 16
+        })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        #expect(try client("INDEX CREATE byPlace GEO ON at") == Wire.ok)
+        for key in 0..<2000 { _ = try client(["SET", "k\(key)", "{\"at\":\(Self.place(&random).text),\"a\":1}"]) }
+        try client.waitForIndexes()
+        #expect(try client("INDEX").contains(Wire.bulks("at GEO")))
+        var rows = 0
+        for round in 0..<60 {
+            for _ in 0..<20 {
+                let key = "k\(random.below(2000))"
+                switch random.below(4) {
+                case 0: _ = try client(["DEL", key])
+                case 1 where random.oneIn(5): _ = try client("SAVE")
+                default: _ = try client(["SET", key, "{\"at\":[\(Self.place(&random).text),[1,1]]}"])
+                }
+            }
+            guard let (longitude, latitude) = Self.place(&random).place else { continue }
+            let meters = exp(Double.random(in: 0...log(2e7), using: &random))
+            let near = ["WHERE", "at", "NEAR", "\(longitude)", "\(latitude)", "\(meters)", "m"]
+            let east = longitude + 10 > 180 ? longitude - 350 : longitude + 10
+            let within = ["WHERE", "at", "WITHIN", "\(longitude)", "\(latitude)", "\(east)", "0"]
+            let limit = [3, 50, 1000][round % 3]
+            let found = [try client.keys(near, limit: limit), try client.keys(within, limit: limit)]
+            let explanation = try client(["EXPLAIN", "QUERY", "KEYS"] + near + ["LIMIT", "\(limit)"])
+            #expect(explanation.contains("the index byPlace is used (GEO ON at)"), "\(explanation)")
+            #expect(explanation.contains("sorted by the distance of at and key"), "\(explanation)")
+            _ = try client("SNAPSHOT OPEN")
+            #expect(try found[0] == client.keys(near, limit: 1000), "\(near)")
+            #expect(try found[1].sorted() == client.keys(within, limit: 1000).sorted(), "\(within)")
+            _ = try client("SNAPSHOT CLOSE")
+            rows += found[0].count + found[1].count
+        }
+        #expect(rows > 1000, "\(rows)")
+    }
+
+    @Test func theNearestRowsOfALargeCircleAreFoundInSmallOnes() throws {
+        let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        for key in 0..<1000 { _ = try client(["SET", "\(key)", "{\"at\":[\(Double(key) / 10),0]}"]) }
+        _ = try client("INDEX CREATE byPlace GEO ON at")
+        try client.waitForIndexes()
+        let near = "WHERE at NEAR 0.01 0 10000 km"
+        #expect(try client("QUERY KEYS \(near) LIMIT 3").contains(Wire.bulks("0", "1", "2")))
+        let explanation = try client("EXPLAIN QUERY KEYS \(near) LIMIT 3")
+        // The first circle, of 39 km, has 4 entries, and its cells a few more.
+        let examined = explanation.firstMatch(of: /([0-9]+) entries examined/).flatMap { Int($0.1) }
+        #expect((4...20).contains(try #require(examined)), "\(explanation)")
+        #expect(try client.keys(near.split(separator: " ").map(String.init), limit: 7) == (0..<900).map(String.init))
+    }
+
     /// A query with an index examines a part of the entries, so it does not know which fields no entry has.
     @Test func fieldsOfEntriesThatWereNotExaminedAreNotReported() throws {
         let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
@@ -197,7 +274,7 @@ import Testing
         #expect(try client("INDEX byYear").hasPrefix("-ERR there is no index"))
         #expect(try client("INDEX CREATE b ON a..b").hasPrefix("-ERR invalid path"))
         #expect(try client("INDEX CREATE b/c ON a").hasPrefix("-ERR"))
-        #expect(try client("INDEX CREATE b").hasPrefix("-ERR PREFIX or ON expected"))
+        #expect(try client("INDEX CREATE b").hasPrefix("-ERR PREFIX, GEO or ON expected"))
         for words in ["FROB x y", "CREATE", "DROP", "help"] {
             #expect(try client("INDEX \(words)").hasPrefix("-ERR INDEX takes"))
         }

@@ -49,7 +49,8 @@ extension CommandTable {
         }
         let isIncomplete = call.count == 2 && ["CREATE", "DROP", "HELP"].contains { call.isWord(1, $0) }
         guard call.count <= 2, !isIncomplete else {
-            throw CommandError("ERR INDEX takes CREATE name ON path [path ...], DROP name, or the name of an index")
+            throw CommandError(
+                "ERR INDEX takes CREATE name [GEO] ON path [path ...], DROP name, or the name of an index")
         }
         let name = call.count == 2 ? call.text(1) : nil
         return .later { (reply) throws(CommandError) in
@@ -147,7 +148,7 @@ extension ReplyBuffer {
             }
         map(count: 7)
         field("name", status.index.name)
-        field("paths", definition?.order.parts.map { $0.isDescending ? "\($0.path.text) DESC" : $0.path.text } ?? [])
+        field("paths", definition?.paths ?? [])
         bulk("prefix")
         bulk(definition?.prefix ?? [])
         field("state", state)
