@@ -34,16 +34,17 @@ public final class BlockingLarderClient: Sendable {
     ///     arriving.
     ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. To read
     ///     entries of a custom codec, pass that codec again.
+    ///   - schema: the rules of the models, one ``Schema`` for each type that has some.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
     /// - Throws: `noDaemon` if nothing answers at the socket; `untrusted` if the process belongs to another user;
     ///   `invalidArgument` if the path is empty or too long, or the time limit is out of range; `server` if the daemon
     ///   refuses the connection or the database's name; `io` if the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-        codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
+        codec: ModelCodec = .standard, schema: any ModelSchema..., trustedUsers: Set<UInt32> = []
     ) throws(LarderClientError) {
         let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
-        self.codec = codec.ofCache
+        self.codec = codec.following(schema).ofCache
         session = try BlockingSession(
             socketPath: path, password: password, database: database, timeoutMilliseconds: timeoutMilliseconds,
             trust: PeerTrust(trustedUsers: trustedUsers))

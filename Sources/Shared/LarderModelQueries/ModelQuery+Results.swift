@@ -40,6 +40,8 @@ extension ModelQuery where Source: BlockingQuerySource {
     ) throws(Source.QueryFailure) -> QueryPages<Model, Source> {
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try runner.result(words)) }
+        let keys = pages.referencedKeys
+        if !keys.isEmpty, let read = runner.read { try pages.include(keys, try read(keys.map { Array($0.utf8) })) }
         return pages
     }
 
@@ -78,6 +80,10 @@ extension ModelQuery where Source: AsyncQuerySource {
     ) async throws(Source.QueryFailure) -> QueryPages<Model, Source> {
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try await runner.resultForTask(words)) }
+        let keys = pages.referencedKeys
+        if !keys.isEmpty, let read = runner.readForTask {
+            try pages.include(keys, try await read(keys.map { Array($0.utf8) }))
+        }
         return pages
     }
 
