@@ -84,6 +84,7 @@ private struct RunningEdit<Value: Codable> {
         let text = changed ?? Array(record.payload)
         let model = try verified(text, record.header.codec)
         guard let changed else { return (model, nil) }
+        try cache.source.verify(model, key)
         var write = try EntryWrite(.bytes(changed), record.header.codec, key, .keep, [], cache.name, "edit")
         (write.tags, write.condition, write.durability) = (record.tags, .unchanged(record), durability)
         return (model, write)

@@ -65,28 +65,29 @@ public final class Cache: CacheReading {
     ///   - percent: the jitter, 0 to 100. When an entry that follows the policy is stored, its lifetime is shortened at
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
     ///   - indexes: the indexes that queries need; they are created unless they exist: see `declareIndexes(_:)`.
+    ///   - schema: the rules of the models, one ``Schema`` for each type that has some. They apply to this cache.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
-        jitter percent: Int? = nil, indexes: [Index] = [], directory: String? = nil,
+        jitter percent: Int? = nil, indexes: [Index] = [], schema: any ModelSchema..., directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
         let change = try PolicyChange(policy, grace, percent, "open", name)
-        self.init(try Cache.open(name, change, directory, options, indexes))
+        self.init(try Cache.open(name, change, directory, options, indexes, schema))
     }
 
-    /// Opens a database like `init(named:policy:grace:jitter:indexes:directory:options:)`, without blocking the calling
+    /// Opens a database like `init(named:policy:grace:jitter:indexes:schema:directory:options:)`, without blocking the calling
     /// thread.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
-        jitter percent: Int? = nil, indexes: [Index] = [], directory: String? = nil,
+        jitter percent: Int? = nil, indexes: [Index] = [], schema: any ModelSchema..., directory: String? = nil,
         options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
         let change = try PolicyChange(policy, grace, percent, "open", name)
         self.init(
             try await BlockingWork.run { () throws(LarderError) in
-                try Cache.open(name, change, directory, options, indexes)
+                try Cache.open(name, change, directory, options, indexes, schema)
             })
     }
 
@@ -117,7 +118,7 @@ public final class Cache: CacheReading {
 
     static func open(
         _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
-        _ indexes: [Index] = [], onShutdown: @escaping @Sendable () -> Void = {}
+        _ indexes: [Index] = [], _ schemas: [any ModelSchema] = [], onShutdown: @escaping @Sendable () -> Void = {}
     ) throws(LarderError) -> Opened {
         try DatabaseName.checkIsNotCompanion(name, operation: "open")
         var engineOptions = try options.engineOptions()
@@ -134,7 +135,7 @@ public final class Cache: CacheReading {
             try database.prepare(forWriting: false)
         }
         let source = CacheSource(
-            engine, database, codec: options.codec, onDecodingFailure: options.onDecodingFailure,
+            engine, database, codec: options.codec.following(schemas), onDecodingFailure: options.onDecodingFailure,
             keepsDecoded: options.decodedModels, hooks: CallHooks(options.onMeasurement, options.onCall))
         try source.declare(indexes)
         return (source, engine.directory, options.durability)
@@ -154,7 +155,7 @@ public final class Cache: CacheReading {
     /// but does not revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
-    ///   - grace: as for `init(named:policy:grace:jitter:indexes:directory:options:)`; also applies to existing
+    ///   - grace: as for `init(named:policy:grace:jitter:indexes:schema:directory:options:)`; also applies to existing
     ///     entries. Nil keeps the current grace.
     ///   - percent: the jitter, as for the initializer; applies to entries stored from now on. Nil keeps the current
     ///     jitter.

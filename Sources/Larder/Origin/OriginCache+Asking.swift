@@ -111,11 +111,14 @@ extension OriginCache {
     ) throws(LarderError) -> Value? {
         guard let bytes = answer.bytes else { return nil }
         try Payload.bytes(bytes).check(key, cache.name)
+        let model: Value
         do {
-            return try bytes.withUnsafeBytes { try cache.source.codec.decode(type, $0, storedAs: answer.codec) }
+            model = try bytes.withUnsafeBytes { try cache.source.codec.decode(type, $0, storedAs: answer.codec) }
         } catch {
             throw .decodingFailed(type, answer.codec, key, cache.name, error)
         }
+        try cache.source.verify(model, key)
+        return model
     }
 
     // MARK: Storing

@@ -23,7 +23,22 @@ extension CacheSource {
         runner.runForTask = { (words, explains) async throws(LarderError) in
             try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, explains) }
         }
+        runner.read = { (keys) throws(LarderError) in try self.texts(keys) }
+        runner.readForTask = { (keys) async throws(LarderError) in
+            try await BlockingWork.run { () throws(LarderError) in try self.texts(keys) }
+        }
         return runner
+    }
+
+    /// Returns the entries of keys. A key that no entry can have has none.
+    private func texts(_ keys: [[UInt8]]) throws(LarderError) -> [StoredText?] {
+        let valid = keys.indices.filter { (try? Key(checking: keys[$0], "query", database.name)) != nil }
+        var texts = [StoredText?](repeating: nil, count: keys.count)
+        let records = try records(try self.keys(valid.map { keys[$0] }, "query"), fillCache: true)
+        for (index, record) in zip(valid, records) {
+            texts[index] = record.map { StoredText(Array($0.payload), $0.header.codec) }
+        }
+        return texts
     }
 
     private func result(of words: [[UInt8]], _ explains: Bool) throws(LarderError) -> QueryResult {

@@ -307,6 +307,15 @@ public final class CacheSource: @unchecked Sendable {
     }
 }
 
+extension CacheSource {
+    /// Throws if a model fails a check of its schema.
+    func verify<Value: Encodable>(_ model: Value, _ key: Key) throws(LarderError) {
+        do { try codec.verify(model) } catch {
+            throw .encodingFailed(Value.self, codec.codec, key, database.name, error)
+        }
+    }
+}
+
 extension ModelCodec {
     /// Returns the encoded bytes of a value; errors name key and type.
     func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError)

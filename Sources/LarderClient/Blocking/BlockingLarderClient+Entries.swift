@@ -278,6 +278,7 @@ extension BlockingLarderClient {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
+        if codec.hasChecks { return try checkedModel(type, edit) }
         if edit.isUnverified, let bytes = try bytes(forKey: edit.key),
             let model = try decodable(type, bytes, edit.key)
         {
@@ -288,6 +289,21 @@ extension BlockingLarderClient {
         guard let model = try decoded(type, bytes, edit.key) else { throw edit.undecoded }
         try edit.verify(model, in: bytes)
         return model
+    }
+
+    private func checkedModel<Value: Codable>(
+        _ type: Value.Type, _ edit: EntryEdit<Value>
+    ) throws(LarderClientError) -> Value {
+        var update = try EntryUpdate(edit.key, timeoutMilliseconds: session.timeoutMilliseconds)
+        while true {
+            let previous = try bytes(forKey: edit.key)
+            let text = try edit.applied(to: previous)
+            guard let model = try decoded(type, text, edit.key) else { throw edit.undecoded }
+            let entry = try edit.entry(model, in: text, codec)
+            if text == previous { return model }
+            if try exchange(previous, for: entry, edit.key) { return model }
+            WorkThread.sleep(nanoseconds: try update.pause(name))
+        }
     }
 
     // MARK: Fetching

@@ -18,6 +18,9 @@ extension BlockingLarderClient: BlockingQuerySource {
         runner.run = { (words, explains) throws(LarderClientError) in
             try self.perform(Request.query(words, explains: explains))
         }
+        runner.read = { (keys) throws(LarderClientError) in
+            try self.perform(Request.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
+        }
         return ModelQuery(runner)
     }
 

@@ -35,17 +35,19 @@ public final class BlockingLarderClient: Sendable {
     ///     arriving.
     ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. To read
     ///     entries of a custom codec, pass that codec again.
+    ///   - schema: the rules of the models, one ``Schema`` for each type that has some.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
     ///   - startPatienceMilliseconds: how long to wait for a daemon that does not run yet. The default is 0.
-    /// - Throws: `noDaemon` if nothing answers at the socket, or not in time; `untrusted` if the process belongs to another user;
-    ///   `invalidArgument` if the path is empty or too long, or the time limit is out of range; `server` if the daemon
+    /// - Throws: `noDaemon` if nothing answers at the socket, or not in time; `untrusted` if the process belongs to
+    ///   another user; `invalidArgument` if the path is empty or too long, or the time limit is out of range; `server` if the daemon
     ///   refuses the connection or the database's name; `io` if the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
-        codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = [], startPatienceMilliseconds: Int = 0
+        codec: ModelCodec = .standard, schema: any ModelSchema..., trustedUsers: Set<UInt32> = [],
+        startPatienceMilliseconds: Int = 0
     ) throws(LarderClientError) {
         let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
-        self.codec = codec.ofCache
+        self.codec = codec.following(schema).ofCache
         let trust = PeerTrust(trustedUsers: trustedUsers)
         var options = ClientOptions()
         options.startPatienceMilliseconds = startPatienceMilliseconds

@@ -108,8 +108,9 @@ extension RemoteCache {
     }
 
     /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The daemon makes
-    /// the changes, in one round trip; before the first edit of a property, another one reads the entry. The entry must
-    /// be JSON. It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
+    /// the changes, in one round trip; before the first edit of a property, another one reads the entry. If the schema
+    /// has checks, the client makes them, as ``update(forKey:policy:tags:attempts:_:)`` does. The entry must be JSON.
+    /// It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - type: the model's type; that of the cache.
@@ -123,6 +124,7 @@ extension RemoteCache {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) async throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
+        if codec.hasChecks { return try await checkedModel(edit) }
         if edit.isUnverified, let bytes = try await store.perform(.get(edit.key)),
             let model = try await decodable(bytes, edit.key, "EDIT")
         {
@@ -135,6 +137,20 @@ extension RemoteCache {
         guard let model = try await decoded(bytes, edit.key, "EDIT") else { throw edit.undecoded }
         try edit.verify(model, in: bytes)
         return model
+    }
+
+    /// Makes the changes of an edit in this process, and stores the model if it passes its checks.
+    private func checkedModel(_ edit: EntryEdit<Value>) async throws(LarderClientError) -> Value {
+        var update = try EntryUpdate(edit.key, timeoutMilliseconds: core.options.timeoutMilliseconds)
+        while true {
+            let previous = try await store.perform(.get(edit.key))
+            let text = try edit.applied(to: previous)
+            guard let model = try await decoded(text, edit.key, "EDIT") else { throw edit.undecoded }
+            let entry = try edit.entry(model, in: text, codec)
+            if text == previous { return model }
+            if try await exchange(previous, for: entry, edit.key) { return model }
+            try await Self.rest(try update.pause(name), "edit")
+        }
     }
 
     /// If the stored value is still `previous`, stores an entry, or removes the key if the entry is nil.

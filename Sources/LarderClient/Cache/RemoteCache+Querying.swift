@@ -21,6 +21,10 @@ extension RemoteCache: AsyncQuerySource {
             defer { withExtendedLifetime(core) {} }
             return try await store.perform(.query(words, explains: explains))
         }
+        runner.readForTask = { [core, store] (keys) async throws(LarderClientError) in
+            defer { withExtendedLifetime(core) {} }
+            return try await store.perform(.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
+        }
         return ModelQuery(runner)
     }
 

@@ -79,10 +79,15 @@ public final class LarderClient: Sendable {
     ///   - name: nil for the client's own database.
     ///   - type: the model's type.
     ///   - codec: encodes the models. The default is JSON.
+    ///   - schema: the rules of the models. If they change what is read, the near cache keeps the models of each
+    ///     returned cache separately, so keep the cache.
     public func cache<Value: Codable & Sendable>(
-        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .standard
+        _ name: String? = nil, of type: Value.Type = Value.self, codec: ModelCodec = .standard,
+        schema: Schema<Value>? = nil
     ) -> RemoteCache<Value> {
-        RemoteCache(core: core, store: core.store(name ?? core.options.database), codec: codec)
+        RemoteCache(
+            core: core, store: core.store(name ?? core.options.database),
+            codec: codec.following(schema.map { [$0] } ?? []))
     }
 
     // MARK: Any command

@@ -35,6 +35,36 @@ struct EntryEdit<Model: Codable> {
         return Request(words, key: key, expects: "the model") { $0.bytes }
     }
 
+    // MARK: With checks
+
+    /// Makes the changes in this process, so that the model can be checked before it is stored.
+    func applied(to previous: [UInt8]?) throws(LarderClientError) -> [UInt8] {
+        guard let previous else { throw missing }
+        do throws(JSONEdit.Failure) {
+            let changed = try previous.withUnsafeBufferPointer { (text) throws(JSONEdit.Failure) in
+                try JSONEdit.apply(edits.edits, to: UnsafeRawBufferPointer(text))
+            }
+            return changed ?? previous
+        } catch {
+            if case .step(let number, let reason) = error {
+                throw LarderClientError(
+                    .invalidArgument, "edit \(number): \(reason)", operation: "EDIT", database: database,
+                    key: printableKey(key))
+            }
+            throw LarderClientError(
+                .decode, "the value is not JSON", operation: "EDIT", database: database, key: printableKey(key))
+        }
+    }
+
+    /// Compares and checks a model, and returns the entry that stores it.
+    func entry(_ model: Model, in text: [UInt8], _ codec: ModelCodec) throws(LarderClientError) -> NewEntry {
+        try verify(model, in: text)
+        do { try codec.verify(model) } catch { throw RemoteCoding.failure(error, Model.self, codec, key) }
+        return try NewEntry(bytes: text, key, .keep, [], .json)
+    }
+
+    // MARK: Replies
+
     /// Whether a place was never compared with a model of this type.
     var isUnverified: Bool { !VerifiedPlaces.contain(Model.self, edits.paths) }
 
@@ -52,7 +82,11 @@ struct EntryEdit<Model: Codable> {
         guard error.serverText == "ERR could not perform this operation on a key that doesn't exist" else {
             return error
         }
-        return LarderClientError(
+        return missing
+    }
+
+    private var missing: LarderClientError {
+        LarderClientError(
             .noSuchEntry, "there is no fresh entry", operation: "EDIT", database: database, key: printableKey(key))
     }
 }

@@ -31,14 +31,21 @@ enum RemoteCoding {
         do {
             (payload, used) = try codec.encode(model)
         } catch {
-            throw LarderClientError(
-                .encode,
-                "the value of type \(type(of: model)) cannot be stored as \(codec.codec): "
-                    + CodingProblem.encoding(error, codec.codec),
-                operation: "SET", key: printableKey(key), underlying: error)
+            throw failure(error, type(of: model), codec, key)
         }
         try check(valueBytes: payload.count, key: key)
         return (payload.bytes, used)
+    }
+
+    /// The error for a model that cannot be stored.
+    static func failure(
+        _ error: any Error, _ model: Any.Type, _ codec: ModelCodec, _ key: [UInt8]
+    ) -> LarderClientError {
+        LarderClientError(
+            .encode,
+            "the value of type \(model) cannot be stored as \(codec.codec): "
+                + CodingProblem.encoding(error, codec.codec),
+            operation: "SET", key: printableKey(key), underlying: error)
     }
 
     /// - Parameter storedAs: requests the entry's codec from the daemon; returns nil if the entry no longer exists, or

@@ -14,6 +14,7 @@ package enum CodingProblem {
     /// Returns why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {
         if let mismatch = error as? PropertyChecks.Mismatch { return mismatch.text }
+        if let problem = error as? SchemaProblem { return problem.text }
         guard case EncodingError.invalidValue(let value, let context) = error else { return "\(type(of: error))" }
         if let type = notFinite(value, context) {
             return "a value of type \(type) is not finite\(place(context.codingPath))"
@@ -56,6 +57,7 @@ package enum CodingProblem {
             "it is not well-formed, or out of range\(place(context.codingPath))"
         case DecodingProblem.rawBytes(let error):
             "raw bytes cannot be decoded as JSON: \(decoding(error)); use bytes(forKey:) to read them unchanged"
+        case let problem as SchemaProblem: problem.text
         case DecodingProblem.notText: "the bytes are not UTF-8"
         case DecodingProblem.noCodec(.custom): "it needs the custom codec that wrote it, and this cache has none"
         case DecodingProblem.noCodec: "this version of Larder does not know that codec"

@@ -27,6 +27,8 @@ public struct ModelCodec: Sendable {
     package let kind: Kind
     /// Compares stored models with the declared indexes of a cache; nil outside a cache.
     package private(set) var checks: PropertyChecks?
+    /// The rules of the models of a cache; nil for none.
+    package private(set) var rules: ModelRules?
 
     /// The default. Models are stored as ``json``, but bytes (`Data`, `[UInt8]`, `ContiguousArray<UInt8>`) and text
     /// (`String`, as UTF-8) are stored unchanged. Bytes and text, also those from other programs, can be read as any of
@@ -83,7 +85,8 @@ package final class CodecIdentity: Sendable {}
 extension ModelCodec {
     /// The same object for all codecs that decode in the same way; nil for codecs that decode like ``standard``.
     package var identity: AnyObject? {
-        switch kind {
+        if let rules, rules.changesReads { return rules }
+        return switch kind {
         case .standard, .json, .propertyList: nil
         case .foundationJSON(_, let decoder): decoder
         case .custom(let identity, _, _): identity
@@ -135,6 +138,7 @@ extension ModelCodec {
     /// Encodes a value. Returns its bytes, and the codec to store with its entry.
     package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
         if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
+        try verify(value)
         let payload = try encodeModel(value)
         try checks?.verify(value, payload, self)
         return (payload, codec)
@@ -144,6 +148,20 @@ extension ModelCodec {
     package var ofCache: ModelCodec {
         var codec = self
         codec.checks = PropertyChecks()
+        return codec
+    }
+
+    /// Throws if a model fails a check of its schema.
+    package func verify(_ model: some Encodable) throws { try rules?.verify(model) }
+
+    /// Whether some models are checked before they are stored.
+    package var hasChecks: Bool { rules?.hasChecks ?? false }
+
+    /// The codec of a cache whose models have rules.
+    package func following(_ schemas: [any ModelSchema]) -> ModelCodec {
+        guard !schemas.isEmpty else { return self }
+        var codec = self
+        codec.rules = ModelRules(schemas)
         return codec
     }
 
@@ -180,7 +198,7 @@ extension ModelCodec {
     package func decode<Value: Decodable>(
         _ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec, _ size: inout ModelSize
     ) throws -> Value {
-        if codec == .json, readsJSONItself {
+        if codec == .json, readsJSONItself, rules?.ofReads(type) == nil {
             var made: Int?
             let value = try Self.coder.decode(type, from: bytes, madeBytes: &made)
             if let made { size.note(counted: made, of: value) } else { size.measure(value) }
@@ -202,6 +220,29 @@ extension ModelCodec {
     package static func isPropertyList(_ bytes: some Collection<UInt8>) -> Bool { bytes.starts(with: "bplist".utf8) }
 
     private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
+        guard let rules = rules?.ofReads(type) else { return try decodeText(type, bytes) }
+        return try rules.read(bytes, self, completes: rules.completes) { try decodeText(type, $0) }.value
+    }
+
+    /// Returns the text of a model with its defaults, or after its upgrade; nil if the stored text is current.
+    /// - Throws: the errors of ``decode(_:_:storedAs:)``, and if a check fails.
+    package func currentText<Value: Codable>(
+        of type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec
+    ) throws -> [UInt8]? {
+        guard codec == .json || codec == .raw, !Self.isPropertyList(bytes), let rules = rules?.ofReads(type) else {
+            return nil
+        }
+        let (model, changed) = try rules.read(bytes, self, completes: true) { try decodeText(type, $0) }
+        if changed != nil { try rules.verify(model) }
+        return changed
+    }
+
+    /// The default of a property that a stored text of a type lacks; nil if there is none.
+    package func defaultText(of place: String, _ type: Any.Type) throws -> [UInt8]? {
+        try rules?.ofReads(type)?.json(of: place, self)?.bytes
+    }
+
+    private func decodeText<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         guard case .foundationJSON(_, let decoder) = kind else { return try Self.coder.decode(type, from: bytes) }
         return try decoder.decode(type, from: Data(bytes))
     }

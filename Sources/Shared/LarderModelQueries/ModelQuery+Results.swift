@@ -42,6 +42,8 @@ extension ModelQuery where Source: BlockingQuerySource {
         if let words = sampleWords(checks) { try verify(checks, try? runner.result(words)) }
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try runner.result(words)) }
+        let keys = pages.referencedKeys
+        if !keys.isEmpty, let read = runner.read { try pages.include(keys, try read(keys.map { Array($0.utf8) })) }
         return pages
     }
 
@@ -82,6 +84,10 @@ extension ModelQuery where Source: AsyncQuerySource {
         if let words = sampleWords(checks) { try verify(checks, try? await runner.resultForTask(words)) }
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try await runner.resultForTask(words)) }
+        let keys = pages.referencedKeys
+        if !keys.isEmpty, let read = runner.readForTask {
+            try pages.include(keys, try await read(keys.map { Array($0.utf8) }))
+        }
         return pages
     }
 

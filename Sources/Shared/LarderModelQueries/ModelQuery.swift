@@ -33,6 +33,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     let runner: QueryRunner<Source.QueryFailure>
     private var conditions: [ConditionWords] = []
     private(set) var filters: [Filter] = []
+    private(set) var inclusions: [Inclusion<Model>] = []
     /// The words after SORT.
     private var order: [[UInt8]] = []
     private(set) var skipCount = 0
@@ -58,6 +59,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     mutating func add(_ condition: ConditionWords) { conditions.append(condition) }
     mutating func add(_ filter: Filter) { filters.append(filter) }
     mutating func add(_ check: PropertyChecks.Check) { checks.append(check) }
+    mutating func add(_ inclusion: Inclusion<Model>) { inclusions.append(inclusion) }
 
     // MARK: Rows
 

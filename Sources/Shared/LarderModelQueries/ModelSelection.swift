@@ -75,17 +75,17 @@ extension ModelQuery {
             for property in repeat each properties { paths.append(try query.path(property, nil, .selection)) }
             if paths.isEmpty { throw ImpossibleQuery(message: "select() needs a property") }
         }
-        return ModelSelection(query: query, output: .select(paths)) { texts, codec in
+        return ModelSelection(query: query, output: .select(paths)) { [paths] texts, codec in
             var index = 0
-            return (repeat try Self.value((each Value).self, texts, &index, codec))
+            return (repeat try Self.value((each Value).self, texts, paths, &index, codec))
         }
     }
 
     private static func value<Value: Codable>(
-        _ type: Value.Type, _ texts: [[UInt8]?], _ index: inout Int, _ codec: ModelCodec
+        _ type: Value.Type, _ texts: [[UInt8]?], _ paths: [String], _ index: inout Int, _ codec: ModelCodec
     ) throws -> Value {
         defer { index += 1 }
-        let text = texts[index] ?? Array("null".utf8)
+        let text = try texts[index] ?? codec.defaultText(of: paths[index], Model.self) ?? Array("null".utf8)
         return try text.withUnsafeBytes { try codec.decode(type, $0, storedAs: .json) }
     }
 }

@@ -22,7 +22,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
 
     typealias Failure = Source.QueryFailure
 
-    private let query: ModelQuery<Model, Source>
+    let query: ModelQuery<Model, Source>
     private let output: Output
     /// Whether the result is one page, with a cursor.
     private let isPage: Bool
@@ -30,7 +30,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
     private(set) var next: [[UInt8]]?
     private(set) var result = QueryResult()
     /// The models of the rows, if those were requested.
-    private(set) var models: [Model] = []
+    var models: [Model] = []
 
     private var cursor: [UInt8]?
     private var skipCount: Int

@@ -30,6 +30,9 @@ package struct QueryRunner<Failure: Error>: Sendable {
     /// Runs a query; the flag requests only its explanation. Nil if the database has no such calls.
     package var run: (@Sendable ([[UInt8]], Bool) throws(Failure) -> QueryResult)?
     package var runForTask: (@Sendable ([[UInt8]], Bool) async throws(Failure) -> QueryResult)?
+    /// Returns the fresh entries of keys, in their order.
+    package var read: (@Sendable ([[UInt8]]) throws(Failure) -> [StoredText?])?
+    package var readForTask: (@Sendable ([[UInt8]]) async throws(Failure) -> [StoredText?])?
 
     package init(
         _ codec: ModelCodec, omitsUndecodable: Bool = false, _ failure: @escaping @Sendable (Problem) -> Failure

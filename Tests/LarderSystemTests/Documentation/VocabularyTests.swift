@@ -13,6 +13,8 @@ import Testing
         // Only a process that has the larder open can work on its files.
         "sweep", "statistics", "delete", "deleteAll", "databases", "setAsideDamaged", "salvage", "inMemory", "close",
         "init", "defaultDirectory",
+        // The daemon knows no schemas.
+        "upgradeAll",
         // Returns two values, the second one later, so it is only for tasks.
         "cachedThenFetched",
         // Sequences for tasks.
