@@ -81,6 +81,9 @@ extension RemoteSnapshot: AsyncQuerySource {
         runner.runForTask = { [connection] (words, explains) async throws(LarderClientError) in
             try await connection.perform(.query(words, explains: explains))
         }
+        runner.readForTask = { [connection] (keys) async throws(LarderClientError) in
+            try await connection.perform(.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
+        }
         return ModelQuery(runner)
     }
 }
