@@ -118,6 +118,14 @@ package struct QueryRun: ~Copyable {
         }
     }
 
+    /// Runs the query for its rows with their positions.
+    /// - Returns: the rows in order, and whether others follow.
+    package mutating func positionedRows() throws(QueryFailure) -> (rows: [QueryRows.Row], isCut: Bool) {
+        _ = try result()
+        let now = database.now()
+        return (rows.sorted().filter { row in row.expires.map { $0 > now } ?? true }, rows.isCut)
+    }
+
     /// Runs the query on the thread of an event loop, if an index finds at most ``batchCount`` candidates, and everything
     /// is in memory.
     /// - Returns: nil if the query must run on another thread.
@@ -288,7 +296,7 @@ package struct QueryRun: ~Copyable {
     private mutating func scan() throws(QueryFailure) {
         let range = query.keyRange
         var options = EnumerationOptions(prefix: range.prefix, start: range.start)
-        let isOrdered = order.parts.isEmpty
+        let isOrdered = order.isOfKeys
         if isOrdered, let last = query.cursor?.last.key {
             // The smallest key after the last one.
             let next = last + [0]
@@ -490,7 +498,7 @@ package struct QueryRun: ~Copyable {
             return ordered.order.parts.isEmpty
                 ? "the rows have the order of the keys" : "the rows have the order of the index: \(ordered.order.text)"
         }
-        if order.parts.isEmpty, plan == nil { return "the rows have the order of the keys, so nothing is sorted" }
+        if order.isOfKeys, plan == nil { return "the rows have the order of the keys, so nothing is sorted" }
         let text = order.parts.isEmpty ? "key" : "\(order.text) and key"
         return "the matches are sorted by \(text), and the first \(rows.count) are kept"
     }

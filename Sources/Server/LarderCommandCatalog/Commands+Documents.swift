@@ -18,14 +18,16 @@ extension CommandMetadata {
     package static let query = CommandMetadata(
         "query", arity: -1, [.readonly], group: .json, since: "0.1.0",
         complexity: "O(N) with N the examined entries",
-        syntax: "[KEYS | COUNT | SELECT n path [path ...] | GROUP path [COUNT] [SUM path] [MIN path] [MAX path]] "
-            + "[WHERE condition] [SORT path [DESC] [path [DESC] ...]] [SKIP n] [LIMIT n] [AFTER cursor] [SCAN]",
+        syntax: "[LIVE [POSITIONS]] [KEYS | COUNT | SELECT n path [path ...] | GROUP path [COUNT] [SUM path] "
+            + "[MIN path] [MAX path]] [WHERE condition] [SORT path [DESC] [path [DESC] ...]] [SKIP n] [LIMIT n] "
+            + "[AFTER cursor] [SCAN] | STOP id",
         summary: "Finds fresh JSON entries by their fields. A condition is: path op value, NOT c, ( c ), c AND "
             + "c, c OR c. op: = != < <= > >=, BETWEEN a b, IN n v [v ...], ALL n v [v ...], PREFIX p, "
             + "LIKE glob, EXISTS, MISSING, NEAR lon lat radius m|km|mi, WITHIN lon lat lon lat. NEAR sorts by the distance "
             + "unless SORT is given.",
         reply: "array of the cursor of the next page or null, and an array of [key, text], of keys, or of [key, [json "
-            + "or null, ...]]; with COUNT an integer; with GROUP an array of [json, value ...]")
+            + "or null, ...]]; with COUNT an integer; with GROUP an array of [json, value ...]; with LIVE an "
+            + "array of an id and the rows")
 
     package static let explain = CommandMetadata(
         "explain", arity: -2, [.readonly], group: .json, since: "0.1.0",

@@ -217,6 +217,11 @@ package struct QueryOrder: Hashable, Sendable {
 
     package init(_ parts: [Part] = []) { self.parts = parts }
 
+    /// The order of the keys, which no index changes.
+    package static let byKey = QueryOrder([Part(.key, isDescending: false)])
+    /// Whether this is the order of the keys, or no order was requested.
+    package var isOfKeys: Bool { parts.first.map { $0.path.root == .key && !$0.isDescending } ?? true }
+
     package func values(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [QueryValue] {
         var values: [QueryValue] = []
         for part in parts {

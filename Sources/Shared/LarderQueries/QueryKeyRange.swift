@@ -33,6 +33,18 @@ extension QueryCondition {
 }
 
 extension Query {
+    /// A path with values, of which each match has one; nil if the condition demands none.
+    package var equality: (path: QueryPath, values: [QueryValue])? {
+        for case .test(let path, let test) in condition?.conjuncts ?? [] {
+            switch test {
+            case .equal(.scalar(let value)): return (path, [value])
+            case .oneOf(let operands) where operands.containers.isEmpty: return (path, operands.scalars)
+            default: break
+            }
+        }
+        return nil
+    }
+
     /// The keys that can match, by the conditions on `@key`.
     package var keyRange: QueryKeyRange {
         var range = QueryKeyRange()

@@ -34,6 +34,11 @@ package struct QueryPath: Hashable, Sendable {
     /// Longer paths are refused, so that a document cannot be searched at length.
     private static let stepsMax = 64
 
+    /// The key of the entry.
+    package static let key = QueryPath(of: .key, "@key")
+
+    private init(of fact: Root, _ text: String) { (root, steps, self.text) = (fact, [], text) }
+
     package init(_ written: String) throws(QueryError) {
         let text = written.hasPrefix("$.") ? String(written.dropFirst(2)) : written
         self.text = text
@@ -97,6 +102,19 @@ package struct QueryPath: Hashable, Sendable {
         case .key: .text([UInt8](facts.key))
         case .stored: .number(.integer(Int128(facts.stored)))
         case .expires: facts.expires.map { .number(.integer(Int128($0))) } ?? .missing
+        }
+    }
+
+    /// Passes the values to `body` with which an equality is compared: the elements of an array, or the value.
+    package func forEachValue(
+        _ document: borrowing JSONDocument, _ facts: QueryFacts, _ body: (QueryValue) -> Void
+    ) {
+        guard root == .document else { return body(fact(facts)) }
+        guard let node = find(in: document) else { return }
+        guard document.kind(node) == .array else { return body(document.value(node)) }
+        document.forEachElement(node) { element in
+            body(document.value(element))
+            return true
         }
     }
 

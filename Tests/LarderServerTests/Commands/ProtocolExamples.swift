@@ -183,6 +183,10 @@ enum ProtocolExamples {
         -ERR there is no index 'byYear'; INDEX lists the indexes
         > QUERY COUNT WHERE year => 2000
         -ERR an operator expected, not '=>' after 'year'; did you mean =?
+        > QUERY LIVE KEYS
+        -ERR QUERY LIVE needs RESP3: send HELLO 3 first
+        > QUERY STOP 1
+        -ERR the connection has no live query 1
         """#,
         "string": #"""
         > SET fruit apple

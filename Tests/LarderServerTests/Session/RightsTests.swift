@@ -327,8 +327,9 @@ import Testing
     @Test func subscribersThatLoseTheirRightsAreDisconnected() throws {
         let server = try SocketlessServer()
         let lines = ["SUBSCRIBE a", "PSUBSCRIBE *", "MONITOR", "CLIENT TRACKING ON BCAST", "CLIENT TRACKING ON"]
-        let losers = lines.map { line in
+        let losers = (lines + ["QUERY LIVE KEYS"]).map { line in
             let client = server.connect(as: Self.reader)
+            if line.hasPrefix("QUERY") { _ = client("HELLO 3") }
             #expect(!client(line).hasPrefix("-"))
             return client
         }

@@ -6,6 +6,8 @@ package struct WriteOrigin: Hashable, Sendable {
     package var client: Int64
     /// Whether the change was made in another larder. If so, its version is kept.
     package var isForeign = false
+    /// Whether the change is part of a purge.
+    package var isPurge = false
     /// The time of the change and, for a change from another larder, its commit sequence number. Each is 0 if unknown.
     package var version = ChangeVersion(time: 0)
 

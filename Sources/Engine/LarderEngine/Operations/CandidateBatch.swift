@@ -87,9 +87,19 @@ package struct CandidateBatch {
         bytes.append(contentsOf: key)
     }
 
+    /// Replaces the content by the entries of keys, with empty terms. Waits until they are committed.
+    package mutating func read(_ keys: some Sequence<[UInt8]>, in database: Database) throws(LarderError) {
+        removeAll()
+        for key in keys { key.withUnsafeBytes { add(UnsafeRawBufferPointer(start: nil, count: 0), $0) } }
+        var ticket = CommitTicket.none
+        look(in: database, counts: false, &ticket)
+        try database.pipeline.wait(for: ticket)
+    }
+
     /// Looks up the entries in memory. First prefetches the memory of all keys, so that the CPU loads the entries
     /// concurrently.
-    fileprivate mutating func look(in database: Database, _ ticket: inout CommitTicket) {
+    /// - Parameter counts: whether found entries count as hits and as recently used.
+    fileprivate mutating func look(in database: Database, counts: Bool, _ ticket: inout CommitTicket) {
         let now = database.now()
         for item in items { database.shards.with(item.hash) { $0.table.prefetchSlot(item.hash) } }
         for item in items { database.shards.withLocked(item.hash) { $0.table.prefetchEntry(item.hash) } }
@@ -104,7 +114,11 @@ package struct CandidateBatch {
                 case .unknown, .unavailable, .unreadable: return .unread
                 case .fresh(let record, let entry):
                     guard record.byteCount < Self.recordBytesMax, bytes.count < Self.bytesMax else { return .unread }
-                    database.use(entry, shard, &ticket)
+                    if counts {
+                        database.use(entry, shard, &ticket)
+                    } else {
+                        database.depend(on: entry, shard, &ticket)
+                    }
                     let start = bytes.count
                     bytes.append(contentsOf: record.payload)
                     return .fresh(
@@ -126,7 +140,7 @@ extension IndexCandidates {
         while batch.count < most, try next() { try withCandidate { batch.add($0, $1) } }
         if batch.count == 0 { return false }
         var ticket = CommitTicket.none
-        batch.look(in: view.database, &ticket)
+        batch.look(in: view.database, counts: true, &ticket)
         let pipeline = view.database.pipeline
         if !view.mayBlock, !pipeline.isDecided(ticket) {
             throw LarderError(.invalidated, "the entries are not committed yet", operation: "query")

@@ -84,8 +84,9 @@ extension Database {
         shard.counters.hits += 1
     }
 
+    /// - Parameter ticket: raised to cover the commit of an entry. Called with the lock of its shard held.
     @inline(__always)
-    private func depend(on entry: EntryPointer, _ shard: Shard, _ ticket: inout CommitTicket) {
+    func depend(on entry: EntryPointer, _ shard: Shard, _ ticket: inout CommitTicket) {
         ticket = max(ticket, CommitTicket(sequence: max(undecided(entry, shard), applied.sequence)))
     }
 

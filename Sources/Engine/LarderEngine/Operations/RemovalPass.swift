@@ -69,6 +69,8 @@ struct RemovalPass {
     private var loading = Loading.anyHeaders
     /// If the pass applies a change of another larder, the version of that change.
     private var version: ChangeVersion?
+    /// Whether the removals are reported as a purge.
+    private var isPurge = false
 
     // MARK: Purges
 
@@ -80,7 +82,7 @@ struct RemovalPass {
         database.shards.withAllLocked { database.forgetEvicted() }
         notifyFollowers(of: database, prefix)
         let start = database.now()
-        let report = try RemovalPass(database: database, prefix: prefix).run { _ in
+        let report = try RemovalPass(database: database, prefix: prefix, isPurge: true).run { _ in
             true
         } stillMatches: { found, header, _ in
             // An entry with a storage time in the future is old too, if its header is the one that the scan found.
@@ -142,7 +144,7 @@ struct RemovalPass {
         if isWhole { log.noteForeignPurge(version, in: database) }
         let pass = RemovalPass(
             database: database, prefix: prefix, takesUnreadable: false,
-            loading: tags == nil ? .anyHeaders : .records, version: version)
+            loading: tags == nil ? .anyHeaders : .records, version: version, isPurge: true)
         let report = try pass.removeEach { header in
             header.map { $0.storedAt <= version.time && (tags == nil || $0.hasTags) } ?? false
         } remove: { update, index, _ in
@@ -192,6 +194,7 @@ struct RemovalPass {
             }
             if found.isEmpty { continue }
             try database.commit(found.map(\.key), loading: loading, observing: version) { update in
+                update.origin.isPurge = isPurge
                 for (index, candidate) in found.enumerated() where remove(update, index, candidate) {
                     report.count(bytes: candidate.byteCount)
                 }

@@ -107,7 +107,7 @@ package final class EngineTime: Sendable {
 
     /// The current time, for internal work. Unlike ``now()``, it does not record the time as returned, and so never
     /// writes a mark.
-    func unnoticed() -> Int64 { sample().time }
+    package func unnoticed() -> Int64 { sample().time }
 
     /// Returns the engine's time, the wall clock's time, and `lead`, the highest difference between the wall clock and
     /// the monotonic clock. Does not record the time as returned.

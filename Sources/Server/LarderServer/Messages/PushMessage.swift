@@ -1,3 +1,5 @@
+import LarderQueries
+import LarderQuerying
 import LarderRESP
 
 /// A message to clients that is not a reply. It is encoded once, and then sent to any number of clients.
@@ -25,10 +27,15 @@ final class PushMessage: Sendable {
     var line: [UInt8]? { if case .line(let bytes) = form { bytes } else { nil } }
     /// Whether the message tells the client to discard all keys.
     let isOfEverything: Bool
+    /// The number of the live query whose message this is; nil for other messages.
+    let query: Int?
+    /// Whether it is the last message of the live query.
+    let endsQuery: Bool
 
-    private init(_ form: Form, isOfEverything: Bool = false) {
+    private init(_ form: Form, isOfEverything: Bool = false, query: Int? = nil, endsQuery: Bool = false) {
         self.form = form
         self.isOfEverything = isOfEverything
+        (self.query, self.endsQuery) = (query, endsQuery)
         byteCount =
             switch form {
             case .message(let bytes), .three(let bytes), .line(let bytes), .invalidation(_, let bytes): bytes.count
@@ -109,6 +116,46 @@ final class PushMessage: Sendable {
                 }))
     }
 
+    // MARK: Live queries
+
+    /// Creates the message of an event of a live query: `live id set key text`, `live id out key reason`,
+    /// `live id reset rows`, or `live id end text`. With KEYS there are no texts.
+    /// - Parameter positions: whether `set` ends with the index of the row.
+    static func live(_ id: Int, _ event: LiveEvent, positions: Bool) -> PushMessage {
+        var endsQuery = false
+        let bytes = encode { buffer in
+            func begin(_ word: String, _ count: Int) {
+                buffer.push(count: 3 + count)
+                buffer.bulk("live")
+                buffer.integer(id)
+                buffer.bulk(word)
+            }
+            switch event {
+            case .out(let key, let reason):
+                begin("out", 2)
+                buffer.bulk(key)
+                buffer.bulk(reason.rawValue)
+            case .set(let row, let index):
+                begin("set", 1 + (row.text == nil ? 0 : 1) + (positions ? 1 : 0))
+                buffer.bulk(row.key)
+                if let text = row.text { buffer.bulk(text) }
+                if positions { buffer.integer(index) }
+            case .reset(let rows):
+                begin("reset", 1)
+                buffer.rows(rows)
+            case .ended(let failure):
+                endsQuery = true
+                begin("end", 1)
+                switch failure as? QueryFailure {
+                case .refused(let text): buffer.bulk(text)
+                case .engine(let error): buffer.bulk(error.message)
+                case .cancelled, .tooLong, nil: buffer.bulk("the query was cancelled")
+                }
+            }
+        }
+        return PushMessage(.three(bytes), query: id, endsQuery: endsQuery)
+    }
+
     /// Writes the message to a connection's output.
     /// - Parameter isSubscriber: whether the connection has subscriptions. If not, RESP2 clients get no messages.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
@@ -123,6 +170,18 @@ final class PushMessage: Sendable {
             } else if isSubscriber, let two {
                 replies.raw(two)
             }
+        }
+    }
+}
+
+extension ReplyBuffer {
+    /// Writes the rows of a live query: `[[key, text], …]`, or `[key, …]` without texts.
+    mutating func rows(_ rows: [LiveRow]) {
+        array(count: rows.count)
+        for row in rows {
+            if row.text != nil { array(count: 2) }
+            bulk(row.key)
+            if let text = row.text { bulk(text) }
         }
     }
 }

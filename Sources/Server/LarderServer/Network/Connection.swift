@@ -469,7 +469,10 @@ final class Connection {
     /// Removes bytes from the output that the socket or libuv has taken.
     private func didSend(_ count: Int) {
         session.replyQueue.didSend(count)
-        if session.pendingOutput == 0 { pushedBytes = 0 }
+        if session.pendingOutput == 0 {
+            pushedBytes = 0
+            session.queries.didRead()
+        }
         unmanagedLoop._withUnsafeGuaranteedRef { $0.commandCounter.bytesOut.add(count) }
     }
 

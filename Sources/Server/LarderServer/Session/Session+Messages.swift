@@ -66,6 +66,7 @@ extension Session {
     func push(_ message: PushMessage) {
         // Lines of MONITOR are replies to that command, so CLIENT REPLY OFF suppresses them.
         if message.isLine, modes.isSilent { return }
+        if let id = message.query, !queries.takes(message, of: id) { return }
         // Keep the message until EXEC has replied. It must not interrupt that reply, which may be written in several
         // runs of the session.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }

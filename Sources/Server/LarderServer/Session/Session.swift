@@ -38,6 +38,7 @@ package final class Session: @unchecked Sendable {
     var modes = SessionModes() { didSet { noteMode() } }
     let tracking: TrackingState
     var subscriptions: Subscriptions
+    let queries: ConnectionQueries
     var transactions = TransactionState() { didSet { noteTransaction() } }
     var origin = OriginAccess()
     var waits = Waits()
@@ -84,7 +85,9 @@ package final class Session: @unchecked Sendable {
         rights = ConnectionRights(server.access, of: record, clock)
         tracking = TrackingState(server.tracking, record)
         let pushes = pushes ?? PushQueue(server.pubsub.pending)
-        subscriptions = Subscriptions(Subscriber(id: id, queue: pushes))
+        let subscriber = Subscriber(id: id, queue: pushes)
+        subscriptions = Subscriptions(subscriber)
+        queries = ConnectionQueries(subscriber, record)
         commandMemory.initialize(to: CurrentCommand())
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         modes.isAuthenticated = server.password == nil
@@ -108,6 +111,7 @@ package final class Session: @unchecked Sendable {
     func end() {
         isClosing = true
         endSubscriptions()
+        queries.stopAll()
         if tracking.client != nil { track(nil) }
         view = .current
         transactions.discard()
@@ -154,9 +158,9 @@ package final class Session: @unchecked Sendable {
         return waits.areOpen
     }
 
-    /// Whether the client has sent nothing for `milliseconds`. Never true for subscribers and MONITOR clients.
+    /// Whether the client has sent nothing for `milliseconds`. Never true for clients that get messages.
     func isIdle(for milliseconds: Int64) -> Bool {
-        subscriptions.isEmpty && !isMonitoring
+        subscriptions.isEmpty && queries.isEmpty && !isMonitoring
             && clock.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
     }
 

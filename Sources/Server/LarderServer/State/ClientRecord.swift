@@ -36,6 +36,7 @@ final class ClientRecord: Sendable {
     let protocolVersion = Atomic<Int>(2)
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
+    let liveQueries = Atomic<Int>(0)
     let isMonitor = Atomic<Bool>(false)
     /// Whether the client has run CHANGES.
     let isFollower = Atomic<Bool>(false)
@@ -107,7 +108,7 @@ final class ClientRecord: Sendable {
 
     /// Whether the client receives messages that are not replies to its commands.
     var listens: Bool {
-        subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
+        subscriptionCount > 0 || liveQueries.read() > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
     }
 
     private var flags: String {

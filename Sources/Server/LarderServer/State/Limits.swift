@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderOriginClients
 import LarderPlatform
+import LarderQuerying
 import LarderRESP
 import Synchronization
 
@@ -129,6 +130,14 @@ package struct Limits: Sendable {
     static let clientNameBytesMax = 256
 
     package init() {}
+}
+
+extension QueryLimits {
+    init(_ limits: Limits) {
+        self.init()
+        (scannedMax, milliseconds) = (limits.queryScanMax, limits.queryMilliseconds)
+        rowBytesMax = limits.replyBytesMax
+    }
 }
 
 extension CommandError {

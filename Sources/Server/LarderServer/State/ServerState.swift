@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderOriginClients
 import LarderPlatform
+import LarderQuerying
 import Synchronization
 
 /// The state that all connections of a server share. Thread-safe.
@@ -67,6 +68,7 @@ package final class ServerState: Sendable {
     /// Sends keyspace notifications, and sends invalidations to clients that use CLIENT TRACKING.
     package let notifier: Notifier
     private let changePublisher: ChangePublisher
+    let live: LiveQueries
     private let nextClient = Atomic<Int>(1)
     private let stopHandler: @Sendable (String) -> Void
     /// Called before a session runs on a thread that may block. Tests use it to make that thread wait.
@@ -119,6 +121,7 @@ package final class ServerState: Sendable {
         notifier = Notifier(
             engine: engine, pubsub: pubsub, tracking: tracking, deadlineBytesMax: limits.deadlineBytesMax)
         changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
+        live = LiveQueries(engine, QueryLimits(limits)) { try? engine.database($0.name) }
         stopHandler = onStopRequest
         let background = inBackground
         self.origins = OriginTable(

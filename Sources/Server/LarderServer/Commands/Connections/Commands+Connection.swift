@@ -88,6 +88,7 @@ extension CommandTable {
         let session = call.session
         session.transactions.discard()
         session.endSubscriptions()
+        session.queries.stopAll()
         if session.tracking.client != nil { session.track(nil) }
         session.waits.end()
         session.view = .current
@@ -126,6 +127,7 @@ extension CommandTable {
                     + "at the same time")
         }
         let session = call.session
+        if version == .two { session.queries.stopAll() }
         session.replies.version = version
         session.replies.map(count: 7)
         session.replies.field("server", "redis")

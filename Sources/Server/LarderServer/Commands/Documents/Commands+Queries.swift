@@ -4,12 +4,14 @@ import LarderQueries
 import LarderQuerying
 import LarderRESP
 
-/// QUERY and EXPLAIN, which find entries by their fields, and INDEX.
+/// QUERY and EXPLAIN, which find entries by their fields, live queries, and INDEX.
 extension CommandTable {
     static let queryCommands: Handlers = [
         .index: index,
         .query: { call throws(CommandError) in
-            try run(&call, from: 1) { result, query, reply in
+            if call.count > 1, call.isWord(1, "LIVE") { return try live(&call) }
+            if call.count > 1, call.isWord(1, "STOP") { return try stop(call) }
+            return try run(&call, from: 1) { result, query, reply in
                 reply.result(result, of: query)
             }
         },
@@ -103,11 +105,53 @@ extension CommandTable {
     }
 }
 
-extension QueryLimits {
-    fileprivate init(_ limits: Limits) {
-        self.init()
-        (scannedMax, milliseconds) = (limits.queryScanMax, limits.queryMilliseconds)
-        rowBytesMax = limits.replyBytesMax
+// MARK: Live queries
+
+extension CommandTable {
+    /// QUERY LIVE [POSITIONS] …: replies with the number of the query and its rows, and then sends the differences.
+    private static func live(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard !call.isInTransaction else {
+            throw CommandError("ERR QUERY LIVE is not possible in transactions and scripts")
+        }
+        guard call.session.replies.version == .three else {
+            throw CommandError("ERR QUERY LIVE needs RESP3: send HELLO 3 first")
+        }
+        guard call.session.seesCurrent else {
+            throw CommandError("ERR QUERY LIVE is not possible in a snapshot: SNAPSHOT CLOSE first")
+        }
+        let hasPositions = call.count > 2 && call.isWord(2, "POSITIONS")
+        let query = try CommandError.query { [call] () throws(QueryError) in
+            try Query(((hasPositions ? 3 : 2)..<max(2, call.count)).map { call.array($0) })
+        }
+        let id = try call.session.queries.newID()
+        let sink = call.session.queries.sink(id, positions: hasPositions)
+        let (live, database, record) = (call.server.live, call.database, call.session.record)
+        return .deferred { (reply) throws(CommandError) in
+            let begun: (handle: LiveQueryHandle, rows: [LiveRow])
+            do throws(QueryFailure) {
+                begun = try live.begin(query, in: database, isCancelled: { record.isGone }, sink)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.array(count: 2)
+            reply.integer(id)
+            reply.rows(begun.rows)
+            return { [handle = begun.handle] session in
+                session.queries.add(id, handle)
+                // The rights may have changed since the command was checked.
+                session.renewRights()
+            }
+        }
+    }
+
+    private static func stop(_ call: Call) throws(CommandError) -> Outcome {
+        guard call.count == 3, let id = parseInteger(call.bytes(2)) else {
+            throw CommandError("ERR QUERY STOP takes the number that QUERY LIVE has returned")
+        }
+        guard call.session.queries.stop(Int(clamping: id)) else {
+            throw CommandError("ERR the connection has no live query \(id)")
+        }
+        return call.ok()
     }
 }
 

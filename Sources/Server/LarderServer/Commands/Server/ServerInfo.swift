@@ -102,7 +102,7 @@ struct ServerInfo {
             ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
             ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
             ("blocked_clients", "\(server.clientsPaused.read() + server.engine.leases.waiters.read())"),
-            ("tracking_clients", "\(server.tracking.trackingClients)"),
+            ("tracking_clients", "\(server.tracking.trackingClients)"), ("live_queries", "\(server.live.count)"),
             ("clients_in_timeout_table", "0"),
         ]
     }

@@ -1,0 +1,310 @@
+import LarderEngine
+import LarderJSONCoding
+import LarderPlatform
+import LarderQueries
+
+/// The live queries of a database. Applies changes of entries to their rows: each changed entry is read once, and only
+/// the queries are evaluated that the entry may concern.
+///
+/// Used only by the thread of ``LiveQueries``.
+final class LiveDatabase {
+    let database: Database
+    /// Whether the database was deleted, and no other one has taken its place yet.
+    var isDeleted = false
+    private let limits: QueryLimits
+    private(set) var queries: [LiveQuery] = []
+    /// The queries that demand one of some values at a path.
+    private var byValue: [QueryPath: [QueryValue: [LiveQuery]]] = [:]
+    /// All other queries.
+    private var others: [LiveQuery] = []
+    /// The queries that have a row of a key.
+    private var members: [[UInt8]: [LiveQuery]] = [:]
+    /// The deadlines of all rows.
+    private var deadlines = DeadlineWatch<[UInt8]>()
+    private var batch = CandidateBatch()
+    private var document = JSONDocument()
+    /// The number of examined changes.
+    private var number = 0
+    /// The queries that must run again, or whose readers need the whole result.
+    private var incomplete: [LiveQuery] = []
+    /// Until when no change is applied after an error, in milliseconds of the monotonic clock; nil if there was none.
+    private var retryAt: Int64?
+
+    /// The number of keys that are looked up together.
+    private static let batchCount = 64
+    private static let retryMilliseconds: Int64 = 250
+
+    init(_ database: Database, _ limits: QueryLimits) { (self.database, self.limits) = (database, limits) }
+
+    /// When the next row expires, or earlier; nil if none does.
+    var nextDeadline: Int64? { isFailing ? nil : deadlines.nearest }
+    private var isFailing: Bool { retryAt.map { MonotonicClock.milliseconds() < $0 } ?? false }
+
+    // MARK: Queries
+
+    func add(_ query: LiveQuery) {
+        queries.append(query)
+        if let equality = query.query.equality {
+            for value in equality.values { byValue[equality.path, default: [:]][value, default: []].append(query) }
+        } else {
+            others.append(query)
+        }
+        if let found = query.found { replaceRows(of: query, found) }
+        query.found = nil
+        if query.isUnknown { incomplete.append(query) }
+    }
+
+    func has(_ query: LiveQuery) -> Bool { queries.contains { $0 === query } }
+
+    func remove(_ query: LiveQuery) {
+        query.hasEnded = true
+        queries.removeAll { $0 === query }
+        others.removeAll { $0 === query }
+        if let equality = query.query.equality {
+            for value in equality.values { byValue[equality.path]?[value]?.removeAll { $0 === query } }
+            for value in equality.values where byValue[equality.path]?[value]?.isEmpty ?? false {
+                byValue[equality.path]?[value] = nil
+            }
+            if byValue[equality.path]?.isEmpty ?? false { byValue[equality.path] = nil }
+        }
+        for key in query.rows.keys { forget(key, query) }
+    }
+
+    private func remember(_ key: [UInt8], _ expires: Int64?, _ query: LiveQuery, isNew: Bool) {
+        if isNew { members[key, default: []].append(query) }
+        deadlines.set(key, expires)
+    }
+
+    private func forget(_ key: [UInt8], _ query: LiveQuery) {
+        members[key]?.removeAll { $0 === query }
+        guard members[key]?.isEmpty ?? true else { return }
+        members[key] = nil
+        deadlines.set(key, nil)
+    }
+
+    private func replaceRows(of query: LiveQuery, _ found: LiveQuery.FoundRows) {
+        for key in query.rows.keys { forget(key, query) }
+        query.rows.replace(found.rows.map(query.position), isCut: found.isCut)
+        for row in found.rows { remember(row.position.key, row.expires, query, isNew: true) }
+    }
+
+    // MARK: Changes
+
+    /// Makes all queries run again.
+    func markUnknown() {
+        for query in queries { query.isUnknown = true }
+        incomplete = queries
+    }
+
+    /// Applies changes, and those of entries that have expired by now, and sends the differences.
+    /// - Throws: an error of the engine that no query can survive.
+    func apply(_ noted: NotedChanges, now: Int64) throws(LarderError) {
+        if isFailing { return }
+        retryAt = nil
+        if noted.isUnknown { markUnknown() }
+        if noted.hasOtherPolicy {
+            for query in queries where query.refersToExpiry {
+                query.isUnknown = true
+                incomplete.append(query)
+            }
+        }
+        var notes = noted.keys
+        if let reason = noted.recheck {
+            for key in members.keys where notes[key] == nil {
+                notes[key] = NotedChanges.Note(reason: reason, isStored: false)
+            }
+        }
+        while let key = deadlines.popDue(now: now) {
+            var note = notes[key] ?? NotedChanges.Note(reason: .expired, isStored: false)
+            if note.reason == .changed || note.reason == .removed { note.reason = .expired }
+            notes[key] = note
+        }
+        do throws(LarderError) {
+            var rest = Array(notes)[...]
+            while !rest.isEmpty {
+                try examine(rest.prefix(Self.batchCount), noted.recheck)
+                rest = rest.dropFirst(Self.batchCount)
+            }
+            let incomplete = self.incomplete
+            self.incomplete = []
+            for query in incomplete where !query.hasEnded { try complete(query) }
+        } catch {
+            if [.closed, .forked].contains(error.code) || error.code == .deleted && !isDeleted && !noted.isDeleted {
+                throw error
+            }
+            // The rows are unknown until the engine can be read again.
+            markUnknown()
+            retryAt = MonotonicClock.milliseconds() + Self.retryMilliseconds
+        }
+    }
+
+    private func examine(
+        _ notes: ArraySlice<(key: [UInt8], value: NotedChanges.Note)>, _ recheck: LiveReason?
+    ) throws(LarderError) {
+        try batch.read(notes.lazy.map(\.key), in: database)
+        var touched: [LiveQuery] = []
+        for (place, (key, note)) in notes.enumerated() {
+            try batch.withCandidate(place) { (candidate) throws(LarderError) in
+                switch candidate.found {
+                case .entry(let entry): try examine(key, entry, note, &touched)
+                case .absent: try examineAbsent(key, note, recheck, &touched)
+                case .unread:
+                    guard let record = try read(key) else { return try examineAbsent(key, note, recheck, &touched) }
+                    let deadline = database.rules.deadline(record.header)
+                    try record.withPayload { payload in
+                        let entry = EntryView(
+                            key: candidate.key, storedAt: record.header.storedAt, deadline: deadline, payload: payload)
+                        return Result { () throws(LarderError) in try examine(key, entry, note, &touched) }
+                    }.get()
+                }
+            }
+        }
+        for query in touched { flush(query) }
+    }
+
+    /// Returns nil if there is no fresh entry.
+    private func read(_ key: [UInt8]) throws(LarderError) -> Record? {
+        do throws(LarderError) { return try database.get(Key(key)) } catch {
+            if error.code == .deleted { return nil }
+            throw error
+        }
+    }
+
+    private func examineAbsent(
+        _ key: [UInt8], _ note: NotedChanges.Note, _ recheck: LiveReason?, _ touched: inout [LiveQuery]
+    ) throws(LarderError) {
+        // It was stored, and has ended since.
+        let reason = note.reason == .changed ? recheck ?? .removed : note.reason
+        for query in members[key] ?? [] {
+            try take(query.rows.update(key, nil, reason, isStored: false), of: query, key, nil, &touched)
+        }
+    }
+
+    private func examine(
+        _ key: [UInt8], _ entry: EntryView, _ note: NotedChanges.Note, _ touched: inout [LiveQuery]
+    ) throws(LarderError) {
+        number += 1
+        let isJSON = document.load(entry.payload)
+        let facts = QueryFacts(key: entry.key, stored: entry.storedAt, expires: entry.deadline)
+        var concerned = members[key] ?? []
+        if isJSON {
+            for (path, queries) in byValue {
+                path.forEachValue(document, facts) { value in if let found = queries[value] { concerned += found } }
+            }
+            concerned += others
+        }
+        for query in concerned where query.examined != number {
+            query.examined = number
+            var position: QueryPosition?
+            if isJSON, query.condition?(document, facts) ?? true {
+                position = QueryPosition(values: query.rows.order.values(document, facts), key: key)
+            }
+            let wasMember = query.rows.contains(key)
+            let steps = query.rows.update(key, position, .changed, isStored: note.isStored)
+            if query.rows.contains(key) { remember(key, entry.deadline, query, isNew: !wasMember) }
+            if !steps.isEmpty { try take(steps, of: query, key, entry.payload, &touched) }
+        }
+    }
+
+    // MARK: Events
+
+    /// Adds the events of changes of the result.
+    /// - Parameters:
+    ///   - key: the key whose text is known.
+    ///   - text: the text of the key.
+    private func take(
+        _ steps: [LiveRows.Step], of query: LiveQuery, _ key: [UInt8], _ text: UnsafeRawBufferPointer?,
+        _ touched: inout [LiveQuery]
+    ) throws(LarderError) {
+        if query.events.isEmpty { touched.append(query) }
+        for step in steps {
+            switch step {
+            case .forgotten(let key): if !query.rows.contains(key) { forget(key, query) }
+            case .out(let key, let reason): query.events.append(.out(key: key, reason))
+            case .set(let other, let index):
+                guard !query.isBehind, !query.needsReset else { continue }
+                if let row = try row(other, of: query, other == key ? text : nil) {
+                    query.events.append(.set(row, index: index))
+                } else {
+                    // It has ended, and its change follows.
+                    query.needsReset = true
+                }
+            }
+        }
+        if query.rows.needsRun || query.needsReset { incomplete.append(query) }
+    }
+
+    private func row(
+        _ key: [UInt8], of query: LiveQuery, _ text: UnsafeRawBufferPointer? = nil
+    ) throws(LarderError) -> LiveRow? {
+        guard query.hasTexts else { return LiveRow(key: key, text: nil) }
+        if let text { return LiveRow(key: key, text: [UInt8](text)) }
+        return try read(key).map { record in LiveRow(key: key, text: record.withPayload { [UInt8]($0) }) }
+    }
+
+    private func flush(_ query: LiveQuery) {
+        defer { query.events.removeAll() }
+        guard !query.events.isEmpty, !query.isBehind, !query.needsReset, !query.isUnknown else { return }
+        if !query.send(query.events) { query.isBehind = true }
+    }
+
+    /// Runs a query again that lacks rows, and sends the whole result if the reader needs it.
+    private func complete(_ query: LiveQuery) throws(LarderError) {
+        do throws(QueryFailure) {
+            if query.isUnknown {
+                replaceRows(of: query, try query.run(in: database, limits, scans: true))
+                (query.isUnknown, query.needsReset) = (false, true)
+            } else if query.rows.needsRun {
+                try refill(query)
+            }
+            if query.needsReset, !query.isBehind {
+                do throws(LarderError) { try sendAll(of: query) } catch { throw QueryFailure.engine(error) }
+            }
+        } catch {
+            if case .engine(let error) = error { throw error }
+            end(query, error)
+        }
+    }
+
+    private func refill(_ query: LiveQuery) throws(QueryFailure) {
+        let found = try query.run(in: database, limits, scans: true)
+        let new = found.rows.filter { !query.rows.contains($0.position.key) }
+        let steps = query.rows.refill(found.rows.map(query.position), isCut: found.isCut)
+        for row in new where query.rows.contains(row.position.key) {
+            remember(row.position.key, row.expires, query, isNew: true)
+        }
+        var touched: [LiveQuery] = []
+        do throws(LarderError) { try take(steps, of: query, [], nil, &touched) } catch { throw .engine(error) }
+        flush(query)
+    }
+
+    private func sendAll(of query: LiveQuery) throws(LarderError) {
+        var rows: [LiveRow] = []
+        var gone: [[UInt8]] = []
+        repeat {
+            for key in gone {
+                _ = query.rows.update(key, nil, .removed, isStored: false)
+                forget(key, query)
+            }
+            (rows, gone) = ([], [])
+            for key in query.rows.visible {
+                if let row = try row(key, of: query) { rows.append(row) } else { gone.append(key) }
+            }
+        } while !gone.isEmpty
+        if query.rows.needsRun { incomplete.append(query) }
+        query.needsReset = false
+        query.isBehind = !query.send([.reset(rows)])
+    }
+
+    /// Sends the whole result to a reader that was slow.
+    func resume(_ query: LiveQuery) {
+        guard query.isBehind else { return }
+        (query.isBehind, query.needsReset) = (false, true)
+        incomplete.append(query)
+    }
+
+    func end(_ query: LiveQuery, _ failure: QueryFailure) {
+        _ = query.send([.ended(failure)])
+        remove(query)
+    }
+}

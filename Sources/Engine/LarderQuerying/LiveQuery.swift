@@ -1,0 +1,74 @@
+import LarderEngine
+import LarderQueries
+
+/// A live query, as the thread of ``LiveQueries`` keeps it.
+///
+/// `@unchecked Sendable`: `found` and `missed` are guarded by the lock of ``LiveQueries``. The other variables are used
+/// by its thread.
+final class LiveQuery: @unchecked Sendable {
+    /// The query that is run: its limit is that of the kept rows.
+    let query: Query
+    let condition: QueryCondition.Evaluator?
+    let refersToExpiry: Bool
+    let send: LiveSink
+    /// The rows of the first run, until they are taken.
+    var found: FoundRows?
+    /// The changes since the first run began, until its rows are taken.
+    var missed = NotedChanges()
+
+    var rows: LiveRows
+    var events: [LiveEvent] = []
+    /// The number of the last change that the query was examined for.
+    var examined = 0
+    /// Whether the reader gets no events before it has called ``LiveQueryHandle/resume()``.
+    var isBehind = false
+    /// Whether the reader must get the whole result.
+    var needsReset = false
+    /// Whether any row may have changed.
+    var isUnknown = false
+    var hasEnded = false
+
+    /// The rows of a run in order, and whether others follow.
+    typealias FoundRows = (rows: [QueryRows.Row], isCut: Bool)
+
+    /// The maximum number of rows of a live query, with those that it skips.
+    package static let rowsMax = 10_000
+
+    init(_ query: Query, _ send: @escaping LiveSink) throws(QueryError) {
+        switch query.output {
+        case .rows, .keys: break
+        case .count, .groups, .select:
+            throw QueryError("a live query has rows or KEYS: COUNT, SELECT and GROUP are not possible")
+        }
+        if query.cursor != nil { throw QueryError("a live query takes no AFTER") }
+        guard query.rowsMax > 0, query.skip + query.rowsMax <= Self.rowsMax else {
+            throw QueryError("a live query has 1 to \(Self.rowsMax) rows, with those of SKIP: use another LIMIT")
+        }
+        // Positions must not depend on the indexes.
+        rows = LiveRows(query.order, skip: query.skip, limit: query.rowsMax)
+        var run = query
+        if run.order.parts.isEmpty { run.order = .byKey }
+        (run.skip, run.limit) = (0, rows.capacity)
+        self.query = run
+        condition = query.condition?.evaluator
+        refersToExpiry = query.paths.contains { $0.root == .expires }
+        self.send = send
+    }
+
+    var hasTexts: Bool { query.output == .rows }
+
+    /// Runs the query. May block.
+    /// - Parameter scans: whether it may examine any number of entries.
+    func run(
+        in database: Database, _ limits: QueryLimits, scans: Bool, isCancelled: @escaping () -> Bool = { false }
+    ) throws(QueryFailure) -> FoundRows {
+        var query = query
+        query.scans = query.scans || scans
+        var run = QueryRun(query, in: database, nil, limits, isCancelled: isCancelled)
+        return try run.positionedRows()
+    }
+
+    func position(of row: QueryRows.Row) -> QueryPosition {
+        rows.order.parts.isEmpty ? QueryPosition(values: [], key: row.position.key) : row.position
+    }
+}

@@ -1,0 +1,150 @@
+import LarderQueries
+
+/// The result of a live query: the positions of its rows in order, and of some rows that follow them.
+///
+/// The rows that follow (the *reserve*) replace rows that leave. Without a reserve, the query must run again
+/// (``needsRun``).
+struct LiveRows {
+    /// A change of the result. Those of one call apply one after the other.
+    enum Step: Equatable {
+        /// The row is not kept any more, unless it was added again.
+        case forgotten(key: [UInt8])
+        case out(key: [UInt8], LiveReason)
+        /// The row is removed, if it was in the result, and inserted at the index.
+        case set(key: [UInt8], index: Int)
+    }
+
+    let order: QueryOrder
+    /// The result has the rows at these indexes.
+    private let window: Range<Int>
+    /// All matching entries up to the last of these rows, in order.
+    private var rows: [QueryPosition] = []
+    private var positions: [[UInt8]: QueryPosition] = [:]
+    /// Whether other matching entries may follow.
+    private var isCut = false
+
+    init(_ order: QueryOrder, skip: Int, limit: Int) {
+        self.order = order
+        window = skip..<(skip + limit)
+    }
+
+    /// How many rows are kept.
+    var capacity: Int { 2 * window.upperBound + 32 }
+    /// Whether the result may lack rows.
+    var needsRun: Bool { isCut && rows.count < window.upperBound }
+    /// The keys of all kept rows.
+    var keys: some Collection<[UInt8]> { positions.keys }
+    /// The keys of the result, in order.
+    var visible: [[UInt8]] { rows[window.clamped(to: 0..<rows.count)].map(\.key) }
+
+    func contains(_ key: [UInt8]) -> Bool { positions[key] != nil }
+
+    /// Replaces all rows by those of a run.
+    mutating func replace(_ found: [QueryPosition], isCut: Bool) {
+        (rows, self.isCut) = (found, isCut)
+        positions = Dictionary(found.map { ($0.key, $0) }) { $1 }
+    }
+
+    /// Adds the rows of a run that were not known. Rows that the run has not found have changed meanwhile, and their
+    /// changes follow.
+    mutating func refill(_ found: [QueryPosition], isCut: Bool) -> [Step] {
+        var steps: [Step] = []
+        self.isCut = false
+        for position in found where positions[position.key] == nil { insert(position, &steps) }
+        self.isCut = self.isCut || isCut
+        while isCut, let end = found.last, let last = rows.last, order.precedes(end, last) {
+            remove(last.key, .moved, &steps)
+        }
+        return steps
+    }
+
+    /// Takes the new position of an entry; nil if it does not match, or is gone.
+    /// - Parameter isStored: whether the entry may have another text.
+    mutating func update(
+        _ key: [UInt8], _ position: QueryPosition?, _ reason: LiveReason, isStored: Bool
+    ) -> [Step] {
+        var steps: [Step] = []
+        let old = positions[key]
+        guard let position else {
+            if old != nil { remove(key, reason, &steps) }
+            return steps
+        }
+        guard let old else {
+            insert(position, &steps)
+            return steps
+        }
+        if old == position, !isStored { return steps }
+        let from = index(of: old)
+        rows.remove(at: from)
+        let to = index(of: position)
+        if isCut, to == rows.count {
+            // Entries that are not known may precede it.
+            rows.insert(old, at: from)
+            remove(key, .moved, &steps)
+        } else if part(from) == part(to) {
+            rows.insert(position, at: to)
+            positions[key] = position
+            if window.contains(to) { steps.append(.set(key: key, index: to - window.lowerBound)) }
+        } else {
+            rows.insert(old, at: from)
+            remove(key, .moved, &steps)
+            insert(position, &steps)
+        }
+        return steps
+    }
+
+    /// Whether an index is before (0), in (1) or after (2) the result.
+    private func part(_ index: Int) -> Int { index < window.lowerBound ? 0 : index < window.upperBound ? 1 : 2 }
+
+    /// The index of a row, or the one at which it would be inserted.
+    private func index(of position: QueryPosition) -> Int {
+        var (low, high) = (0, rows.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if order.precedes(rows[middle], position) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    private mutating func remove(_ key: [UInt8], _ reason: LiveReason, _ steps: inout [Step]) {
+        guard let position = positions.removeValue(forKey: key) else { return }
+        let index = index(of: position)
+        rows.remove(at: index)
+        steps.append(.forgotten(key: key))
+        guard index < window.upperBound else { return }
+        if index >= window.lowerBound {
+            steps.append(.out(key: key, reason))
+        } else if rows.count >= window.lowerBound {
+            // The first row of the result now precedes it.
+            steps.append(.out(key: rows[window.lowerBound - 1].key, .moved))
+        } else {
+            return
+        }
+        if rows.count >= window.upperBound {
+            steps.append(.set(key: rows[window.upperBound - 1].key, index: window.count - 1))
+        }
+    }
+
+    private mutating func insert(_ position: QueryPosition, _ steps: inout [Step]) {
+        let index = index(of: position)
+        if isCut, index == rows.count { return }
+        rows.insert(position, at: index)
+        positions[position.key] = position
+        if index < window.upperBound {
+            if rows.count > window.upperBound {
+                steps.append(.out(key: rows[window.upperBound].key, .moved))
+            }
+            if index >= window.lowerBound {
+                steps.append(.set(key: position.key, index: index - window.lowerBound))
+            } else if rows.count > window.lowerBound {
+                steps.append(.set(key: rows[window.lowerBound].key, index: 0))
+            }
+        }
+        if rows.count > capacity {
+            let last = rows.removeLast().key
+            positions[last] = nil
+            steps.append(.forgotten(key: last))
+            isCut = true
+        }
+    }
+}
