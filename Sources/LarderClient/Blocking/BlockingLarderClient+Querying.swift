@@ -36,4 +36,15 @@ extension BlockingLarderClient: BlockingQuerySource {
         for request in try Request.create(indexes, codec, name) { try perform(request) }
         codec.checks?.add(indexes.flatMap(\.checks))
     }
+
+    /// Drops the other indexes of the selected database, as ``RemoteCache/dropIndexes(except:)``.
+    @discardableResult
+    public func dropIndexes(except indexes: [Index]) throws(LarderClientError) -> Int {
+        let kept = Set(indexes.map(\.name))
+        var count = 0
+        for index in try perform(Request.indexNames) where !kept.contains(index) {
+            if try perform(Request.drop(index: index)) { count += 1 }
+        }
+        return count
+    }
 }

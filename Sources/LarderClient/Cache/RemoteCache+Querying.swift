@@ -42,4 +42,16 @@ extension RemoteCache: AsyncQuerySource {
         for request in try Request.create(indexes, codec, name) { try await store.perform(request) }
         codec.checks?.add(indexes.flatMap(\.checks))
     }
+
+    /// Drops the indexes of the database except these, for example those that earlier versions of a program declared.
+    /// - Returns: the number of dropped indexes.
+    @discardableResult
+    public func dropIndexes(except indexes: [Index]) async throws(LarderClientError) -> Int {
+        let kept = Set(indexes.map(\.name))
+        var count = 0
+        for index in try await store.perform(.indexNames) where !kept.contains(index) {
+            if try await store.perform(.drop(index: index)) { count += 1 }
+        }
+        return count
+    }
 }

@@ -90,6 +90,25 @@ extension QueryRunner where Failure == LarderClientError {
     }
 }
 
+extension Request where Result == [String] {
+    /// The names of the database's indexes.
+    static var indexNames: Request {
+        Request(wordList("INDEX"), isRead: true, expects: "a list of indexes") { reply in
+            reply.elements?.compactMap { index in index.pairs?.first { $0.key.string == "name" }?.value.string }
+        }
+    }
+}
+
+extension Request where Result == Bool {
+    /// Drops an index; false if there is none of this name.
+    static func drop(index name: String) -> Request {
+        Request(wordList("INDEX", "DROP", name), isRead: false, expects: "OK") { reply in
+            if reply.errorMessage?.contains("there is no index") ?? false { return false }
+            return reply.string == "OK" ? true : nil
+        }
+    }
+}
+
 extension Request where Result == Void {
     /// The requests that create indexes, unless they exist.
     /// - Throws: `invalidArgument` for an invalid index.

@@ -13,7 +13,7 @@ import LarderQueries
 /// An index is built in the background; queries examine all entries until it is ready. A database can have 32 indexes
 /// of at most eight properties each. An array has a place for each of its elements. Each query examines the entries that
 /// have arrays at several properties of an index. Each index makes storing a model a little slower. Declaring an index again does nothing, and other
-/// indexes of the database are left alone: drop them with `dropIndexes(except:)` of the library, or `INDEX DROP`.
+/// indexes of the database are left alone: drop them with `dropIndexes(except:)`.
 ///
 /// The first models that are stored afterwards are compared with the declared fields. If `CodingKeys` store a property
 /// under another name, storing throws `encoding` (`encode` in clients) and names both; pass that name as `at:`.

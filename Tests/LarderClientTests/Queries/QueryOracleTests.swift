@@ -139,6 +139,10 @@ import Testing
             try await cache.declareIndexes((0..<40).map { Index(\RandomBook.kind, at: "f\($0)") })
         }
         #expect(error.code == .server && error.message.contains("32"))
+        #expect(try await cache.dropIndexes(except: RandomBook.indexes) > 0)
+        #expect(try BlockingLarderClient(socketPath: daemon.socketPath, database: "books").dropIndexes(except: []) > 0)
+        #expect(try await cache.dropIndexes(except: []) == 0)
+        try await cache.declareIndexes(RandomBook.indexes)
         error = try await #require(throws: LarderClientError.self) { try await cache.query().skip(20_000).values() }
         #expect(error.code == .server && error.message.contains("AFTER"))
         error = try await #require(throws: LarderClientError.self) { try await cache.query().where("a..b", 1).count() }
