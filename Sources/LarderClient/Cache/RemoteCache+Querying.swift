@@ -21,6 +21,17 @@ extension RemoteCache: AsyncQuerySource {
             defer { withExtendedLifetime(core) {} }
             return try await store.perform(.query(words, explains: explains))
         }
+        runner.live = { [core, store] (words, sink) async throws(LarderClientError) in
+            let live = LiveLink(core.socketPath, core.options, store, words, sink)
+            do throws(LarderClientError) {
+                try core.follow(live)
+                try await live.begin()
+            } catch {
+                core.forget(live)
+                throw error.about(store.name)
+            }
+            return LiveFeed(resume: { live.resume() }, stop: { core.forget(live) })
+        }
         return ModelQuery(runner)
     }
 
