@@ -27,7 +27,7 @@ for module in Larder LarderClient; do
   # What a module hands on from others is part of what its users see.
   "$(dirname "$docc")"/swift-symbolgraph-extract -module-name $module -I "$products/Modules" -target "$triple" "${platform[@]}" \
     -minimum-access-level public -skip-synthesized-members -output-dir "$work/$module" \
-    -experimental-allowed-reexported-modules=LarderFetching,LarderVocabulary,LarderModelCoding,LarderModelQueries,LarderObserving,LarderEngine,LarderRESP
+    -experimental-allowed-reexported-modules=LarderFetching,LarderVocabulary,LarderModelCoding,LarderModelQueries,LarderQueries,LarderObserving,LarderEngine,LarderRESP
   rm -rf "${output:?}/$module"
   "$docc" convert Sources/$module/$module.docc --warnings-as-errors \
     --fallback-display-name $module --fallback-bundle-identifier larder.$module \

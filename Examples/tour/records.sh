@@ -64,6 +64,11 @@ find_models() {
         esac
     fi
     claim 'the index finds the same packages as decoding all models one after the other'
+    say 'A live query follows the first of them while the list changes:'
+    must 'package-catalog follow --directory larder --limit 3 libc6'
+    expect '(moved)'
+    expect '- 0-new (removed)'
+    claim 'a live query reports what has changed, and why a row has left'
 }
 
 find_models_from_other_processes() {

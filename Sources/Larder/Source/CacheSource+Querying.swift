@@ -27,6 +27,10 @@ extension CacheSource {
         runner.readForTask = { (keys) async throws(LarderError) in
             try await BlockingWork.run { () throws(LarderError) in try self.texts(keys) }
         }
+        guard snapshot == nil else { return runner }
+        runner.live = { (words, sink) async throws(LarderError) in
+            try await BlockingWork.run { () throws(LarderError) in try self.follow(words, sink) }
+        }
         return runner
     }
 
@@ -41,18 +45,51 @@ extension CacheSource {
         return texts
     }
 
+    /// Begins a live query, which ends when this cache is closed.
+    private func follow(_ words: [[UInt8]], _ sink: @escaping LiveSink) throws(LarderError) -> LiveFeed {
+        let query = try query(words)
+        return try whileOpen("query") { (engine) throws(LarderError) in
+            if database.isDeleted { throw database.deletedError("query") }
+            let handle: LiveQueryHandle
+            do throws(QueryFailure) {
+                let begun = try LiveQueries.of(engine).begin(query, in: database) { events in
+                    if case .ended(let failure as QueryFailure)? = events.first {
+                        return sink([.ended(self.error(failure))])
+                    }
+                    return sink(events)
+                }
+                handle = begun.handle
+                _ = sink([.reset(begun.rows)])
+            } catch {
+                throw self.error(error)
+            }
+            let isOpen = changeReaders.add(handle) {
+                handle.stop()
+                _ = sink([.ended(nil)])
+            }
+            guard isOpen else { throw closedError("query") }
+            handle.start()
+            return LiveFeed(resume: { handle.resume() }, stop: { self.changeReaders.end(handle) })
+        }
+    }
+
+    private func query(_ words: [[UInt8]]) throws(LarderError) -> Query {
+        do throws(QueryError) { return try Query(words) } catch { throw .refusedQuery(error.text, database.name) }
+    }
+
+    private func error(_ failure: QueryFailure) -> LarderError {
+        switch failure {
+        case .refused(let text): .refusedQuery(text, database.name)
+        case .engine(let error): error.during("query")
+        case .cancelled, .tooLong: .refusedQuery("the query was cancelled", database.name)
+        }
+    }
+
     private func result(of words: [[UInt8]], _ explains: Bool) throws(LarderError) -> QueryResult {
-        let query: Query
-        do throws(QueryError) { query = try Query(words) } catch { throw .refusedQuery(error.text, database.name) }
+        let query = try query(words)
         return try whileOpen("query") { (_) throws(LarderError) in
             var run = QueryRun(query, in: database, snapshot, QueryLimits(isOfLibrary: true), explains: explains)
-            do throws(QueryFailure) { return try run.result() } catch {
-                switch error {
-                case .refused(let text): throw .refusedQuery(text, database.name)
-                case .engine(let error): throw error.during("query")
-                case .cancelled, .tooLong: throw .refusedQuery("the query was cancelled", database.name)
-                }
-            }
+            do throws(QueryFailure) { return try run.result() } catch { throw self.error(error) }
         }
     }
 

@@ -43,7 +43,12 @@ extension BlockingLarderClient: BlockingQuerySource {
         let kept = Set(indexes.map(\.name))
         var count = 0
         for index in try perform(Request.indexNames) where !kept.contains(index) {
-            if try perform(Request.drop(index: index)) { count += 1 }
+            do throws(LarderClientError) {
+                try perform(Request.drop(index: index))
+                count += 1
+            } catch {
+                if !error.isOfMissingIndex { throw error }
+            }
         }
         return count
     }

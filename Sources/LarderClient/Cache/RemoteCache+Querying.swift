@@ -25,6 +25,17 @@ extension RemoteCache: AsyncQuerySource {
             defer { withExtendedLifetime(core) {} }
             return try await store.perform(.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
         }
+        runner.live = { [core, store] (words, sink) async throws(LarderClientError) in
+            let live = LiveLink(core.socketPath, core.options, store, words, sink)
+            do throws(LarderClientError) {
+                try core.follow(live)
+                try await live.begin()
+            } catch {
+                core.forget(live)
+                throw error.about(store.name)
+            }
+            return LiveFeed(resume: { live.resume() }, stop: { core.forget(live) })
+        }
         return ModelQuery(runner)
     }
 
@@ -50,7 +61,12 @@ extension RemoteCache: AsyncQuerySource {
         let kept = Set(indexes.map(\.name))
         var count = 0
         for index in try await store.perform(.indexNames) where !kept.contains(index) {
-            if try await store.perform(.drop(index: index)) { count += 1 }
+            do throws(LarderClientError) {
+                try await store.perform(.drop(index: index))
+                count += 1
+            } catch {
+                if !error.isOfMissingIndex { throw error }
+            }
         }
         return count
     }

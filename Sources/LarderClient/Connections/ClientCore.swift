@@ -22,6 +22,8 @@ final class ClientCore: Sendable {
     /// by its name.
     private let state: Locked<(stores: [String: DatabaseStore], isClosed: Bool)>
     private let gate = ConnectionGate()
+    /// The running live queries; nil after the client was closed.
+    private let liveLinks = Locked<[ObjectIdentifier: LiveLink]?>([:])
     /// Ends ``LarderClient/run()``.
     let ending = EndSignal()
 
@@ -47,6 +49,23 @@ final class ClientCore: Sendable {
         }
     }
 
+    /// Ends a live query when the client is closed.
+    func follow(_ live: LiveLink) throws(LarderClientError) {
+        let isOpen = liveLinks.withLock { links in
+            links?[ObjectIdentifier(live)] = live
+            return links != nil
+        }
+        if !isOpen {
+            throw LarderClientError(.closed, "the client was closed", operation: "QUERY", socketPath: socketPath)
+        }
+    }
+
+    /// Ends a live query now.
+    func forget(_ live: LiveLink) {
+        _ = liveLinks.withLock { $0?.removeValue(forKey: ObjectIdentifier(live)) }
+        live.end(nil)
+    }
+
     /// Whether no call is running.
     var isIdle: Bool { state.withLock { $0.stores.values.allSatisfy(\.isIdle) } }
 
@@ -59,6 +78,11 @@ final class ClientCore: Sendable {
         // Close the hubs first: the sequences of messages and changes must end before calls of their consumers fail.
         hub.close()
         changesHub.close()
+        let live = liveLinks.withLock { links in
+            defer { links = nil }
+            return links ?? [:]
+        }
+        for link in live.values { link.end(nil) }
         for store in stores { store.close() }
     }
 }

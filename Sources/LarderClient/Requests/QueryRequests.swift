@@ -99,17 +99,14 @@ extension Request where Result == [String] {
     }
 }
 
-extension Request where Result == Bool {
-    /// Drops an index; false if there is none of this name.
-    static func drop(index name: String) -> Request {
-        Request(wordList("INDEX", "DROP", name), isRead: false, expects: "OK") { reply in
-            if reply.errorMessage?.contains("there is no index") ?? false { return false }
-            return reply.string == "OK" ? true : nil
-        }
-    }
+extension LarderClientError {
+    /// Whether another process has dropped the index before.
+    var isOfMissingIndex: Bool { code == .server && message.contains("there is no index") }
 }
 
 extension Request where Result == Void {
+    static func drop(index name: String) -> Request { .expectingOK(wordList("INDEX", "DROP", name)) }
+
     /// The requests that create indexes, unless they exist.
     /// - Throws: `invalidArgument` for an invalid index.
     static func create(

@@ -29,6 +29,8 @@ package struct QueryRunner<Failure: Error>: Sendable {
     let failure: @Sendable (Problem) -> Failure
     /// Runs a query; the flag requests only its explanation. Nil if the database has no such calls.
     package var run: (@Sendable ([[UInt8]], Bool) throws(Failure) -> QueryResult)?
+    /// Begins a live query with the words after QUERY LIVE. The sink gets the result first.
+    package var live: (@Sendable ([[UInt8]], @escaping LiveSink) async throws(Failure) -> LiveFeed)?
     package var runForTask: (@Sendable ([[UInt8]], Bool) async throws(Failure) -> QueryResult)?
     /// Returns the fresh entries of keys, in their order.
     package var read: (@Sendable ([[UInt8]]) throws(Failure) -> [StoredText?])?

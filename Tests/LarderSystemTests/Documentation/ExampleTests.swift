@@ -198,7 +198,7 @@ import Testing
         let result = try await tour(try await programs(in: place.path), place.path)
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")
         #expect(result.output.contains("every acknowledged write is there, and no batch was stored only in part"))
-        #expect(result.output.contains("The tour showed 19 claims"))
+        #expect(result.output.contains("The tour showed 20 claims"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["bin"])
     }
 

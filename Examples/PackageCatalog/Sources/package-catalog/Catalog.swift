@@ -14,6 +14,8 @@ enum Catalog {
                                            which packages have the word in their summary, the largest ones first
           needs --directory DIR [--database NAME] [--limit N] PACKAGE
                                            which packages depend on it
+          follow --directory DIR [--database NAME] [--limit N] PACKAGE
+                                           follows the first ones while the list changes, with a live query
           sections --directory DIR [--database NAME]
                                            the number of packages in each section, and their size
           snapshot --directory DIR PACKAGE
@@ -34,7 +36,7 @@ enum Catalog {
     struct NotFound: Error { let message: String }
 
     /// - Returns: the exit code.
-    static func main(_ words: [String]) -> CInt {
+    static func main(_ words: [String]) async -> CInt {
         do {
             var arguments = try Arguments(words)
             switch arguments.verb {
@@ -42,6 +44,7 @@ enum Catalog {
             case "show": try Show.run(&arguments)
             case "search": try Search.run(&arguments)
             case "needs": try Needs.run(&arguments)
+            case "follow": try await Follow.run(&arguments)
             case "sections": try Sections.run(&arguments)
             case "snapshot": try SnapshotShown.run(&arguments)
             case "batches": try Batches.run(&arguments)

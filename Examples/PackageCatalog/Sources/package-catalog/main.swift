@@ -7,4 +7,4 @@
     import Darwin
 #endif
 
-exit(Catalog.main(Array(CommandLine.arguments.dropFirst())))
+exit(await Catalog.main(Array(CommandLine.arguments.dropFirst())))

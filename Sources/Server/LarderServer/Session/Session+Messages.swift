@@ -5,6 +5,8 @@ import LarderRESP
 ///
 /// While `subscriptions` is being changed, no message may be delivered, because ``push(_:)`` reads `subscriptions`.
 extension Session {
+    var queries: ConnectionQueries { subscriptions.queries }
+
     /// Whether only few commands are allowed, because in RESP2 a client with subscriptions cannot distinguish messages
     /// from replies.
     var isInSubscriberMode: Bool { !subscriptions.isEmpty && replies.version == .two }

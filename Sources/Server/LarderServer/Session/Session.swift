@@ -38,7 +38,6 @@ package final class Session: @unchecked Sendable {
     var modes = SessionModes() { didSet { noteMode() } }
     let tracking: TrackingState
     var subscriptions: Subscriptions
-    let queries: ConnectionQueries
     var transactions = TransactionState() { didSet { noteTransaction() } }
     var origin = OriginAccess()
     var waits = Waits()
@@ -85,9 +84,7 @@ package final class Session: @unchecked Sendable {
         rights = ConnectionRights(server.access, of: record, clock)
         tracking = TrackingState(server.tracking, record)
         let pushes = pushes ?? PushQueue(server.pubsub.pending)
-        let subscriber = Subscriber(id: id, queue: pushes)
-        subscriptions = Subscriptions(subscriber)
-        queries = ConnectionQueries(subscriber, record)
+        subscriptions = Subscriptions(Subscriber(id: id, queue: pushes), record)
         commandMemory.initialize(to: CurrentCommand())
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         modes.isAuthenticated = server.password == nil

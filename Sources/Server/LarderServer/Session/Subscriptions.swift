@@ -6,6 +6,7 @@ import LarderRESP
 struct Subscriptions {
     /// The address of the connection.
     let subscriber: Subscriber
+    let queries: ConnectionQueries
     private var names: [PubSub.Kind: Set<[UInt8]>] = [:]
     /// The memory that the names use, in bytes. It is limited.
     private(set) var byteCount = 0
@@ -16,7 +17,10 @@ struct Subscriptions {
     /// Messages that the commands of a transaction have published. They are sent after the transaction was applied.
     var published: [Publication] = []
 
-    init(_ subscriber: Subscriber) { self.subscriber = subscriber }
+    init(_ subscriber: Subscriber, _ record: ClientRecord) {
+        self.subscriber = subscriber
+        queries = ConnectionQueries(subscriber, record)
+    }
 
     static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
 

@@ -45,6 +45,17 @@ final class LarderDocuments: DocumentStore {
         }
     }
 
+    /// Begins a live query of the documents of an author.
+    func follow(_ author: Int, _ onChange: @escaping @Sendable () -> Void) throws -> LiveQueryHandle {
+        let query = try Query(["WHERE", "author", "=", Documents.author(author)].map { Array($0.utf8) })
+        let begun = try LiveQueries.of(engine).begin(query, in: database) { _ in
+            onChange()
+            return true
+        }
+        begun.handle.start()
+        return begun.handle
+    }
+
     func answer(_ query: DocumentQuery, _ number: Int) throws -> Int {
         let parsed = try Query(query.words(number, documents).map { Array($0.utf8) })
         var run = QueryRun(parsed, in: database, nil, QueryLimits())

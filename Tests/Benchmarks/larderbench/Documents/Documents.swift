@@ -17,6 +17,9 @@ struct Documents {
         return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 
+    /// The first document of an author.
+    func first(of author: Int) -> Int? { (0..<count).first { price($0) / Self.perAuthor == author } }
+
     static func author(_ number: Int) -> String { "author \(padded(number, 6))" }
 
     func text(_ index: Int) -> String {

@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderRESP
 
 /// JSON documents with indexes: the costs of storing them, and queries, compared with SQLite.
@@ -6,6 +7,9 @@ final class DocumentsSuite: Suite {
     static let daemon = Contender.larderEverySecond
     static let sqlite = "SQLite, indexes on expressions"
     static let firstTable = "Documents: first query after 100,000 writes"
+    static let liveTable = "Documents: stored one by one, with live queries"
+    static let deliveryTable = "Documents: from the call that stores one to the reader of a live query"
+    static let liveCounts = [0, 1, 1_000]
 
     private static let groupCount = 100
 
@@ -42,6 +46,14 @@ final class DocumentsSuite: Suite {
                 }
             }
         }
+        for count in Self.liveCounts.rotated(by: round) {
+            Progress.note("  documents, \(Self.liveRow(count))")
+            try results.attempt(Self.liveRow(count)) { () throws(BenchError) in
+                let directory = try tree.makeDirectory("documents")
+                defer { TemporaryTree.remove(directory) }
+                do { try measureLive(count, directory, into: results) } catch { throw BenchError("\(error)") }
+            }
+        }
         Progress.note("  documents, \(Self.daemon.name)")
         try results.attempt("documents", Self.daemon, options, tree) { (server) throws(BenchError) in
             try measure(server, into: results)
@@ -75,6 +87,37 @@ final class DocumentsSuite: Suite {
         let begin = Clocks.monotonic()
         try ask(store, .equality, 1)
         results.add(Self.firstTable, name, [.command: (Clocks.monotonic() - begin) * 1000])
+        try store.close()
+    }
+
+    static func liveRow(_ count: Int) -> String { "\(larder), \(count) live queries" }
+
+    /// Stores documents while live queries follow those of some authors, each of another one.
+    private func measureLive(_ count: Int, _ directory: String, into results: Results) throws {
+        let store = try LarderDocuments(directory, documents)
+        let stored = Latch()
+        let handles = try (0..<count).map { try store.follow($0) { stored.set() } }
+        let puts = min(documents.count, options.isQuick ? 20_000 : 100_000)
+        let figures = try Stopwatch.measure(operations: puts) {
+            for index in 0..<puts { try store.put(index..<(index + 1)) }
+        }
+        results.add(Self.liveTable, Self.liveRow(count), figures)
+        if count == 1, let index = documents.first(of: 0) {
+            var total = 0.0
+            let rounds = 200
+            for _ in 0..<rounds {
+                Clocks.sleep(0.002)
+                let delivered = Latch()
+                let handle = try store.follow(0) { delivered.set() }
+                let begin = Clocks.monotonic()
+                try store.put(index..<(index + 1))
+                delivered.wait(milliseconds: 1000)
+                total += Clocks.monotonic() - begin
+                handle.stop()
+            }
+            results.add(Self.deliveryTable, Self.larder, [.command: total / Double(rounds) * 1000])
+        }
+        for handle in handles { handle.stop() }
         try store.close()
     }
 

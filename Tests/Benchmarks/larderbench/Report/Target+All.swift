@@ -17,7 +17,13 @@ extension Target {
         } + [
             Target("a document stored with 3 indexes, CPU µs", stored(3), larder, .processor, .most(9)),
             Target("first query after 100,000 writes, ms", DocumentsSuite.firstTable, larder, .command, .most(5)),
+            Target("delivery by a live query, ms", DocumentsSuite.deliveryTable, larder, .command, .most(1)),
         ]
+            + [(1, 1.2), (1_000, 1.5)].map { count, limit in
+                Target(
+                    "a document stored with \(count) live queries, CPU / none", DocumentsSuite.liveTable,
+                    DocumentsSuite.liveRow(count), DocumentsSuite.liveRow(0), .processor, .most(limit))
+            }
     }
 
     private static var gets: [Target] {

@@ -1,0 +1,102 @@
+import LarderTestSupport
+import Testing
+
+@testable import LarderClient
+
+/// Live queries of models in the client.
+@Suite(.timeLimit(.minutes(5))) struct RemoteLiveTests {
+    fileprivate struct Book: Codable, Equatable, Sendable {
+        var author: String
+        var year: Int
+    }
+
+    private typealias Live = LiveModels<Book, RemoteCache<Book>>
+
+    /// Applies changes until the rows have these keys.
+    private func read(
+        _ live: Live, _ list: inout [ModelRow<Book>], until keys: [String]
+    ) async throws -> [LiveChange<Book>] {
+        var changes: [LiveChange<Book>] = []
+        while changes.isEmpty || list.map(\.key) != keys {
+            var iterator = live.makeAsyncIterator()
+            let change = try #require(try await iterator.next())
+            let fits = list.apply(change.difference)
+            #expect(fits)
+            #expect(list.map(\.key) == change.rows.map(\.key) && list.map(\.value) == change.values)
+            changes.append(change)
+        }
+        return changes
+    }
+
+    @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
+    func differencesFollowTheFirstResult(_ server: LiveServer) async throws {
+        try await server.run { (client: LarderClient) in
+            let books = client.cache("books", of: Book.self)
+            func store(_ year: Int, _ policy: EntryPolicy = .database) async throws {
+                // Each entry has another time.
+                try await Task.sleep(for: .milliseconds(2))
+                try await books.set(Book(author: "Bo", year: year), forKey: "b:\(year)", policy: policy)
+            }
+            for year in 1...3 { try await store(year) }
+            let live = books.live(books.query().where(\.author, "Bo").sorted(by: .stored, .reverse).limit(2))
+            var list: [ModelRow<Book>] = []
+            _ = try await read(live, &list, until: ["b:3", "b:2"])
+            try await store(4)
+            let moved = try await read(live, &list, until: ["b:4", "b:3"])
+            #expect(moved.removed == ["b:2 moved"])
+            try await books.remove("b:3")
+            let removed = try await read(live, &list, until: ["b:4", "b:2"])
+            #expect(removed.removed == ["b:3 removed"])
+            try await store(5, .seconds(2))
+            _ = try await read(live, &list, until: ["b:5", "b:4"])
+            let expired = try await read(live, &list, until: ["b:4", "b:2"])
+            #expect(expired.removed == ["b:5 expired"])
+            // After a lost connection, the whole result follows.
+            let clients = try await client.command("CLIENT", "LIST").string ?? ""
+            let line = try #require(clients.split(separator: "\n").first { $0.contains(" cmd=query ") })
+            let id = try #require(line.split(separator: " ").first?.dropFirst(3))
+            _ = try await client.command("CLIENT", "KILL", "ID", String(id))
+            try await books.remove("b:4")
+            let reset = try await read(live, &list, until: ["b:2", "b:1"])
+            #expect(reset.map(\.isReset).contains(true))
+            live.cancel()
+            for try await _ in live { Issue.record("a cancelled sequence goes on") }
+        }
+    }
+
+    @Test func theSequenceEndsWithTheClient() async throws {
+        try await LiveServer.larderd.run { (client: LarderClient) in
+            let books = client.cache("books", of: Book.self)
+            let live = books.live(books.query())
+            var list: [ModelRow<Book>] = []
+            _ = try await read(live, &list, until: [])
+            client.close()
+            for try await _ in live { Issue.record("the sequence of a closed client goes on") }
+            await #expect(throws: LarderClientError.self) { for try await _ in books.live(books.query()) {} }
+        }
+    }
+
+    @Test func errorsOfTheDaemonAreThrown() async throws {
+        try await LiveServer.larderd.run { (client: LarderClient) in
+            let books = client.cache("books", of: Book.self)
+            let error = await #expect(throws: LarderClientError.self) {
+                for try await _ in books.live(books.query().limit(20_000)) {}
+            }
+            #expect(error?.code == .server)
+            try await books.set(Book(author: "Bo", year: 1), forKey: "b")
+            let live = books.live(books.query())
+            var list: [ModelRow<Book>] = []
+            _ = try await read(live, &list, until: ["b"])
+            try await client.cache("books", of: [Int].self).set([1], forKey: "other")
+            let other = await #expect(throws: LarderClientError.self) { for try await _ in live {} }
+            #expect(other?.code == .decode)
+        }
+    }
+}
+
+extension [LiveChange<RemoteLiveTests.Book>] {
+    /// The removed keys with their reasons.
+    fileprivate var removed: [String] {
+        flatMap { change in change.removals.map { "\($0.key) \($0.reason)" } }
+    }
+}

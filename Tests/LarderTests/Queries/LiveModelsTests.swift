@@ -1,0 +1,123 @@
+import Larder
+import LarderTestSupport
+import Testing
+
+/// Live queries of models in the library.
+@Suite(.timeLimit(.minutes(2))) struct LiveModelsTests {
+    fileprivate struct Book: Codable, Equatable, Sendable {
+        var author: String
+        var year: Int
+    }
+
+    private typealias Live = LiveModels<Book, Cache>
+
+    private let workspace: Workspace
+    private let cache: Cache
+
+    init() throws {
+        workspace = try Workspace()
+        cache = try Cache(
+            named: "books", policy: .never, directory: workspace.directory, options: workspace.options())
+        for year in 1...3 { try cache.set(Book(author: "Bo", year: year), forKey: "b:\(year)") }
+    }
+
+    /// Applies changes until the rows have these keys.
+    private func read(
+        _ live: Live, _ list: inout [ModelRow<Book>], until keys: [String]
+    ) async throws -> [LiveChange<Book>] {
+        var changes: [LiveChange<Book>] = []
+        while changes.isEmpty || list.map(\.key) != keys {
+            var iterator = live.makeAsyncIterator()
+            let change = try #require(try await iterator.next())
+            let fits = list.apply(change.difference)
+            #expect(fits)
+            #expect(list.map(\.key) == change.rows.map(\.key) && list.map(\.value) == change.values)
+            changes.append(change)
+        }
+        return changes
+    }
+
+    @Test func differencesFollowTheFirstResult() async throws {
+        let live = cache.live(cache.query(Book.self).where(\.author, "Bo").sorted(by: \.year, .reverse).limit(3))
+        var list: [ModelRow<Book>] = []
+        let first = try await read(live, &list, until: ["b:3", "b:2", "b:1"])
+        #expect(first.count == 1 && !first[0].isReset && first[0].removals.isEmpty)
+        try await cache.set(Book(author: "Bo", year: 9), forKey: "b:1")
+        _ = try await read(live, &list, until: ["b:1", "b:3", "b:2"])
+        try await cache.set(Book(author: "Bo", year: 5), forKey: "new")
+        let moved = try await read(live, &list, until: ["b:1", "new", "b:3"])
+        #expect(moved.removed == ["b:2 moved"])
+        try await cache.remove("b:3")
+        let removed = try await read(live, &list, until: ["b:1", "new", "b:2"])
+        #expect(removed.removed == ["b:3 removed"])
+        try await cache.removeAll()
+        let purged = try await read(live, &list, until: [])
+        #expect(Set(purged.removed) == ["b:1 purged", "b:2 purged", "new purged"])
+        // The rows have changed since, so this difference does not fit.
+        let fits = list.apply(moved[0].difference)
+        #expect(!fits)
+    }
+
+    @Test func readerThatIsSlowGetsAReset() async throws {
+        let live = cache.live(cache.query(Book.self).limit(10_000))
+        var list: [ModelRow<Book>] = []
+        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        // Another query gets the last change when most others were sent.
+        let other = cache.live(cache.query(Book.self).where(\.author, "Al").where(\.year, 5_999))
+        var last: [ModelRow<Book>] = []
+        _ = try await read(other, &last, until: [])
+        for round in 0..<6_000 { try await cache.set(Book(author: "Al", year: round), forKey: "x\(10_000 + round)") }
+        _ = try await read(other, &last, until: ["x15999"])
+        let keys = ["b:1", "b:2", "b:3"] + (10_000..<16_000).map { "x\($0)" }
+        let changes = try await read(live, &list, until: keys)
+        #expect(changes.map(\.isReset).contains(true))
+    }
+
+    @Test func impossibleQueriesThrow() async throws {
+        let queries = [
+            cache.query(Book.self).filter { $0.year > 1 }, cache.query(Book.self).limit(0),
+            cache.query(Book.self).limit(20_000), cache.query(Book.self).skip(-1),
+        ]
+        for query in queries {
+            await #expect(throws: LarderError.self) { for try await _ in cache.live(query) {} }
+        }
+        let snapshot = try await cache.snapshot()
+        let error = await #expect(throws: LarderError.self) {
+            for try await _ in snapshot.live(snapshot.query(Book.self)) {}
+        }
+        #expect(error?.message.contains("snapshot") == true)
+    }
+
+    @Test func theSequenceEnds() async throws {
+        let live = cache.live(cache.query(Book.self))
+        var list: [ModelRow<Book>] = []
+        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        live.cancel()
+        for try await _ in live { Issue.record("a cancelled sequence goes on") }
+        let task = Task { [cache] in for try await _ in cache.live(cache.query(Book.self)) {} }
+        task.cancel()
+        try await task.value
+        let other = cache.live(cache.query(Book.self))
+        list = []
+        _ = try await read(other, &list, until: ["b:1", "b:2", "b:3"])
+        await cache.close()
+        for try await _ in other { Issue.record("the sequence of a closed cache goes on") }
+        await #expect(throws: LarderError.self) { for try await _ in cache.live(cache.query(Book.self)) {} }
+    }
+
+    @Test func entryOfAnotherTypeIsAnError() async throws {
+        let live = cache.live(cache.query(Book.self))
+        var list: [ModelRow<Book>] = []
+        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        try await cache.set(["x"], forKey: "other")
+        let error = await #expect(throws: LarderError.self) { for try await _ in live {} }
+        #expect(error?.code == .decoding)
+    }
+}
+
+extension [LiveChange<LiveModelsTests.Book>] {
+    /// The removed keys with their reasons.
+    fileprivate var removed: [String] {
+        flatMap { change in change.removals.map { "\($0.key) \($0.reason)" } }
+    }
+}
