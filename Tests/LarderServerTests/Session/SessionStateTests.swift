@@ -99,7 +99,8 @@ import Testing
 
     @Test("a client is a subscriber until its last messages were delivered")
     func subscribersGetTheirLastMessages() {
-        var subscriptions = Subscriptions(Subscriber(id: 1, queue: PushQueue(PendingBytes())))
+        let record = ClientRecord(id: 1, address: "", descriptor: -1, now: 0) { _ in }
+        var subscriptions = Subscriptions(Subscriber(id: 1, queue: PushQueue(PendingBytes())), record)
         #expect(subscriptions.isEmpty)
         let (one, two) = (Array("one".utf8), Array("two".utf8))
         let added = [subscriptions.insert(one, .channel), subscriptions.insert(one, .channel)]

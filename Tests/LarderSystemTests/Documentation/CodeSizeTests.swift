@@ -75,20 +75,20 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 111_738),
-            Figure(name: "files", value: files.count, most: 720),
-            Figure(name: "types", value: types.count, most: 1526),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 115_039),
+            Figure(name: "files", value: files.count, most: 734),
+            Figure(name: "types", value: types.count, most: 1575),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 8),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
-            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 4),
+            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 5),
             Figure(
-                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 69),
+                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 73),
             Figure(name: "lines of Database", value: database.count, most: 1772),
             Figure(
                 name: "package functions of Database",
                 value: database.count { $0.contains("package") && $0.contains("func ") }, most: 28),
-            Figure(name: "lines of Session", value: session.count, most: 410),
+            Figure(name: "lines of Session", value: session.count, most: 414),
             Figure(
                 name: "stored properties of Session",
                 value: Self.storedPropertyCount(Self.files(of: "Session", files)), most: 20),
