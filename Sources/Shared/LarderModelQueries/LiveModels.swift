@@ -86,9 +86,13 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
         guard query.filters.isEmpty else {
             throw query.runner.failure(.invalid("a live query has no filters: filter the rows of its changes"))
         }
+        guard query.inclusions.isEmpty else {
+            throw query.runner.failure(.invalid("a live query loads no references: read them by their keys"))
+        }
         guard let live = query.runner.live else {
             throw query.runner.failure(.invalid("a snapshot has no live queries"))
         }
+        try await query.verifyProperties()
         let words = try query.words([], skip: query.skipCount, limit: query.limitCount, after: nil)
         let feed = try await live(words) { [weak mailbox] events in
             var isTaken = true

@@ -77,11 +77,16 @@ extension ModelQuery where Source: BlockingQuerySource {
 }
 
 extension ModelQuery where Source: AsyncQuerySource {
+    /// Throws if the query reads a property under a name that its field does not have.
+    func verifyProperties() async throws(Source.QueryFailure) {
+        let checks = unfinishedChecks
+        if let words = sampleWords(checks) { try verify(checks, try? await runner.resultForTask(words)) }
+    }
+
     func collectForTask(
         _ output: QueryPages<Model, Source>.Output, after cursor: String? = nil, isPage: Bool = false
     ) async throws(Source.QueryFailure) -> QueryPages<Model, Source> {
-        let checks = unfinishedChecks
-        if let words = sampleWords(checks) { try verify(checks, try? await runner.resultForTask(words)) }
+        try await verifyProperties()
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try await runner.resultForTask(words)) }
         let keys = pages.referencedKeys

@@ -7,6 +7,15 @@ import Testing
     fileprivate struct Book: Codable, Equatable, Sendable {
         var author: String
         var year: Int
+        var isbn = "0"
+        var next: Reference<Book>?
+
+        enum CodingKeys: String, CodingKey {
+            case author, year, next
+            case isbn = "ISBN"
+        }
+
+        init(author: String, year: Int) { (self.author, self.year) = (author, year) }
     }
 
     private typealias Live = LiveModels<Book, Cache>
@@ -77,6 +86,7 @@ import Testing
         let queries = [
             cache.query(Book.self).filter { $0.year > 1 }, cache.query(Book.self).limit(0),
             cache.query(Book.self).limit(20_000), cache.query(Book.self).skip(-1),
+            cache.query(Book.self).where(\.isbn, "0"), cache.query(Book.self).including(\.next),
         ]
         for query in queries {
             await #expect(throws: LarderError.self) { for try await _ in cache.live(query) {} }

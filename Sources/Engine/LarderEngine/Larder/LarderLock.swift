@@ -87,6 +87,8 @@ struct LarderLock: ~Copyable {
     /// Returns the error for a file with the text of another program, which would be overwritten; otherwise nil. After a
     /// power failure, the text of a larder may be missing, or consist of zeros.
     private static func refusal(ofText file: Int32, _ path: String) -> LarderError? {
+        // The holder's text is written to the beginning of the file.
+        defer { lseek(file, 0, SEEK_SET) }
         guard let text = try? FileSystem.read(descriptor: file, path: path, bytesMax: 4), let first = text.first,
             first != 0, !text.starts(with: "pid ".utf8)
         else { return nil }
