@@ -75,7 +75,7 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
 extension RemoteSnapshot: AsyncQuerySource {
     public typealias QueryFailure = LarderClientError
 
-    /// Returns a query of the models in the snapshot: see ``RemoteCache/query(_:)``. Uses no index.
+    /// Returns a query of the models in the snapshot: see ``RemoteCache/query(_:)-(Value.Type)``. Uses no index.
     public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteSnapshot<Value>> {
         var runner = QueryRunner<LarderClientError>(codec, database: database)
         runner.runForTask = { [connection] (words, explains) async throws(LarderClientError) in
