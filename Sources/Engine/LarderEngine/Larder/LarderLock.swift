@@ -24,7 +24,7 @@ struct LarderLock: ~Copyable {
             throw refusal ?? Self.error("open", path, number, Self.advice(directory, number))
         }
         try Self.lock(file, LOCK_EX, path, directory)
-        if let refusal = refusal ?? Self.refusal(ofText: file, path) {
+        if let refusal {
             flock(file, LOCK_UN)
             close(file)
             throw refusal
@@ -81,19 +81,6 @@ struct LarderLock: ~Copyable {
             "the larder \(directory) belongs to the user with uid \(status.st_uid), and root's files in it would lock that "
                 + "user out; nothing was changed. Use it as that user: setpriv --reuid=\(status.st_uid) "
                 + "--regid=\(status.st_gid) --clear-groups … (or make it root's: chown -R root)",
-            operation: "open larder")
-    }
-
-    /// Returns the error for a file with the text of another program, which would be overwritten; otherwise nil. After a
-    /// power failure, the text of a larder may be missing, or consist of zeros.
-    private static func refusal(ofText file: Int32, _ path: String) -> LarderError? {
-        // The holder's text is written to the beginning of the file.
-        defer { lseek(file, 0, SEEK_SET) }
-        guard let text = try? FileSystem.read(descriptor: file, path: path, bytesMax: 4), let first = text.first,
-            first != 0, !text.starts(with: "pid ".utf8)
-        else { return nil }
-        return LarderError(
-            .io, "\(path) is a file of another program: move it away, or use another directory for the larder",
             operation: "open larder")
     }
 
