@@ -117,12 +117,17 @@ import Testing
         }
     }
 
-    @Test func queriesWithIndexesFindWhatScansFind() throws {
-        var random = SeededGenerator(seed: testSeed())
-        let server = try InProcessServer(configure: {
+    /// A server that has many checkpoints.
+    private static func server() throws -> InProcessServer {
+        try InProcessServer(configure: {
             $0.defaultPolicy = .never
             $0.checkpointBytes = 1 << 16
         })
+    }
+
+    @Test func queriesWithIndexesFindWhatScansFind() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let server = try Self.server()
         defer { server.stop() }
         let client = Client(socket: try server.connect())
         var planned = 0
@@ -170,10 +175,7 @@ import Testing
     @Test("NEAR and WITHIN find what they find without an index, sorted by distance, while places change")
     func placesAreFoundWithAndWithoutAnIndex() throws {
         var random = SeededGenerator(seed: testSeed())
-        let server = try InProcessServer(configure: {
-            $0.defaultPolicy = .never
-            $0.checkpointBytes = 1 << 16
-        })
+        let server = try Self.server()
         defer { server.stop() }
         let client = Client(socket: try server.connect())
         #expect(try client("INDEX CREATE byPlace GEO ON at") == Wire.ok)
