@@ -50,7 +50,9 @@ unpack_image() {
     user=$(jq -r .config.User "$config" | cut -d: -f1)
     readarray -t environment < <(jq -r '.config.Env[]' "$config")
     readarray -t command < <(jq -r '(.config.Entrypoint + .config.Cmd)[]' "$config")
-    grep -q "^larder:x:$user:" "$root/etc/passwd" || fail "user $user has no name"
+    # The shell's history must not be written into the larder's volume.
+    grep -q "^larder:x:$user:$user:Larder:/nonexistent:" "$root/etc/passwd" || fail "user $user has no name, or a home"
+    expect Apache-2.0 jq -r '.config.Labels["org.opencontainers.image.licenses"]' "$config"
     expect $'/run/larder\n/var/cache/larder' jq -r '.config.Volumes | keys[]' "$config"
     grep -q "BEGIN CERTIFICATE" "$root$(printf '%s\n' "${environment[@]}" | sed -n s/^SSL_CERT_FILE=//p)" || fail "no certificates"
 }
