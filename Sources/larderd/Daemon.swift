@@ -87,6 +87,11 @@ import Synchronization
             log.warning("cannot start the allocator's thread: free memory is returned to the system later")
         }
         log.debug("allocator: \(Allocator.name)")
+        let fail = { @Sendable (failure: Server.Failure) -> Int32 in
+            log.error(failure.description)
+            service?.fail(failure.description)
+            return ExitCode.of(failure)
+        }
         do throws(Server.Failure) {
             var configuration = options.configuration
             do throws(PassedSocket.Failure) {
@@ -94,12 +99,15 @@ import Synchronization
             } catch {
                 throw .socket(error.description)
             }
+            configuration.engine.onReplayFailure = { error in
+                let code = fail(.larder(error))
+                log.flush()
+                _exit(code)
+            }
             try Server.run(configuration, log: log, commandLine: options, service: service)
             return ExitCode.done
         } catch {
-            log.error(error.description)
-            service?.fail(error.description)
-            return ExitCode.of(error)
+            return fail(error)
         }
     }
 

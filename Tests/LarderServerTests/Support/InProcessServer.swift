@@ -18,12 +18,15 @@ final class InProcessServer: @unchecked Sendable {
     private var hasEnded = false
     private var thread: WorkThread?
 
+    /// - Parameter source: a server whose larder is copied before this one starts; nil for a new larder.
     init(
-        threads: Int = 1, limits: Limits = Limits(), configure: (inout EngineOptions) -> Void = { _ in },
+        copying source: InProcessServer? = nil, threads: Int = 1, limits: Limits = Limits(),
+        configure: (inout EngineOptions) -> Void = { _ in },
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil
     ) throws {
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/socket"
+        if let source { try Files.copy(source.directory.path + "/larder", to: directory.path + "/larder") }
         logLines = try LogReader()
         var configuration = ServerConfiguration(directory: directory.path + "/larder", socketPath: socketPath)
         configuration.threads = threads

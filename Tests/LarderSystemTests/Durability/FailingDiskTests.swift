@@ -39,6 +39,22 @@ import Testing
         String(decoding: generator.bytes(count: count).map { 0x21 + $0 % 90 }, as: UTF8.self)
     }
 
+    /// The daemon reads the journal twice, and accepts connections after the first time.
+    @Test(.enabled(if: FaultLibrary.isAvailable)) func theDaemonExitsIfTheJournalCannotBeReplayed() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let first = try DaemonProcess(in: place, faults: faults)
+        #expect(try first.connect().call("SET k 1") == "+OK\r\n")
+        first.kill()
+        faults.arm(.failing(.open, EIO, path: "JOURNAL/", from: 2))
+        let second = try DaemonProcess(in: place, faults: faults, ready: " error ")
+        #expect(try second.process.waitForExit() == .exited(1))
+        #expect(second.process.errors.contains("Input/output error"))
+        faults.disarm()
+        let third = try DaemonProcess(in: place, faults: faults)
+        #expect(try third.connect().call("GET k") == "$1\r\n1\r\n")
+    }
+
     /// Monitoring tools for Redis read this field.
     @Test(.enabled(if: FaultLibrary.isAvailable)) func infoReportsFailingWrites() throws {
         let place = try TemporaryDirectory(inMemory: true)

@@ -349,6 +349,12 @@ final class CommitJournal: Sendable {
     /// Reads the journal, before anything is appended.
     func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
 
+    /// Reads again what ``replay(_:)`` has read at the start.
+    /// - Parameter onOpened: called when batches may be appended. They are not visited.
+    func replayAgain(onOpened: () -> Void, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
+        try segments.replay(onOpened: onOpened, visit)
+    }
+
     /// Like ``replay(_:)``, but called within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 

@@ -92,6 +92,12 @@ package struct EngineOptions: Sendable {
     package var onEvent: @Sendable (CacheEvent) -> Void = { _ in }
     /// Identifies the receiver of the events, so that opening the larder again with another receiver can be refused.
     package var listener: (any AnyObject & Sendable)?
+    /// If not nil, a larder opens after one pass through the journal, and the replay continues in the background (see
+    /// ``BackgroundReplay``). Called if that replay fails. Must terminate the process, because entries are missing. For
+    /// daemons.
+    package var onReplayFailure: (@Sendable (LarderError) -> Void)?
+    /// Called in the background after the part of the database with this name was replayed. For tests; may wait.
+    package var onReplayed: @Sendable (_ database: String) -> Void = { _ in }
     /// Called after the larder was shut down and no longer uses its directory.
     package var onShutdown: @Sendable () -> Void = {}
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.

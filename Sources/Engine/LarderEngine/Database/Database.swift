@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// A named database of a larder: entries under keys, one policy.
 ///
@@ -25,6 +26,9 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let life = DatabaseLife()
     let shards: DatabaseShards
     let indexing: DatabaseIndexes
+    /// Whether the database existed when the larder was opened, and all its operations in the journal are applied. Not
+    /// set if the whole journal was replayed before that.
+    let isReplayed = Atomic<Bool>(false)
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false
     /// The database's operations in the journal, while the epoch is unknown. Guarded by all shard locks.

@@ -9,17 +9,24 @@ extension Journal {
     /// - Parameter known: the last sequence (number of a commit unit) up to which everything is in LevelDB. If the
     ///   journal begins later, its first segments are missing, which is damage too. Without this parameter, missing
     ///   first segments are not detected.
+    /// - Parameter onOpened: called when the segments are open. From then on, groups may be appended to new segments.
+    ///   These groups are not visited.
     /// - Throws: `newerFormat` before any visit; `io` possibly after some visits.
-    func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
-        try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
+    func replay(
+        known: UInt64 = .max, onOpened: () -> Void = {}, _ visit: JournalVisit
+    ) throws(LarderError) -> JournalReport {
+        try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, onOpened: onOpened, visit) }
     }
 
-    /// Does the same as ``replay(known:_:)``. Called within ``withoutRemovals(_:)``.
-    func replayHeld(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
+    /// Does the same as ``replay(known:onOpened:_:)``. Called within ``withoutRemovals(_:)``.
+    func replayHeld(
+        known: UInt64 = .max, onOpened: () -> Void = {}, _ visit: JournalVisit
+    ) throws(LarderError) -> JournalReport {
         var pass: JournalReplay
         do throws(FileError) {
             pass = try JournalReplay(
                 lock.withLock { segments }, known: known, marks: marks, readAheadBytes: readAheadBytes, files)
+            onOpened()
             if pass.newerVersion == nil {
                 try pass.run(visit)
                 adopt(pass)

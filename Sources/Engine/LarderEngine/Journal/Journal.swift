@@ -14,9 +14,10 @@ import LarderPlatform
 ///   ``sync(above:)`` fails until the caller has saved the segment's entries in LevelDB and removed the segment, or has
 ///   called ``copyUnsynced()``.
 ///
-/// Threads: ``append(_:)``, ``rotate()``, ``replay(known:_:)``, ``setAside(_:to:)`` and ``close()`` are called by one
-/// thread at a time: the one that currently writes commits. ``sync(above:)``, ``removeSegments(upTo:if:)`` and the
-/// counters may be called concurrently from any thread. `@unchecked Sendable`: `lock` guards the mutable state.
+/// Threads: ``append(_:)``, ``rotate()``, ``replay(known:onOpened:_:)`` until it has opened the segments,
+/// ``setAside(_:to:)`` and ``close()`` are called by one thread at a time: the one that currently writes commits.
+/// ``sync(above:)``, ``removeSegments(upTo:if:)`` and the counters may be called concurrently from any thread.
+/// `@unchecked Sendable`: `lock` guards the mutable state.
 final class Journal: @unchecked Sendable {
     let directory: String
     /// The identity of the directory when the journal was opened. Used to detect that another program has replaced it.

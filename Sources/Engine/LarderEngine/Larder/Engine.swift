@@ -25,6 +25,7 @@ package final class Engine: Sendable {
     private let evictor: Evictor
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
+    private let replay: BackgroundReplay
     private let images: LarderImages
     /// The internal database in which the larder stores its own facts.
     package let ledger: Ledger
@@ -32,7 +33,8 @@ package final class Engine: Sendable {
     package let observation: Observation
     private let state: Locked<State>
 
-    /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
+    /// Opens a larder, and creates its directory if it is missing. Does not open its databases. Replays the journal
+    /// before it returns, unless ``EngineOptions/onReplayFailure`` is set.
     /// - Parameters:
     ///   - options: ignored if the process has the larder open already.
     /// - Throws: ``LarderError/Code/larderHeld`` if another process has it open.
@@ -92,10 +94,13 @@ package final class Engine: Sendable {
         maintenance = Maintenance(
             context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
             evictor: evictor, observation: observation)
+        replay = BackgroundReplay(recovery)
+        let rest: BackgroundReplay.Plan?
         do throws(LarderError) {
             try context.timeKeeper.begin()
             try readDirectory()
-            pipeline.begin(behind: try recovery.recover())
+            rest = try recovery.recover()
+            pipeline.begin(behind: context.sequences.base)
             try ledger.load(table.all)
         } catch {
             giveUp()
@@ -104,7 +109,10 @@ package final class Engine: Sendable {
         context.changeLog.prepare()
         evictor.noteLimits()
         pipeline.start(onDemand: options.startsThreadsOnDemand)
-        if options.backgroundMaintenance { maintenance.start() }
+        if options.backgroundMaintenance { maintenance.startSyncing() }
+        replay.start(rest, of: table.all) { [maintenance] in
+            if options.backgroundMaintenance { maintenance.start() }
+        }
     }
 
     deinit { shutdown() }
@@ -174,6 +182,20 @@ package final class Engine: Sendable {
         }
         return database
     }
+
+    /// Whether all databases are replayed. Until then, a call on a database blocks until that database is replayed.
+    /// One atomic load.
+    package var isReplayed: Bool { replay.isOver }
+
+    /// Whether the use of a database does not block because of the replay. Always false for databases that were created
+    /// during the replay: until it is over, creating their files blocks. Two atomic loads.
+    package func isReplayed(_ database: Database) -> Bool {
+        replay.isOver || database.isReplayed.load(ordering: .acquiring)
+    }
+
+    /// Calls `body` now, and whenever another database is replayed, until all are. `body` is called on any thread, and
+    /// must not block. Can be called once.
+    package func onReplayProgress(_ body: @escaping @Sendable () -> Void) { replay.onProgress(body) }
 
     /// Whether the engine has not been shut down.
     var isUsable: Bool { state.withLock { !$0.isShutDown } }
@@ -383,6 +405,14 @@ extension Engine {
         }
         // The threads do not exist in a forked child, and the files belong to the parent.
         guard isFirst, !ForkGuard.isForked else { return }
+        replay.wait()
+        guard replay.isOver else {
+            // The replay has failed: entries are missing in memory, so change no files.
+            journal.close()
+            table.removeAll()
+            state.withLock { $0.lockFile = nil }
+            return EngineRegistry.shared.closed(directory)
+        }
         maintenance.stop()
         checkpointer.openWhatIsDirty()
         table.close()

@@ -60,6 +60,19 @@ final class Maintenance: Sendable {
         indexWork = IndexWork(context) { table.all }
     }
 
+    /// Starts the sync thread, unless the maintenance thread syncs.
+    func startSyncing() {
+        guard promisesSyncs else { return }
+        syncLoop.start("larder-sync") { [self] in
+            syncIfDue()
+            return context.options.maintenanceMilliseconds
+        }
+    }
+
+    /// Whether the durability requires syncs in the background.
+    private var promisesSyncs: Bool { context.options.durability != .os || !context.options.startsThreadsOnDemand }
+
+    /// Starts the other threads.
     func start() {
         let onDemand = context.options.startsThreadsOnDemand
         compactor.start(onDemand: onDemand)
@@ -68,18 +81,12 @@ final class Maintenance: Sendable {
         evictor.start(onDemand: onDemand)
         indexWork.start()
         let pause = context.options.maintenanceMilliseconds
-        let promisesSyncs = context.options.durability != .os || !onDemand
         workLoop.start("larder-maintain") { [self] in
             if !promisesSyncs { syncIfDue() }
             checkpointer.startIfOld()
             evictor.measureWithoutThread()
             measureMemory()
             return work() ? min(pause, Self.pauseWhileSweeping) : pause
-        }
-        guard promisesSyncs else { return }
-        syncLoop.start("larder-sync") { [self] in
-            syncIfDue()
-            return pause
         }
     }
 

@@ -18,8 +18,8 @@ final class JournalApplier: @unchecked Sendable {
     private let find: (String) -> Database?
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
-    /// The even and the odd shards of the databases that are filled.
-    private let filledShards: [[Shard]]
+    /// The even and the odd shards of the databases that are filled. Changed by the caller while the threads are idle.
+    private var filledShards: [[Shard]]
     private var threads: [WorkThread] = []
     /// The shards of the database to which the next operations are applied; empty if they are skipped or stored in
     /// ``unresolved``. Not retained: `find` returns only databases that exist until everything is applied.
@@ -116,6 +116,20 @@ final class JournalApplier: @unchecked Sendable {
     /// The latest time at which any record in the journal was stored; known after ``finish()``. The engine's time must
     /// not be earlier.
     var latestStored: Int64 { portions.joined().reduce(latestUnresolved) { max($0, $1.latestStored) } }
+
+    /// Applies all operations that were added and not applied yet, and completes the tables of a database that gets no
+    /// more operations.
+    func complete(_ database: Database) {
+        if threads.isEmpty {
+            for ring in portions { ring[0].apply() }
+        } else {
+            handOn()
+            lock.withLock { while min(done[0], done[1]) < filled { progress.wait(lock) } }
+        }
+        for shard in database.shards.all { shard.table.endFilling() }
+        let completed = Set(database.shards.all.map { ObjectIdentifier($0) })
+        filledShards = filledShards.map { shards in shards.filter { !completed.contains(ObjectIdentifier($0)) } }
+    }
 
     /// Applies all operations that were added and not applied yet, and stops the threads.
     func finish() {
@@ -264,5 +278,5 @@ private final class ReplayPortion {
 
 extension UnsafeRawBufferPointer {
     /// The time at which the record in these bytes was stored; 0 if they are not a record.
-    fileprivate var storedAt: Int64 { (try? RecordHeader(parsing: self, nil))?.storedAt ?? 0 }
+    var storedAt: Int64 { (try? RecordHeader(parsing: self, nil))?.storedAt ?? 0 }
 }

@@ -33,7 +33,7 @@ extension JournalRecovery {
         }
     }
 
-    /// Reads the journal like ``Journal/replay(known:_:)``, but throws if it is damaged.
+    /// Reads the journal like ``Journal/replay(known:onOpened:_:)``, but throws if it is damaged.
     private func replay(_ visit: JournalVisit) throws(LarderError) {
         let report = try journal.replayLocked(visit)
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }

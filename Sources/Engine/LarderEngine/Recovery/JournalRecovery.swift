@@ -26,26 +26,23 @@ final class JournalRecovery: Sendable {
         }
     }
 
-    /// Replays the journal into the databases' memory. Called when the larder is opened, before anything else uses the
-    /// databases.
-    /// - Returns: the sequence of the last commit unit.
-    func recover() throws(LarderError) -> UInt64 {
-        try journal.loadMarks()
-        // Nothing else uses the databases yet. The locks keep each thread of the applier from evicting entries of the
-        // other thread's shards.
-        let databases = table.all
-        for database in databases { database.shards.lockAll() }
-        let applier = JournalApplier(
-            usesThreads: true, filling: databases, noteEpoch: context.noteEpoch, find: table.find)
+    /// What was found in the journal.
+    private struct Findings {
         let report: JournalReport
-        do {
-            defer {
-                applier.finish()
-                for database in databases.reversed() { database.shards.unlockAll() }
-            }
-            report = try journal.replay(applier.add)
-        }
-        for name in applier.unknownNames.sorted() {
+        let latestStored: Int64
+        let unknownNames: Set<String>
+        /// What is still to be replayed; nil if everything was applied.
+        var rest: BackgroundReplay.Plan?
+    }
+
+    /// Reads the journal, and replays it into the databases' memory, or leaves that to ``BackgroundReplay``. Called when
+    /// the larder is opened, before anything else uses the databases.
+    /// - Returns: what is still to be replayed; nil if everything was applied.
+    func recover() throws(LarderError) -> BackgroundReplay.Plan? {
+        try journal.loadMarks()
+        let found = try read()
+        let report = found.report
+        for name in found.unknownNames.sorted() {
             let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
             context.report(
                 isForeign ? .error : .info,
@@ -53,7 +50,7 @@ final class JournalRecovery: Sendable {
                     + (isForeign ? ", but another file or directory has its name; they are skipped" : ""),
                 database: name)
         }
-        context.timeKeeper.resume(fromStoredAt: applier.latestStored)
+        context.timeKeeper.resume(fromStoredAt: found.latestStored)
         // Throw before anything is changed, so that the next start finds the same damage.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut.store(report.damage != nil || report.cut != nil, ordering: .relaxed)
@@ -80,14 +77,52 @@ final class JournalRecovery: Sendable {
             context.report(
                 .info, "the journal's last \(cut.bytes) bytes are an incomplete write: \(cut.reason)")
         }
-        if report.operations > 0 {
-            context.report(
-                .info, "replayed " + counted(report.operations, "operation") + ", \(report.bytes) bytes of the journal")
-            journal.trigger.request()
-        }
+        if found.rest == nil { noteReplayed(report) }
         journal.begin(behind: context.sequences.base)
         if report.operations > 0 { syncFound() }
-        return context.sequences.base
+        return found.rest
+    }
+
+    /// Reads the journal. Applies everything, unless the larder allows a replay in the background and the journal is
+    /// intact. Then applies only the operations of the ledger.
+    private func read() throws(LarderError) -> Findings {
+        // Nothing else uses the databases yet. The locks keep each thread of the applier from evicting entries of the
+        // other thread's shards.
+        let databases = table.all
+        for database in databases { database.shards.lockAll() }
+        defer { for database in databases.reversed() { database.shards.unlockAll() } }
+        guard context.options.onReplayFailure != nil, !databases.contains(where: \.durable.isEpochUnknown) else {
+            return try apply(databases)
+        }
+        let survey = JournalSurvey(databases, noteEpoch: context.noteEpoch)
+        let report = try journal.replay(survey.visit)
+        survey.finish()
+        var rest: BackgroundReplay.Plan?
+        if report.damage == nil, report.cut == nil {
+            rest = BackgroundReplay.Plan(parts: survey.parts, report: report)
+        } else {
+            _ = try apply(databases.filter { !$0.isLedger })
+        }
+        return Findings(
+            report: report, latestStored: survey.latestStored, unknownNames: survey.unknownNames, rest: rest)
+    }
+
+    /// Applies the journal's operations of databases.
+    private func apply(_ databases: [Database]) throws(LarderError) -> Findings {
+        let byName = Dictionary(uniqueKeysWithValues: databases.map { ($0.name, $0) })
+        let applier = JournalApplier(usesThreads: true, filling: databases, noteEpoch: context.noteEpoch) { byName[$0] }
+        let report = Result { () throws(LarderError) in try journal.replay(applier.add) }
+        applier.finish()
+        return Findings(
+            report: try report.get(), latestStored: applier.latestStored, unknownNames: applier.unknownNames)
+    }
+
+    /// Reports that all operations of the journal are applied, and requests a checkpoint.
+    func noteReplayed(_ report: JournalReport) {
+        guard report.operations > 0 else { return }
+        context.report(
+            .info, "replayed " + counted(report.operations, "operation") + ", \(report.bytes) bytes of the journal")
+        journal.trigger.request()
     }
 
     /// Loads the valid part of the change log's files, so that followers (readers of the log) can continue where they

@@ -185,6 +185,10 @@ package enum Server {
             for loop in others { loop.send(.stop) }
         }
         stopper.start(loops[0])
+        engine.onReplayProgress {
+            state.noteAttention()
+            for loop in loops { loop.send(.replayed) }
+        }
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }
@@ -264,12 +268,10 @@ package enum Server {
     /// Opens the first databases in the background. So damage is reported at startup instead of at the first use.
     /// Expired entries are removed even if no client uses these databases.
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
-        let databases = engine.databases.prefix(most)
-        guard !databases.isEmpty else { return }
         // Open these databases in one piece of work. It uses one of the pool's two threads, so that the other thread is
         // free for commands.
         workers.submit {
-            for database in databases {
+            for database in engine.databases.prefix(most) {
                 // The error was logged, and each command on this database will return it again.
                 try? database.prepare(forWriting: false)
             }

@@ -34,7 +34,9 @@ final class ServiceReport {
     }
 
     private var status: String {
-        "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
+        // Counting the databases would block.
+        guard server.engine.isReplayed else { return "serving \(server.socketPath): replaying the journal" }
+        return "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
             + "\(counted(server.engine.databases.count, "database")), \(server.statistics.commandsPerSecond) commands/s"
     }
 }

@@ -90,7 +90,7 @@ struct CommandRunner {
         return session.isClosing ? .closing : .needsInput
     }
 
-    /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, or a low threshold of SLOWLOG.
+    /// Whether ``Prechecks`` apply. They do not cover MONITOR, CLIENT PAUSE, a low threshold of SLOWLOG, or the replay.
     private var maySkipChecks: Bool { session.prechecks.areUsed && !server.hasAttention.load(ordering: .relaxed) }
 
     /// Applies the changes of other threads since the last run: new rights, new origins, and CLIENT KILL.
@@ -148,7 +148,7 @@ struct CommandRunner {
             found = spec
             call.words.row = session.command.row
             try checkPermission(spec)
-            if isPaused(spec) { return .paused }
+            if isPaused(spec) || awaitsReplay(command) { return .paused }
             try checkMode(spec)
             if session.transactions.queue != nil, !spec.flags.contains(.inMulti) {
                 try enqueue(spec)
@@ -348,6 +348,17 @@ struct CommandRunner {
             || spec.flags.contains(.runsTransaction)
                 && session.transactions.queue?.commands.contains { $0.row.flags.contains(.write) } == true
         return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
+    }
+
+    /// Whether a command must wait, because the journal is still being replayed and the command could block. Commands
+    /// about the connection do not wait. Commands that only use entries of the selected database wait for this database.
+    /// All others wait until all databases are replayed.
+    private func awaitsReplay(_ command: CommandSpec) -> Bool {
+        guard server.hasAttention.load(ordering: .relaxed), !server.engine.isReplayed else { return false }
+        let spec = command.metadata
+        if spec.group == .connection || spec.name.hasPrefix("command") { return false }
+        return !command.planner.hasFunction || spec.database != .none || session.origin.needsCheck
+            || !server.engine.isReplayed(session.database)
     }
 
     /// Refuses a command that is not allowed for subscribers or for MONITOR clients.

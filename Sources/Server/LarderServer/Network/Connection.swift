@@ -21,7 +21,7 @@ final class Connection {
         case congested
         /// The next command waits until the loop has served other connections.
         case yielded
-        /// The next command waits until CLIENT PAUSE is over.
+        /// The next command waits until CLIENT PAUSE is over, or until its database is replayed.
         case paused
         /// The next command waits for a value that another connection or an origin must supply first.
         case waiting

@@ -23,6 +23,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case woken(Int64)
         /// Commits have succeeded or failed.
         case decided
+        /// A database's part of the journal was replayed.
+        case replayed
         case stop
     }
 
@@ -60,7 +62,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     @exclusivity(unchecked) private var unsent: [Connection] = []
     @exclusivity(unchecked) private var spareList: [Connection] = []
     @exclusivity(unchecked) private var spareHolding: [Connection] = []
-    /// Connections whose next command waits for the end of CLIENT PAUSE.
+    /// Connections whose next command waits for the end of CLIENT PAUSE, or for the replay of the journal.
     private var paused: [Connection] = []
     /// Connections whose next command waits for a value, each with the end of its wait. `waitingUntil` is the earliest
     /// of these times. All times are in milliseconds of the engine's monotonic clock.
@@ -218,6 +220,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
                 sendDecidedReplies()
                 resumeCongested()
                 resumeYielded()
+            case .replayed: resumePaused()
             case .stop: beginStopping()
             }
         }
@@ -334,7 +337,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.unreadOutput.add(unread - unreadBytes)
         unreadBytes = unread
         resumeCongested()
-        resumePaused(now)
+        if !server.pause.isOn(now) { resumePaused() }
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -445,7 +448,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         endTurn()
     }
 
-    /// Runs the connection's next commands after the end of CLIENT PAUSE.
+    /// Runs the connection's next commands after the end of CLIENT PAUSE, and when a database was replayed.
     func notePaused(_ connection: Connection) {
         guard !connection.isListedAsPaused else { return }
         connection.isListedAsPaused = true
@@ -453,8 +456,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.clientsPaused.add(1)
     }
 
-    private func resumePaused(_ now: Int64) {
-        guard !paused.isEmpty, !server.pause.isOn(now) else { return }
+    private func resumePaused() {
+        guard !paused.isEmpty else { return }
         server.noteAttention()
         let waiting = paused
         paused = []

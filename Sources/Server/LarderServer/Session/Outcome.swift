@@ -79,7 +79,7 @@ enum Pause {
     case sliceEnded
     /// There are too many uncommitted writes; run the session again later.
     case congested
-    /// CLIENT PAUSE delays the current command; run the session again later.
+    /// CLIENT PAUSE or the replay of the journal delays the current command; run the session again later.
     case paused
     /// The current command waits, for example for a value that another client computes. Run the session again when it
     /// is woken, at the latest at this time of the monotonic clock (in milliseconds).

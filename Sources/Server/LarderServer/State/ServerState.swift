@@ -40,7 +40,8 @@ package final class ServerState: Sendable {
     /// The number of connections that the limit of open descriptors allows, to clients and to origins: see
     /// ``DescriptorBudget``.
     private let connectionsMax: Int
-    /// Whether each command needs additional checks, because of CLIENT PAUSE, MONITOR or a low threshold of SLOWLOG.
+    /// Whether each command needs additional checks, because of CLIENT PAUSE, MONITOR, a low threshold of SLOWLOG, or
+    /// the replay of the journal.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
@@ -49,7 +50,7 @@ package final class ServerState: Sendable {
     let clientsEvicted = Atomic<Int>(0)
     /// The size of the unread output of all clients, in bytes, at the last ticks of the event loops.
     let unreadOutput = Atomic<Int>(0)
-    /// The number of connections whose next command waits for the end of CLIENT PAUSE.
+    /// The number of connections whose next command waits for the end of CLIENT PAUSE, or for the replay of the journal.
     let clientsPaused = Atomic<Int>(0)
     /// The number of commands that were dropped because their clients had disconnected.
     let commandsDropped = Atomic<Int>(0)
@@ -163,13 +164,14 @@ package final class ServerState: Sendable {
     /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
     var isCongested: Bool { pipeline.isCongested || pubsub.isCongested }
 
-    /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
+    /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG, and
+    /// at the end of the replay.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
         // Commands in memory take less than 1 ms, so they need not be timed for a higher threshold.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
-            logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
+            logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()) || !engine.isReplayed, ordering: .relaxed)
     }
 
     /// Sets ``SlowLog/threshold``, in microseconds.

@@ -1,0 +1,114 @@
+import LarderEngine
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Tests of a server that accepts connections while the journal is being replayed.
+@Suite(.serialized) struct ReplayingServerTests {
+    /// Starts a server with a copy of another one's files: what it finds after the other one got SIGKILL.
+    private func server(
+        after other: InProcessServer? = nil, threads: Int = 1,
+        onReplayed: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws -> InProcessServer {
+        try InProcessServer(copying: other, threads: threads) { options in
+            // Without background work, the files do not change while they are copied.
+            options.backgroundMaintenance = false
+            options.durability = .os
+            options.onReplayFailure = { Issue.record("the replay failed: \($0)") }
+            options.onReplayed = onReplayed
+        }
+    }
+
+    /// Returns a server whose databases `early` and `late` have an entry in the journal.
+    private func filledServer() throws -> InProcessServer {
+        let server = try self.server()
+        let client = try server.connect()
+        for name in ["early", "late"] {
+            #expect(try client.call("SELECT \(name)") == Wire.ok)
+            #expect(try client.call("SET k \(name)") == Wire.ok)
+        }
+        return server
+    }
+
+    /// Returns a client that has selected a database and sent a request.
+    private func client(_ server: InProcessServer, _ database: String, _ request: String) throws -> SocketClient {
+        let client = try server.connect()
+        #expect(try client.call("SELECT \(database)") == Wire.ok)
+        try client.send(request.split(separator: " ").map(String.init))
+        return client
+    }
+
+    private func hasReply(_ client: SocketClient) -> Bool {
+        var byte: UInt8 = 0
+        return recv(client.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+    }
+
+    @Test(arguments: [1, 2]) func requestsWaitOnlyForWhatTheyUse(_ threads: Int) throws {
+        let first = try filledServer()
+        defer { first.stop() }
+        let gate = Gate(isClosed: true)
+        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
+        defer { second.stop() }
+        defer { gate.open() }
+        gate.waitUntil()
+        let other = try second.connect()
+        #expect(try other.call("PING") == "+PONG\r\n")
+        #expect(try other.call("CLIENT SETNAME other") == Wire.ok)
+        #expect(try other.call("COMMAND COUNT").hasPrefix(":"))
+        #expect(try other.call("SELECT early") == Wire.ok)
+        #expect(try other.call("GET k") == Wire.bulk("early"))
+        #expect(try other.call("SET k 2") == Wire.ok)
+        #expect(try other.call("INCR k") == Wire.int(3))
+        #expect(try other.call("MGET k none") == Wire.array(Wire.bulk("3"), Wire.null))
+        let waiting = [
+            (try client(second, "late", "GET k"), Wire.bulk("late")),
+            (try client(second, "late", "STRLEN k"), Wire.int(4)),
+            (try client(second, "late", "SET new 1"), Wire.ok),
+            (try client(second, "early", "DBSIZE"), Wire.int(1)),
+            (try client(second, "early", "COPY k copied DB late"), Wire.int(1)),
+            (try client(second, "early", "MULTI"), Wire.ok),
+            (try client(second, "early", "EVAL return(1) 0"), Wire.int(1)),
+            (try client(second, "0", "SET k 0"), Wire.ok),
+        ]
+        for _ in 0..<4 { #expect(try second.connect().call("PING") == "+PONG\r\n") }
+        #expect(!waiting.contains { hasReply($0.0) })
+        let third = try server(after: second)
+        defer { third.stop() }
+        gate.open()
+        for (client, reply) in waiting { #expect(try String(decoding: client.receive(), as: UTF8.self) == reply) }
+        let late = try third.connect()
+        #expect(try late.call("SELECT early") == Wire.ok)
+        #expect(try late.call("GET k") == Wire.bulk("3"))
+        #expect(try late.call("SELECT late") == Wire.ok)
+        #expect(try late.call("GET k") == Wire.bulk("late"))
+        #expect(try late.call("DBSIZE") == Wire.int(1))
+        // Commands need no more checks after the replay.
+        #expect(try other.call("GET copied") == Wire.null)
+    }
+
+    @Test(arguments: [true, false]) func aStopWaitsForTheReplay(_ isCommand: Bool) throws {
+        let first = try filledServer()
+        defer { first.stop() }
+        let gate = Gate(isClosed: true)
+        let second = try server(after: first) { if $0 == "early" { gate.pass() } }
+        defer { second.stop() }
+        defer { gate.open() }
+        gate.waitUntil()
+        let writer = try client(second, "early", "SET k 2")
+        #expect(try writer.receive() == Array(Wire.ok.utf8))
+        let reader = try client(second, "late", "GET k")
+        let stopping = try isCommand ? client(second, "0", "SHUTDOWN") : nil
+        if !isCommand { second.beginStopping() }
+        gate.open()
+        #expect(try reader.receive() == Array(Wire.bulk("late").utf8))
+        second.stop()
+        withExtendedLifetime(stopping) {}
+        let third = try server(after: second)
+        defer { third.stop() }
+        for (name, value) in [("early", "2"), ("late", "late")] {
+            #expect(try client(third, name, "GET k").receive() == Array(Wire.bulk(value).utf8))
+        }
+    }
+}
