@@ -4,7 +4,8 @@
 #   make serve        build and start a daemon to try out; make stop stops it
 #   make test         the tests without the proofs; make unit: only those of the engine, the library and the protocol
 #   make proofs       accidents, kills, fleets, clients in other languages, browsers: see Tests/proofs.mk, which also has targets for
-#                     each group, and long runs of hours: kill crash power disk fleet valkey hostile tsan asan steady
+#                     each group, and long runs of hours: kill crash power disk queries leaderboard fleet valkey
+#                     hostile tsan asan steady
 #   make bench        compare with redis-server, Valkey, memcached, raw LevelDB, SQLite and diskcache: many hours on an idle
 #                     machine; make bench-quick takes some twenty minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md

@@ -313,7 +313,8 @@ let package = Package(
         .testTarget(
             name: "LarderTests",
             dependencies: [
-                "LarderFetching", "Larder", "LarderEngine", "LarderObserving", "LarderTestSupport", "LarderPlatform",
+                "LarderFetching", "Larder", "LarderEngine", "LarderModelQueries", "LarderObserving",
+                "LarderTestSupport", "LarderPlatform",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -7,6 +7,9 @@
 #   make kill         ROUNDS rounds of kill -9 under load, and the model test with ROUNDS seeds
 #   make crash power  SIGKILL and failing calls, or power cuts, at ROUNDS points of recorded daemons
 #   make disk         a long random history with a disk limit, and kill -9 during eviction; ROUNDS rounds
+#   make queries      a million random queries, and live queries, compared with an oracle under overwrites, expiry, purges, evictions,
+#                     kills, clock steps, full disks and interrupted builds of indexes (QUERIES: how many)
+#   make leaderboard  queries of the first ten of 100,000 scores while the scores change, for an hour (SECONDS: how long)
 #   make fleet        two larders in front of a Redis Cluster whose nodes and links fail; ROUNDS rounds of each kind
 #   make valkey       the tests of origins with a valkey-server 9 (see Tests/valkey.sh) instead of redis-server, and make fleet
 #                     with a Valkey cluster
@@ -21,7 +24,7 @@ PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
 PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
 PROOF_origins = ClusterTests RedisClusterTests OriginBadInputTests OriginCycleTests
 PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests FullFileSystemTests SalvageFaultTests ShortReadTests
-PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRaceTests
+PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRaceTests LeaderboardTests
 PROOF_large = ModelMemoryTests HostileRequestTests/hugeValuesFromTinyRequests HostileRequestTests/aMillionArguments HostileRequestTests/aPipelineOfAMillion
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests RedisCLITests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
@@ -33,7 +36,8 @@ space := $(subst ,, )
 proofs_of = [.]($(subst $(space),|,$(strip $(foreach group,$(1),$(PROOF_$(group))))))\b
 PROOFS = $(call proofs_of,$(PROOF_GROUPS))
 
-.PHONY: proof-packages proof-python proofs $(PROOF_GROUPS:%=proof-%) tsan asan leaks kill crash power disk fleet valkey hostile steady planted
+.PHONY: proof-packages proof-python proofs $(PROOF_GROUPS:%=proof-%) tsan asan leaks kill crash power disk queries leaderboard fleet valkey hostile steady \
+  planted
 proof-packages:
 	@$(INSTALL) $(BUILD_PACKAGES) $(TEST_PACKAGES) $(PROOF_PACKAGES)
 
@@ -98,6 +102,14 @@ crash power: deps
 disk: test-deps test-build
 	LARDER_DISK_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest \
 	  --filter 'DiskHistoryTests|DaemonDiskBudgetTests'
+
+QUERIES ?= 1000000
+queries: test-deps test-build
+	LARDER_ROUNDS=$$(( $(QUERIES) / 1000 )) $(SWIFT) test --skip-build --disable-xctest --filter QueryHistoryTests
+
+SECONDS ?= 3600
+leaderboard: test-deps test-build
+	LARDER_ROUNDS=$(SECONDS) $(SWIFT) test --skip-build --disable-xctest --filter LeaderboardTests
 
 fleet: test-deps test-build
 	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'FleetTests|NetworkLinkTests'

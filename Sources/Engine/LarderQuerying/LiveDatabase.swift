@@ -99,7 +99,11 @@ final class LiveDatabase {
     /// Applies changes, and those of entries that have expired by now, and sends the differences.
     /// - Throws: an error of the engine that no query can survive.
     func apply(_ noted: NotedChanges, now: Int64) throws(LarderError) {
-        if isFailing { return }
+        if isFailing {
+            // Queries that have begun since the error lack these changes.
+            if !noted.isEmpty { markUnknown() }
+            return
+        }
         retryAt = nil
         if noted.isUnknown { markUnknown() }
         if noted.hasOtherPolicy {

@@ -101,6 +101,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
             queryCount.subtract(1, ordering: .relaxed)
             throw .refused("there are already \(Self.queriesMax) live queries")
         }
+        live.rollbackCount = engine.rollbackCount
         lock.withLock { watch(database).starting.append(live) }
         let handle = LiveQueryHandle(self, live, ObjectIdentifier(database))
         let found = try live.run(in: database, limits, scans: false, isCancelled: isCancelled)
@@ -232,6 +233,8 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         case .start(let query, let id):
             guard let database = lock.withLock({ watched[id]?.database }) else { return }
             if query.hasEnded { return release(1, id) }
+            // Its rows may be those of a commit that has failed since.
+            if query.rollbackCount != rollbackCount { query.isUnknown = true }
             live(database).add(query)
         case .resume(let query): databases.values.first { $0.has(query) }?.resume(query)
         case .stop(let query):

@@ -11,6 +11,8 @@ final class LiveQuery: @unchecked Sendable {
     let condition: QueryCondition.Evaluator?
     let refersToExpiry: Bool
     let send: LiveSink
+    /// The engine's number of rollbacks before the first run. Written before the query is started.
+    var rollbackCount: UInt64 = 0
     /// The rows of the first run, until they are taken.
     var found: FoundRows?
     /// The changes since the first run began, until its rows are taken.

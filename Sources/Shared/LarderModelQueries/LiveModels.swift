@@ -200,15 +200,14 @@ extension Array {
 
 /// The rows of a live query, with their models.
 private struct LiveList<Model: Codable & Sendable>: Sendable {
-    private struct Item {
-        let key: [UInt8]
+    private struct Content {
         /// The text, until it is decoded.
         var text: [UInt8]?
         /// Nil if the entry is omitted because it cannot be decoded.
         var value: Model?
     }
 
-    private var items: [Item] = []
+    private var items = RowBlocks<Content>([])
     private var rows: [ModelRow<Model>] = []
     private var isBegun = false
 
@@ -221,29 +220,32 @@ private struct LiveList<Model: Codable & Sendable>: Sendable {
         for event in events {
             switch event {
             case .out(let key, let reason):
-                items.removeAll { $0.key == key }
+                items.remove(key)
                 touched.insert(key)
                 reasons[key] = reason
             case .set(let row, let index):
-                items.removeAll { $0.key == row.key }
-                items.insert(Item(key: row.key, text: row.text), at: min(index, items.count))
+                items.remove(row.key)
+                items.insert(RowBlocks.Row(key: row.key, value: Content(text: row.text)), at: index)
                 touched.insert(row.key)
                 reasons[row.key] = nil
             case .reset(let rows):
-                items = rows.map { Item(key: $0.key, text: $0.text) }
+                items = RowBlocks(rows.map { RowBlocks.Row(key: $0.key, value: Content(text: $0.text)) })
                 (isReset, reasons) = (true, [:])
             case .ended: break
             }
         }
-        for index in items.indices {
-            guard let text = items[index].text else { continue }
-            do { items[index].value = try runner.decode(Model.self, text, items[index].key) } catch {
-                if !runner.omitsUndecodable { throw error }
+        var decoded: [ModelRow<Model>] = []
+        try items.updateEach { item in
+            if let text = item.value.text {
+                do { item.value.value = try runner.decode(Model.self, text, item.key) } catch {
+                    if !runner.omitsUndecodable { throw error }
+                }
+                item.value.text = nil
             }
-            items[index].text = nil
+            if let value = item.value.value { decoded.append(ModelRow(keyBytes: item.key, value: value)) }
         }
         let old = rows
-        rows = items.compactMap { item in item.value.map { ModelRow(keyBytes: item.key, value: $0) } }
+        rows = decoded
         defer { isBegun = true }
         return LiveChange(
             rows: rows, difference: Self.difference(from: old, to: rows) { isReset || touched.contains($0) },

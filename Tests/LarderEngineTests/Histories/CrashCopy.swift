@@ -10,17 +10,8 @@ extension TestLarder {
     /// again. The copy is removed with this larder's directory.
     func crashCopy(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let parent = self.parent + "/crash-\(try FileSystem.list(self.parent).count)"
-        while true {
-            let before = try Files.sizes(below: path)
-            do {
-                try Files.copy(path, to: parent + "/larder")
-                if try Files.sizes(below: path) == before { return try crashCopy(in: parent, configure) }
-            } catch {
-                // Retries if the files changed during the copy.
-                guard try Files.sizes(below: path) != before else { throw error }
-            }
-            try FileSystem.removeTree(parent)
-        }
+        try Files.copyUnchanged(path, to: parent + "/larder")
+        return try crashCopy(in: parent, configure)
     }
 
     /// Opens the copy of the larder in the directory `larder` of `parent`.

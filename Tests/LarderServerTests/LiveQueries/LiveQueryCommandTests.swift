@@ -133,4 +133,33 @@ import Testing
         }
         #expect(resets > 0)
     }
+
+    /// Messages are dropped while those that were not read are too large. Later ones of other queries may still fit.
+    @Test func allQueriesWhoseMessagesWereDroppedGetTheWholeResult() async {
+        let client = reader()
+        for condition in ["big = 1", "big EXISTS", "small = 1"] { _ = client("QUERY LIVE WHERE \(condition)") }
+        var received = ""
+        func receive(_ messages: String..., isRead: Bool, line: Int = #line) async {
+            await eventually(
+                {
+                    server.deliver()
+                    received += client.takeSendable()
+                    if isRead { client.session.queries.didRead() }
+                    return messages.allSatisfy { received.contains($0) }
+                }, line: line)
+        }
+        let text = Wire.bulk("{\"big\":1,\"p\":\"\(String(repeating: "x", count: 600_000))\"}")
+        func store(_ key: String, _ text: String) {
+            _ = writer(["SET", key, String(text.split(separator: "\r\n")[1])])
+        }
+        store("1", text)
+        await receive(Self.live(1, "set", Wire.bulk("1"), text), isRead: false)
+        store("2", text)
+        store("3", Wire.bulk("{\"small\":1}"))
+        await receive(Self.live(3, "set", Wire.bulk("3"), Wire.bulk("{\"small\":1}")), isRead: false)
+        #expect(!received.contains(Wire.bulk("reset")) && !received.contains(Wire.bulk("2")))
+        // Each whole result is larger than the limit: the second one is sent after the first has been read.
+        let rows = Wire.array("*2\r\n" + Wire.bulk("1") + text, "*2\r\n" + Wire.bulk("2") + text)
+        await receive(Self.live(1, "reset", rows), Self.live(2, "reset", rows), isRead: true)
+    }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import LarderPlatform
 import LarderQueries
 import LarderTestSupport
@@ -104,6 +105,171 @@ import Testing
         _ = try server.engine.deleteDatabase("0")
         await eventually { other.now.ended != nil }
         withExtendedLifetime((handle, second)) {}
+    }
+
+    /// Waits until a reader has the result of a new query.
+    private func expectResult(of reader: LiveReader, in database: Database, line: Int = #line) async throws {
+        try await eventually({ try reader.rows == reader.fresh(database) }, line: line)
+        #expect(reader.now.problems.isEmpty && reader.now.ended == nil)
+    }
+
+    @Test func entriesEvictedForTheDiskLimitLeave() async throws {
+        let server = try SocketlessServer(policy: .never) { options in
+            options.diskBytesMax = 16 << 20
+            options.memoryBytes = 1 << 20
+        }
+        let client = server.connect()
+        let database = try server.engine.database("0")
+        let reader = LiveReader(["KEYS", "LIMIT", "10000"])
+        let handle = try reader.begin(server.state.live, in: database)
+        var random = SeededGenerator(seed: 1)
+        let padding = random.bytes(count: 1 << 18).map { UInt8(ascii: "a") + $0 % 16 }
+        func evicted() -> Int { server.engine.statistics.evicted.read() }
+        for number in 0..<3_000 where evicted() < 100 {
+            let text = String(decoding: padding[random.below(200_000)...].prefix(32_000), as: UTF8.self)
+            _ = client(["SET", "k\(number)", "{\"p\":\"\(text)\"}"])
+            if number % 50 == 0 { while server.engine.maintain() {} }
+        }
+        #expect(evicted() >= 100)
+        try await expectResult(of: reader, in: database)
+        #expect(reader.outs.count == evicted() && reader.outs.allSatisfy { $0.hasSuffix(" evicted") })
+        #expect(reader.now.resets == 0)
+        withExtendedLifetime(handle) {}
+    }
+
+    /// The journal cannot be written, so the changes in memory are rolled back.
+    @Test func changesThatAreRolledBackLeaveTheResult() async throws {
+        let isFull = Guarded(false)
+        let server = try SocketlessServer(policy: .never) { options in
+            options.journalFaults = JournalFaults { call, _ in
+                if case .write = call, isFull.value { return .fail(ENOSPC) }
+                return nil
+            }
+        }
+        let client = server.connect()
+        let database = try server.engine.database("0")
+        for index in 1...3 { _ = client(["SET", "b:\(index)", "{\"year\":\(index)}"]) }
+        let reader = LiveReader(["WHERE", "year", ">", "0", "SORT", "year"])
+        let handle = try reader.begin(server.state.live, in: database)
+        // A reader that was slow gets the whole result, with changes whose commit is not decided yet.
+        reader.change { $0.isSlow = true }
+        _ = client("DEL b:3")
+        await eventually { reader.now.refused == 1 }
+        client.feed(encodeRequest(["SET", "b:1", "{\"year\":9}"]))
+        reader.change { $0.isSlow = false }
+        handle.resume()
+        await eventually { reader.rows.first?.text == "{\"year\":9}" }
+        // So does a query that begins now, and is started after the failure.
+        let other = LiveReader(reader.words)
+        let second = try other.begin(server.state.live, in: database, starts: false)
+        #expect(other.keys == ["b:2", "b:1"])
+        isFull.value = true
+        server.commit()
+        #expect(client.takeSendable().hasPrefix("-"))
+        isFull.value = false
+        second.start()
+        for reader in [reader, other] {
+            await eventually { reader.keys == ["b:1", "b:2"] }
+            try await expectResult(of: reader, in: database)
+        }
+        _ = client(["SET", "b:3", "{\"year\":3}"])
+        for reader in [reader, other] { await eventually { reader.keys == ["b:1", "b:2", "b:3"] } }
+        withExtendedLifetime(handle) {}
+    }
+
+    @Test func otherEntriesInTheDatabaseReplaceTheResult() async throws {
+        for index in 6...7 { _ = client(["SET", "b:\(index)", "{\"year\":1}", "TAGS", "1", "t"]) }
+        let reader = LiveReader(["WHERE", "year", "EXISTS"])
+        let handle = try reader.begin(live, in: database)
+        // More purged tags than are noted end all entries with tags.
+        for start in stride(from: 0, through: TagPurges.notesMax, by: 1_000) {
+            _ = client(["PURGE", "TAG"] + (start..<(start + 1_000)).map { "other\($0)" })
+        }
+        await eventually { reader.keys == ["b:1", "b:2", "b:3", "b:4", "b:5"] }
+        #expect(reader.now.resets > 0)
+        try database.flush()
+        let resets = reader.now.resets
+        let damage = LarderError(.damaged, "told to be damaged", operation: "test")
+        #expect(try database.salvage(database.durableState.store, damage) != nil)
+        await eventually { reader.now.resets > resets }
+        try await expectResult(of: reader, in: database)
+        try server.store("{\"year\":1}", under: "c", in: "1")
+        _ = client("SWAPDB 0 1")
+        await eventually { reader.keys == ["c"] }
+        #expect(reader.outs.filter { $0.hasSuffix(" removed") }.count == 5)
+        _ = client("SWAPDB 0 1")
+        await eventually { reader.keys.count == 5 }
+        _ = client("FLUSHALL")
+        await eventually { reader.keys.isEmpty }
+        try await expectResult(of: reader, in: database)
+        withExtendedLifetime(handle) {}
+    }
+
+    @Test func moreChangesThanAreNotedLetTheQueryRunAgain() async throws {
+        let reader = LiveReader(["WHERE", "year", "EXISTS"])
+        let handle = try reader.begin(live, in: database)
+        reader.gate.close()
+        _ = client(["SET", "b:1", "{\"year\":1}"])
+        reader.gate.waitUntil(waiting: 1)
+        // None of these changes is examined before all are made.
+        _ = client("DEL b:2")
+        for start in stride(from: 0, to: 70_000, by: 1_000) {
+            _ = client(["MSET"] + (start..<(start + 1_000)).flatMap { ["n\($0)", "{}"] })
+        }
+        _ = client(["SET", "b:6", "{\"year\":1}"])
+        reader.gate.open()
+        await eventually { reader.keys == ["b:1", "b:3", "b:4", "b:5", "b:6"] }
+        try await expectResult(of: reader, in: database)
+        #expect(reader.now.resets == 1 && reader.outs.isEmpty)
+        withExtendedLifetime(handle) {}
+    }
+
+    /// Changes that arrive while the database cannot be read are not lost for a query that begins before it is read.
+    @Test func queryThatBeginsAfterAnErrorMissesNoChange() async throws {
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer(policy: .never) { options in
+            options.journalFaults = JournalFaults { call, _ in
+                switch call {
+                case .write, .open: isFailing.value ? .fail(EIO) : nil
+                default: nil
+                }
+            }
+        }
+        let client = server.connect()
+        let database = try server.engine.database("0")
+        _ = client(["SET", "b:1", "{}"])
+        let live = LiveDatabase(database, QueryLimits())
+        func add(_ reader: LiveReader) throws {
+            let query = try LiveQuery(reader.query()) { reader.take($0) }
+            query.found = try query.run(in: database, QueryLimits(), scans: true)
+            let rows = (query.found?.rows ?? []).map { LiveRow(key: $0.position.key, text: nil) }
+            reader.change { $0.rows = rows }
+            live.add(query)
+        }
+        func apply(_ key: String) throws {
+            var noted = NotedChanges()
+            let kind = EntryChange.Kind.stored(RecordHeader(storedAt: 0))
+            noted.note(EntryChange(database: database, key: Array(key.utf8), kind: kind))
+            try live.apply(noted, now: server.engine.now())
+        }
+        let (first, second) = (LiveReader(["KEYS"]), LiveReader(["KEYS"]))
+        try add(first)
+        // After a write that failed, the journal cannot be read either.
+        isFailing.value = true
+        #expect(client(["SET", "b:2", "{}"]).hasPrefix("-"))
+        #expect(throws: LarderError.self) { try database.get(Key(Array("b:2".utf8))) }
+        try apply("b:2")
+        isFailing.value = false
+        await eventually { client(["SET", "b:3", "{}"]) == Wire.ok }
+        try add(second)
+        #expect(second.keys == ["b:1", "b:3"])
+        _ = client(["SET", "b:4", "{}"])
+        try apply("b:4")
+        try await eventually {
+            try live.apply(NotedChanges(), now: server.engine.now())
+            return first.keys.count == 3
+        }
+        #expect(first.keys == ["b:1", "b:3", "b:4"] && second.keys == first.keys)
     }
 
     @Test func impossibleQueriesAreRefused() throws {

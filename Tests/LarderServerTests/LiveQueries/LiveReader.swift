@@ -29,6 +29,8 @@ final class LiveReader: Sendable {
     }
 
     let words: [String]
+    /// Events wait here while it is closed, and with them the thread of the live queries.
+    let gate = Gate()
     private let state = Locked(State())
 
     init(_ words: [String]) { self.words = words }
@@ -41,14 +43,15 @@ final class LiveReader: Sendable {
     func change(_ body: @Sendable (inout State) -> Void) { state.withLock { body(&$0) } }
 
     /// Begins the query.
-    func begin(_ queries: LiveQueries, in database: Database) throws -> LiveQueryHandle {
+    /// - Parameter starts: false if the test starts it later.
+    func begin(_ queries: LiveQueries, in database: Database, starts: Bool = true) throws -> LiveQueryHandle {
         let begun = try queries.begin(try query(), in: database) { events in self.take(events) }
         state.withLock { $0.rows = begun.rows }
-        begun.handle.start()
+        if starts { begun.handle.start() }
         return begun.handle
     }
 
-    private func query() throws -> Query { try Query(words.map { Array($0.utf8) }) }
+    func query() throws -> Query { try Query(words.map { Array($0.utf8) }) }
 
     /// What the query returns now, with the order of a live query.
     func fresh(_ database: Database) throws -> [Row] {
@@ -59,8 +62,9 @@ final class LiveReader: Sendable {
         return try run.result().rows.map { Row(LiveRow(key: $0.key, text: $0.values.first ?? nil)) }
     }
 
-    private func take(_ events: [LiveEvent]) -> Bool {
-        state.withLock { state in
+    func take(_ events: [LiveEvent]) -> Bool {
+        gate.pass()
+        return state.withLock { state in
             if state.isSlow {
                 state.refused += 1
                 return false

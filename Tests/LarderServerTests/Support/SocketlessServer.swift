@@ -50,6 +50,16 @@ final class SocketlessServer {
             origin?.factory ?? OriginTable.redis, clock)
     }
 
+    /// Creates a server on the larder in a directory, which may be a copy of another server's one.
+    /// - Parameter clock: the clock to continue with; nil for a new one.
+    convenience init(
+        in directory: TemporaryDirectory, policy: UpdatePolicy = .lowest, clock: ManualTimeSource? = nil,
+        configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws {
+        try self.init(
+            directory, policy, Limits(), configure, nil, CommandSet(), AccessRules(), nil, OriginTable.redis, clock)
+    }
+
     /// Stores an entry that never expires, without a command, because commands refuse to write some databases.
     func store(_ value: String, under key: String, in database: String) throws {
         try engine.database(database).commit([Key(Array(key.utf8))], loading: .none) { update in

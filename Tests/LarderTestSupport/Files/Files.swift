@@ -50,6 +50,21 @@ package enum Files {
         }
     }
 
+    /// Copies a directory whose files LevelDB may change in the background, until none has changed during the copy.
+    package static func copyUnchanged(_ from: String, to: String) throws {
+        while true {
+            let before = try sizes(below: from)
+            do {
+                try copy(from, to: to)
+                if try sizes(below: from) == before { return }
+            } catch {
+                // Retries if the files changed during the copy.
+                guard try sizes(below: from) != before else { throw error }
+            }
+            try remove(to)
+        }
+    }
+
     /// Returns the sizes of all files in a directory and its subdirectories, by path.
     package static func sizes(below path: String) throws -> [String: Int] {
         var sizes: [String: Int] = [:]

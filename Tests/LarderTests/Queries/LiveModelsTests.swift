@@ -2,6 +2,8 @@ import Larder
 import LarderTestSupport
 import Testing
 
+@testable import LarderModelQueries
+
 /// Live queries of models in the library.
 @Suite(.timeLimit(.minutes(2))) struct LiveModelsTests {
     fileprivate struct Book: Codable, Equatable, Sendable {
@@ -80,6 +82,38 @@ import Testing
         let keys = ["b:1", "b:2", "b:3"] + (10_000..<16_000).map { "x\($0)" }
         let changes = try await read(live, &list, until: keys)
         #expect(changes.map(\.isReset).contains(true))
+    }
+
+    /// The rows of a live query, compared with an array.
+    @Test func manyEventsAreAppliedInBlocks() {
+        var random = SeededGenerator(seed: testSeed())
+        let keys = (0..<3_000).map { index in withUnsafeBytes(of: index) { Array($0) } }
+        var expected = keys.prefix(1_000).map { RowBlocks.Row(key: $0, value: 0) }
+        var rows = RowBlocks(expected)
+        for step in 1...10_000 {
+            let key = keys[random.below(step < 5_000 ? 3_000 : 300)]
+            rows.remove(key)
+            expected.removeAll { $0.key == key }
+            guard random.below(3) > 0 else { continue }
+            // Most rows are inserted at one place, which makes blocks large.
+            let index = random.oneIn(3) ? random.below(4_000) : 500
+            rows.insert(RowBlocks.Row(key: key, value: step), at: index)
+            expected.insert(RowBlocks.Row(key: key, value: step), at: min(index, expected.count))
+        }
+        var found: [(key: [UInt8], value: Int)] = []
+        rows.updateEach { found.append(($0.key, $0.value)) }
+        #expect(found.map(\.key) == expected.map(\.key) && found.map(\.value) == expected.map(\.value))
+        #expect(rows.blockCounts.reduce(0, +) == found.count)
+    }
+
+    /// An event moves the rows of one block, and looks at the sizes of the others.
+    @Test(arguments: [0, 5_000, 20_000]) func blocksAreSmallAndFew(index: Int) {
+        var rows = RowBlocks<Int>([])
+        for number in 0..<10_000 {
+            rows.insert(RowBlocks.Row(key: withUnsafeBytes(of: number) { Array($0) }, value: 0), at: index)
+        }
+        #expect(rows.blockCounts.allSatisfy { $0 <= RowBlocks<Int>.blockCountMax })
+        #expect(rows.blockCounts.count <= 10_000 / (RowBlocks<Int>.blockCountMax / 2) + 1)
     }
 
     @Test func impossibleQueriesThrow() async throws {

@@ -1,7 +1,5 @@
-import LarderTestSupport
-
 /// A JSON value as a tree: what the oracle of the tests evaluates.
-indirect enum QueryTree: Equatable {
+package indirect enum QueryTree: Equatable {
     case null
     case bool(Bool)
     case integer(Int)
@@ -12,10 +10,10 @@ indirect enum QueryTree: Equatable {
 
     // MARK: Random values
 
-    static let names = ["a", "b", "c", "d\u{e9}"]
-    static let texts = ["", "x", "xy", "Bo", "b\u{f6}", "z\u{1F41F}", "1", "true", "a\"b\\", "e\u{301}"]
+    package static let names = ["a", "b", "c", "d\u{e9}"]
+    package static let texts = ["", "x", "xy", "Bo", "b\u{f6}", "z\u{1F41F}", "1", "true", "a\"b\\", "e\u{301}"]
 
-    static func scalar(_ random: inout SeededGenerator) -> QueryTree {
+    package static func scalar(_ random: inout SeededGenerator) -> QueryTree {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: .null
         case 1: .bool(.random(using: &random))
@@ -28,7 +26,7 @@ indirect enum QueryTree: Equatable {
         }
     }
 
-    static func value(_ random: inout SeededGenerator, depth: Int = 0) -> QueryTree {
+    package static func value(_ random: inout SeededGenerator, depth: Int = 0) -> QueryTree {
         switch depth < 3 ? Int.random(in: 0..<10, using: &random) : 9 {
         case 0, 1, 2:
             return .array((0..<Int.random(in: 0...3, using: &random)).map { _ in value(&random, depth: depth + 1) })
@@ -37,7 +35,7 @@ indirect enum QueryTree: Equatable {
         }
     }
 
-    static func object(_ random: inout SeededGenerator, depth: Int = 0) -> QueryTree {
+    package static func object(_ random: inout SeededGenerator, depth: Int = 0) -> QueryTree {
         var members: [String: QueryTree] = [:]
         for name in names where Int.random(in: 0..<3, using: &random) > 0 {
             members[name] = value(&random, depth: depth)
@@ -48,7 +46,7 @@ indirect enum QueryTree: Equatable {
     // MARK: Text
 
     /// The value as JSON, with random white space, escapes and forms of numbers.
-    func json(_ random: inout SeededGenerator) -> String {
+    package func json(_ random: inout SeededGenerator) -> String {
         let space = ["", "", " ", "\n\t"].randomElement(using: &random) ?? ""
         switch self {
         case .null: return space + "null" + space
@@ -88,7 +86,7 @@ indirect enum QueryTree: Equatable {
     // MARK: Reading
 
     /// The value at a path; nil if it is missing.
-    subscript(path: String) -> QueryTree? {
+    package subscript(path: String) -> QueryTree? {
         var value = self
         for step in path.split(separator: ".").map(String.init) {
             switch value {
@@ -105,7 +103,7 @@ indirect enum QueryTree: Equatable {
     }
 
     /// 1 null, 2 booleans, 3 numbers, 4 texts, 5 arrays and objects.
-    var type: Int {
+    package var type: Int {
         switch self {
         case .null: 1
         case .bool: 2
@@ -116,7 +114,7 @@ indirect enum QueryTree: Equatable {
     }
 
     /// Less than 0, 0 or more than 0, in the order of all values.
-    static func order(_ left: QueryTree?, _ right: QueryTree?) -> Int {
+    package static func order(_ left: QueryTree?, _ right: QueryTree?) -> Int {
         guard let left, let right else { return (left == nil ? 0 : 1) - (right == nil ? 0 : 1) }
         guard left.type == right.type else { return left.type - right.type }
         switch (left, right) {
@@ -139,7 +137,7 @@ indirect enum QueryTree: Equatable {
         return real > real.rounded(.down) ? -1 : 0
     }
 
-    static func isEqual(_ left: QueryTree, _ right: QueryTree) -> Bool {
+    package static func isEqual(_ left: QueryTree, _ right: QueryTree) -> Bool {
         switch (left, right) {
         case (.array(let left), .array(let right)):
             return left.count == right.count && zip(left, right).allSatisfy { isEqual($0, $1) }
@@ -152,10 +150,10 @@ indirect enum QueryTree: Equatable {
     }
 
     /// The values that a condition looks at: the elements of an array, or the value itself.
-    var elements: [QueryTree] { if case .array(let elements) = self { elements } else { [self] } }
+    package var elements: [QueryTree] { if case .array(let elements) = self { elements } else { [self] } }
 
     /// The value to sort by.
-    static func sortValue(_ value: QueryTree?, descending: Bool) -> QueryTree? {
+    package static func sortValue(_ value: QueryTree?, descending: Bool) -> QueryTree? {
         guard case .array(let elements)? = value, var best = elements.first else { return value }
         for element in elements where descending ? order(element, best) > 0 : order(element, best) < 0 {
             best = element

@@ -1,13 +1,11 @@
-import LarderTestSupport
-
 /// A random condition: its words, and a function that evaluates it on trees.
-struct OracleCondition {
-    let words: [String]
-    let holds: (_ document: QueryTree, _ key: String) -> Bool
+package struct OracleCondition {
+    package let words: [String]
+    package let holds: (_ document: QueryTree, _ key: String) -> Bool
 
     private static let paths = ["a", "b", "c", "d\u{e9}", "a.b", "a.0", "b.c.a", "a.1.b", "nosuch"]
 
-    static func random(_ random: inout SeededGenerator, depth: Int = 0) -> OracleCondition {
+    package static func random(_ random: inout SeededGenerator, depth: Int = 0) -> OracleCondition {
         switch random.below(depth > 3 ? 6 : 10) {
         case 6:
             let inner = Self.random(&random, depth: depth + 1)
