@@ -12,13 +12,13 @@ final class LiveDatabase {
     /// Whether the database was deleted, and no other one has taken its place yet.
     var isDeleted = false
     private let limits: QueryLimits
-    private(set) var queries: [LiveQuery] = []
+    private var numbered: [Int: LiveQuery] = [:]
     /// The queries that demand one of some values at a path.
-    private var byValue: [QueryPath: [QueryValue: [LiveQuery]]] = [:]
+    private var byValue: [QueryPath: [QueryValue: QuerySet]] = [:]
     /// All other queries.
-    private var others: [LiveQuery] = []
+    private var others = QuerySet()
     /// The queries that have a row of a key.
-    private var members: [[UInt8]: [LiveQuery]] = [:]
+    private var members: [[UInt8]: QuerySet] = [:]
     /// The deadlines of all rows.
     private var deadlines = DeadlineWatch<[UInt8]>()
     private var batch = CandidateBatch()
@@ -27,6 +27,8 @@ final class LiveDatabase {
     private var number = 0
     /// The queries that must run again, or whose readers need the whole result.
     private var incomplete: [LiveQuery] = []
+    /// The approximate size of the rows of all queries.
+    private(set) var rowBytes = 0
     /// Until when no change is applied after an error, in milliseconds of the monotonic clock; nil if there was none.
     private var retryAt: Int64?
 
@@ -42,49 +44,68 @@ final class LiveDatabase {
 
     // MARK: Queries
 
+    var queries: [LiveQuery] { Array(numbered.values) }
+    var count: Int { numbered.count }
+
     func add(_ query: LiveQuery) {
-        queries.append(query)
+        numbered[query.number] = query
         if let equality = query.query.equality {
-            for value in equality.values { byValue[equality.path, default: [:]][value, default: []].append(query) }
+            for value in equality.values {
+                byValue[equality.path, default: [:]][value, default: QuerySet()].insert(query.number)
+            }
         } else {
-            others.append(query)
+            others.insert(query.number)
         }
         if let found = query.found { replaceRows(of: query, found) }
         query.found = nil
         if query.isUnknown { incomplete.append(query) }
     }
 
-    func has(_ query: LiveQuery) -> Bool { queries.contains { $0 === query } }
+    func has(_ query: LiveQuery) -> Bool { numbered[query.number] === query }
 
     func remove(_ query: LiveQuery) {
         query.hasEnded = true
-        queries.removeAll { $0 === query }
-        others.removeAll { $0 === query }
+        numbered[query.number] = nil
+        others.remove(query.number)
         if let equality = query.query.equality {
-            for value in equality.values { byValue[equality.path]?[value]?.removeAll { $0 === query } }
-            for value in equality.values where byValue[equality.path]?[value]?.isEmpty ?? false {
-                byValue[equality.path]?[value] = nil
+            for value in equality.values {
+                byValue[equality.path]?[value]?.remove(query.number)
+                if byValue[equality.path]?[value]?.isEmpty ?? false { byValue[equality.path]?[value] = nil }
             }
             if byValue[equality.path]?.isEmpty ?? false { byValue[equality.path] = nil }
         }
         for key in query.rows.keys { forget(key, query) }
+        rowBytes -= query.rows.byteCount
+    }
+
+    /// Ends the queries with the most rows until these have at most `most` bytes.
+    func endLargest(most: Int) {
+        for query in queries.sorted(by: { $0.rows.byteCount > $1.rows.byteCount }) where rowBytes > most {
+            end(query, LiveQueries.tooManyRows)
+        }
     }
 
     private func remember(_ key: [UInt8], _ expires: Int64?, _ query: LiveQuery, isNew: Bool) {
-        if isNew { members[key, default: []].append(query) }
+        if isNew { members[key, default: QuerySet()].insert(query.number) }
         deadlines.set(key, expires)
     }
 
     private func forget(_ key: [UInt8], _ query: LiveQuery) {
-        members[key]?.removeAll { $0 === query }
+        members[key]?.remove(query.number)
         guard members[key]?.isEmpty ?? true else { return }
         members[key] = nil
         deadlines.set(key, nil)
     }
 
+    private func change<Result>(_ query: LiveQuery, _ body: (inout LiveRows) -> Result) -> Result {
+        let before = query.rows.byteCount
+        defer { rowBytes += query.rows.byteCount - before }
+        return body(&query.rows)
+    }
+
     private func replaceRows(of query: LiveQuery, _ found: LiveQuery.FoundRows) {
         for key in query.rows.keys { forget(key, query) }
-        query.rows.replace(found.rows.map(query.position), isCut: found.isCut)
+        change(query) { $0.replace(found.rows.map(query.row), isCut: found.isCut) }
         for row in found.rows { remember(row.position.key, row.expires, query, isNew: true) }
     }
 
@@ -150,16 +171,16 @@ final class LiveDatabase {
         for (place, (key, note)) in notes.enumerated() {
             try batch.withCandidate(place) { (candidate) throws(LarderError) in
                 switch candidate.found {
-                case .entry(let entry): try examine(key, entry, note, &touched)
-                case .absent: try examineAbsent(key, note, recheck, &touched)
+                case .entry(let entry): examine(key, entry, note, &touched)
+                case .absent: examineAbsent(key, note, recheck, &touched)
                 case .unread:
-                    guard let record = try read(key) else { return try examineAbsent(key, note, recheck, &touched) }
+                    guard let record = try read(key) else { return examineAbsent(key, note, recheck, &touched) }
                     let deadline = database.rules.deadline(record.header)
-                    try record.withPayload { payload in
+                    record.withPayload { payload in
                         let entry = EntryView(
                             key: candidate.key, storedAt: record.header.storedAt, deadline: deadline, payload: payload)
-                        return Result { () throws(LarderError) in try examine(key, entry, note, &touched) }
-                    }.get()
+                        examine(key, entry, note, &touched)
+                    }
                 }
             }
         }
@@ -176,75 +197,64 @@ final class LiveDatabase {
 
     private func examineAbsent(
         _ key: [UInt8], _ note: NotedChanges.Note, _ recheck: LiveReason?, _ touched: inout [LiveQuery]
-    ) throws(LarderError) {
+    ) {
         // It was stored, and has ended since.
         let reason = note.reason == .changed ? recheck ?? .removed : note.reason
-        for query in members[key] ?? [] {
-            try take(query.rows.update(key, nil, reason, isStored: false), of: query, key, nil, &touched)
+        for number in members[key]?.numbers ?? [] {
+            guard let query = numbered[number] else { continue }
+            take(change(query) { $0.update(key, nil, reason, isStored: false) }, of: query, &touched)
         }
     }
 
     private func examine(
         _ key: [UInt8], _ entry: EntryView, _ note: NotedChanges.Note, _ touched: inout [LiveQuery]
-    ) throws(LarderError) {
+    ) {
         number += 1
         let isJSON = document.load(entry.payload)
         let facts = QueryFacts(key: entry.key, stored: entry.storedAt, expires: entry.deadline)
-        var concerned = members[key] ?? []
+        var concerned = members[key]?.numbers ?? []
         if isJSON {
             for (path, queries) in byValue {
-                path.forEachValue(document, facts) { value in if let found = queries[value] { concerned += found } }
+                path.forEachValue(document, facts) { value in
+                    if let found = queries[value] { concerned += found.numbers }
+                }
             }
-            concerned += others
+            concerned += others.numbers
         }
-        for query in concerned where query.examined != number {
+        // All queries share the copy.
+        var text: [UInt8]?
+        for concerned in concerned {
+            guard let query = numbered[concerned], query.examined != number else { continue }
             query.examined = number
-            var position: QueryPosition?
+            var row: LiveRows.Row?
             if isJSON, query.condition?(document, facts) ?? true {
-                position = QueryPosition(values: query.rows.order.values(document, facts), key: key)
+                row = LiveRows.Row(position: QueryPosition(values: query.rows.order.values(document, facts), key: key))
+                if query.hasTexts, text == nil { text = [UInt8](entry.payload) }
+                if query.hasTexts { row?.text = text }
             }
             let wasMember = query.rows.contains(key)
-            let steps = query.rows.update(key, position, .changed, isStored: note.isStored)
+            let steps = change(query) { $0.update(key, row, .changed, isStored: note.isStored) }
             if query.rows.contains(key) { remember(key, entry.deadline, query, isNew: !wasMember) }
-            if !steps.isEmpty { try take(steps, of: query, key, entry.payload, &touched) }
+            if !steps.isEmpty { take(steps, of: query, &touched) }
         }
     }
 
     // MARK: Events
 
     /// Adds the events of changes of the result.
-    /// - Parameters:
-    ///   - key: the key whose text is known.
-    ///   - text: the text of the key.
-    private func take(
-        _ steps: [LiveRows.Step], of query: LiveQuery, _ key: [UInt8], _ text: UnsafeRawBufferPointer?,
-        _ touched: inout [LiveQuery]
-    ) throws(LarderError) {
+    private func take(_ steps: [LiveRows.Step], of query: LiveQuery, _ touched: inout [LiveQuery]) {
         if query.events.isEmpty { touched.append(query) }
         for step in steps {
             switch step {
             case .forgotten(let key): if !query.rows.contains(key) { forget(key, query) }
             case .out(let key, let reason): query.events.append(.out(key: key, reason))
-            case .set(let other, let index):
-                guard !query.isBehind, !query.needsReset else { continue }
-                if let row = try row(other, of: query, other == key ? text : nil) {
-                    query.events.append(.set(row, index: index))
-                } else {
-                    // It has ended, and its change follows.
-                    query.needsReset = true
-                }
+            case .set(let key, let index): query.events.append(.set(row(key, of: query), index: index))
             }
         }
-        if query.rows.needsRun || query.needsReset { incomplete.append(query) }
+        if query.rows.needsRun { incomplete.append(query) }
     }
 
-    private func row(
-        _ key: [UInt8], of query: LiveQuery, _ text: UnsafeRawBufferPointer? = nil
-    ) throws(LarderError) -> LiveRow? {
-        guard query.hasTexts else { return LiveRow(key: key, text: nil) }
-        if let text { return LiveRow(key: key, text: [UInt8](text)) }
-        return try read(key).map { record in LiveRow(key: key, text: record.withPayload { [UInt8]($0) }) }
-    }
+    private func row(_ key: [UInt8], of query: LiveQuery) -> LiveRow { LiveRow(key: key, text: query.rows.text(key)) }
 
     private func flush(_ query: LiveQuery) {
         defer { query.events.removeAll() }
@@ -262,7 +272,8 @@ final class LiveDatabase {
                 try refill(query)
             }
             if query.needsReset, !query.isBehind {
-                do throws(LarderError) { try sendAll(of: query) } catch { throw QueryFailure.engine(error) }
+                query.needsReset = false
+                query.isBehind = !query.send([.reset(query.rows.visible.map { row($0, of: query) })])
             }
         } catch {
             if case .engine(let error) = error { throw error }
@@ -273,31 +284,13 @@ final class LiveDatabase {
     private func refill(_ query: LiveQuery) throws(QueryFailure) {
         let found = try query.run(in: database, limits, scans: true)
         let new = found.rows.filter { !query.rows.contains($0.position.key) }
-        let steps = query.rows.refill(found.rows.map(query.position), isCut: found.isCut)
+        let steps = change(query) { $0.refill(found.rows.map(query.row), isCut: found.isCut) }
         for row in new where query.rows.contains(row.position.key) {
             remember(row.position.key, row.expires, query, isNew: true)
         }
         var touched: [LiveQuery] = []
-        do throws(LarderError) { try take(steps, of: query, [], nil, &touched) } catch { throw .engine(error) }
+        take(steps, of: query, &touched)
         flush(query)
-    }
-
-    private func sendAll(of query: LiveQuery) throws(LarderError) {
-        var rows: [LiveRow] = []
-        var gone: [[UInt8]] = []
-        repeat {
-            for key in gone {
-                _ = query.rows.update(key, nil, .removed, isStored: false)
-                forget(key, query)
-            }
-            (rows, gone) = ([], [])
-            for key in query.rows.visible {
-                if let row = try row(key, of: query) { rows.append(row) } else { gone.append(key) }
-            }
-        } while !gone.isEmpty
-        if query.rows.needsRun { incomplete.append(query) }
-        query.needsReset = false
-        query.isBehind = !query.send([.reset(rows)])
     }
 
     /// Sends the whole result to a reader that was slow.
@@ -310,5 +303,31 @@ final class LiveDatabase {
     func end(_ query: LiveQuery, _ failure: QueryFailure) {
         _ = query.send([.ended(failure)])
         remove(query)
+    }
+}
+
+/// The numbers of some queries, in order, so that one of thousands is found quickly.
+private struct QuerySet {
+    private(set) var numbers: [Int] = []
+
+    var isEmpty: Bool { numbers.isEmpty }
+
+    mutating func insert(_ number: Int) {
+        let place = place(number)
+        if place == numbers.count || numbers[place] != number { numbers.insert(number, at: place) }
+    }
+
+    mutating func remove(_ number: Int) {
+        let place = place(number)
+        if place < numbers.count, numbers[place] == number { numbers.remove(at: place) }
+    }
+
+    private func place(_ number: Int) -> Int {
+        var (low, high) = (0, numbers.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if numbers[middle] < number { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }

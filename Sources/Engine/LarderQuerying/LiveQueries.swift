@@ -45,6 +45,8 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     private let lock = Lock()
     private let isNeeded = Condition()
     private let queryCount = Atomic<Int>(0)
+    /// The approximate size of the rows of all queries.
+    private let rowBytes = Atomic<Int>(0)
     // Guarded:
     private var watched: [ObjectIdentifier: Watched] = [:]
     private var requests: [Request] = []
@@ -61,6 +63,9 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     private static let waitMilliseconds: Int64 = 250
     /// The pause of the thread after its work, so that it takes several changes at once.
     private static let pauseNanoseconds: UInt64 = 200_000
+
+    static let tooManyRows = QueryFailure.refused(
+        "the rows of all live queries take too much memory: use narrower conditions, LIMIT or KEYS")
 
     /// - Parameters:
     ///   - limits: the limits for running a query.
@@ -108,6 +113,9 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         let rows = found.rows.dropFirst(query.skip).prefix(query.rowsMax).map { row in
             LiveRow(key: row.position.key, text: row.content.first ?? nil)
         }
+        // Rows of queries that begin at the same time are counted when they are taken.
+        let added = found.rows.reduce(0) { $0 + live.row($1).byteCount }
+        guard rowBytes.load(ordering: .relaxed) + added <= limits.liveBytesMax else { throw Self.tooManyRows }
         lock.withLock { live.found = found }
         return (handle, rows)
     }
@@ -216,6 +224,17 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         for request in taken.requests { handle(request) }
         let now = engine.clock.unnoticed()
         for (id, database) in databases { apply(taken.noted[id] ?? NotedChanges(), to: database, id, now: now) }
+        let total = databases.values.reduce(0) { $0 + $1.rowBytes }
+        if total > limits.liveBytesMax { endLargest(total) }
+        rowBytes.store(min(total, limits.liveBytesMax), ordering: .relaxed)
+    }
+
+    /// Ends queries of the database with the most rows until all rows have at most ``QueryLimits/liveBytesMax``.
+    private func endLargest(_ total: Int) {
+        guard let (id, database) = databases.max(by: { $0.value.rowBytes < $1.value.rowBytes }) else { return }
+        let before = database.count
+        database.endLargest(most: max(0, database.rowBytes - (total - limits.liveBytesMax)))
+        release(before - database.count, id)
     }
 
     /// Lets a query take part in the changes of its database. Called with `lock` held.
@@ -262,7 +281,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
 
     /// Forgets queries that were removed from a database, and the database if it has no others.
     private func release(_ count: Int, _ id: ObjectIdentifier) {
-        if databases[id]?.queries.isEmpty ?? true { databases[id] = nil }
+        if databases[id]?.count ?? 0 == 0 { databases[id] = nil }
         lock.withLock {
             watched[id]?.count -= count
             unwatch(id)
@@ -270,7 +289,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     }
 
     private func apply(_ noted: NotedChanges, to database: LiveDatabase, _ id: ObjectIdentifier, now: Int64) {
-        let before = database.queries.count
+        let before = database.count
         var failure: LarderError?
         do throws(LarderError) { try database.apply(noted, now: now) } catch { failure = error }
         if noted.isDeleted { database.isDeleted = true }
@@ -281,7 +300,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
             if let next { move(database, to: next) } else { failure = database.database.deletedError("query") }
         }
         if let failure { for query in database.queries { database.end(query, .engine(failure)) } }
-        let left = before - database.queries.count
+        let left = before - database.count
         if left > 0 { release(left, id) }
     }
 

@@ -1,11 +1,15 @@
 import LarderEngine
 import LarderQueries
+import Synchronization
 
 /// A live query, as the thread of ``LiveQueries`` keeps it.
 ///
 /// `@unchecked Sendable`: `found` and `missed` are guarded by the lock of ``LiveQueries``. The other variables are used
 /// by its thread.
 final class LiveQuery: @unchecked Sendable {
+    /// Other live queries of this process have other numbers.
+    let number = LiveQuery.numbers.wrappingAdd(1, ordering: .relaxed).newValue
+    private static let numbers = Atomic<Int>(0)
     /// The query that is run: its limit is that of the kept rows.
     let query: Query
     let condition: QueryCondition.Evaluator?
@@ -70,7 +74,9 @@ final class LiveQuery: @unchecked Sendable {
         return try run.positionedRows()
     }
 
-    func position(of row: QueryRows.Row) -> QueryPosition {
-        rows.order.parts.isEmpty ? QueryPosition(values: [], key: row.position.key) : row.position
+    func row(_ found: QueryRows.Row) -> LiveRows.Row {
+        LiveRows.Row(
+            position: rows.order.parts.isEmpty ? QueryPosition(values: [], key: found.position.key) : found.position,
+            text: found.content.first ?? nil)
     }
 }

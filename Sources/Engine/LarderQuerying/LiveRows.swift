@@ -1,10 +1,28 @@
 import LarderQueries
 
-/// The result of a live query: the positions of its rows in order, and of some rows that follow them.
+/// The result of a live query: its rows in order, and some rows that follow them.
+///
+/// The texts are kept, because the present text of an entry may be a later one, which does not match, or has another
+/// position: its change was not applied yet.
 ///
 /// The rows that follow (the *reserve*) replace rows that leave. Without a reserve, the query must run again
 /// (``needsRun``).
 struct LiveRows {
+    struct Row {
+        let position: QueryPosition
+        /// Nil if the query has KEYS.
+        var text: [UInt8]?
+
+        var key: [UInt8] { position.key }
+
+        /// The approximate size of the row, with its places in tables.
+        var byteCount: Int {
+            position.values.reduce(key.count + (text?.count ?? 0) + 192) { sum, value in
+                if case .text(let text) = value { sum + text.count + 64 } else { sum + 32 }
+            }
+        }
+    }
+
     /// A change of the result. Those of one call apply one after the other.
     enum Step: Equatable {
         /// The row is not kept any more, unless it was added again.
@@ -19,7 +37,9 @@ struct LiveRows {
     private let window: Range<Int>
     /// All matching entries up to the last of these rows, in order.
     private var rows: [QueryPosition] = []
-    private var positions: [[UInt8]: QueryPosition] = [:]
+    private var kept: [[UInt8]: Row] = [:]
+    /// The approximate size of all kept rows.
+    private(set) var byteCount = 0
     /// Whether other matching entries may follow.
     private var isCut = false
 
@@ -33,47 +53,60 @@ struct LiveRows {
     /// Whether the result may lack rows.
     var needsRun: Bool { isCut && rows.count < window.upperBound }
     /// The keys of all kept rows.
-    var keys: some Collection<[UInt8]> { positions.keys }
+    var keys: some Collection<[UInt8]> { kept.keys }
     /// The keys of the result, in order.
     var visible: [[UInt8]] { rows[window.clamped(to: 0..<rows.count)].map(\.key) }
 
-    func contains(_ key: [UInt8]) -> Bool { positions[key] != nil }
+    func contains(_ key: [UInt8]) -> Bool { kept[key] != nil }
+
+    /// The text of a kept row.
+    func text(_ key: [UInt8]) -> [UInt8]? { kept[key]?.text }
+
+    private mutating func keep(_ row: Row) {
+        byteCount += row.byteCount - (kept.updateValue(row, forKey: row.key)?.byteCount ?? 0)
+    }
+
+    @discardableResult
+    private mutating func drop(_ key: [UInt8]) -> QueryPosition? {
+        guard let row = kept.removeValue(forKey: key) else { return nil }
+        byteCount -= row.byteCount
+        return row.position
+    }
 
     /// Replaces all rows by those of a run.
-    mutating func replace(_ found: [QueryPosition], isCut: Bool) {
-        (rows, self.isCut) = (found, isCut)
-        positions = Dictionary(found.map { ($0.key, $0) }) { $1 }
+    mutating func replace(_ found: [Row], isCut: Bool) {
+        (rows, self.isCut) = (found.map(\.position), isCut)
+        (kept, byteCount) = ([:], 0)
+        for row in found { keep(row) }
     }
 
     /// Adds the rows of a run that were not known. Rows that the run has not found have changed meanwhile, and their
     /// changes follow.
-    mutating func refill(_ found: [QueryPosition], isCut: Bool) -> [Step] {
+    mutating func refill(_ found: [Row], isCut: Bool) -> [Step] {
         var steps: [Step] = []
         self.isCut = false
-        for position in found where positions[position.key] == nil { insert(position, &steps) }
+        for row in found where kept[row.key] == nil { insert(row, &steps) }
         self.isCut = self.isCut || isCut
-        while isCut, let end = found.last, let last = rows.last, order.precedes(end, last) {
+        while isCut, let end = found.last?.position, let last = rows.last, order.precedes(end, last) {
             remove(last.key, .moved, &steps)
         }
         return steps
     }
 
-    /// Takes the new position of an entry; nil if it does not match, or is gone.
-    /// - Parameter isStored: whether the entry may have another text.
-    mutating func update(
-        _ key: [UInt8], _ position: QueryPosition?, _ reason: LiveReason, isStored: Bool
-    ) -> [Step] {
+    /// Takes the new row of an entry; nil if it does not match, or is gone.
+    /// - Parameter isStored: whether an entry may have been stored whose text is not kept.
+    mutating func update(_ key: [UInt8], _ row: Row?, _ reason: LiveReason, isStored: Bool) -> [Step] {
         var steps: [Step] = []
-        let old = positions[key]
-        guard let position else {
-            if old != nil { remove(key, reason, &steps) }
+        guard let row else {
+            if kept[key] != nil { remove(key, reason, &steps) }
             return steps
         }
-        guard let old else {
-            insert(position, &steps)
+        guard let known = kept[key] else {
+            insert(row, &steps)
             return steps
         }
-        if old == position, !isStored { return steps }
+        let (old, position) = (known.position, row.position)
+        if old == position, row.text == nil ? !isStored : row.text == known.text { return steps }
         let from = index(of: old)
         rows.remove(at: from)
         let to = index(of: position)
@@ -83,12 +116,12 @@ struct LiveRows {
             remove(key, .moved, &steps)
         } else if part(from) == part(to) {
             rows.insert(position, at: to)
-            positions[key] = position
+            keep(row)
             if window.contains(to) { steps.append(.set(key: key, index: to - window.lowerBound)) }
         } else {
             rows.insert(old, at: from)
             remove(key, .moved, &steps)
-            insert(position, &steps)
+            insert(row, &steps)
         }
         return steps
     }
@@ -107,7 +140,7 @@ struct LiveRows {
     }
 
     private mutating func remove(_ key: [UInt8], _ reason: LiveReason, _ steps: inout [Step]) {
-        guard let position = positions.removeValue(forKey: key) else { return }
+        guard let position = drop(key) else { return }
         let index = index(of: position)
         rows.remove(at: index)
         steps.append(.forgotten(key: key))
@@ -125,24 +158,24 @@ struct LiveRows {
         }
     }
 
-    private mutating func insert(_ position: QueryPosition, _ steps: inout [Step]) {
-        let index = index(of: position)
+    private mutating func insert(_ row: Row, _ steps: inout [Step]) {
+        let index = index(of: row.position)
         if isCut, index == rows.count { return }
-        rows.insert(position, at: index)
-        positions[position.key] = position
+        rows.insert(row.position, at: index)
+        keep(row)
         if index < window.upperBound {
             if rows.count > window.upperBound {
                 steps.append(.out(key: rows[window.upperBound].key, .moved))
             }
             if index >= window.lowerBound {
-                steps.append(.set(key: position.key, index: index - window.lowerBound))
+                steps.append(.set(key: row.key, index: index - window.lowerBound))
             } else if rows.count > window.lowerBound {
                 steps.append(.set(key: rows[window.lowerBound].key, index: 0))
             }
         }
         if rows.count > capacity {
             let last = rows.removeLast().key
-            positions[last] = nil
+            drop(last)
             steps.append(.forgotten(key: last))
             isCut = true
         }

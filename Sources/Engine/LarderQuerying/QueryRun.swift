@@ -11,6 +11,8 @@ package struct QueryLimits: Sendable {
     package var milliseconds: Int64 = 10_000
     /// The maximum size of the kept rows, in bytes.
     package var rowBytesMax = 512 << 20
+    /// The maximum size of the rows of all live queries, in bytes.
+    package var liveBytesMax = 256 << 20
     /// Whether error texts name calls of the library instead of options of the daemon.
     private let isOfLibrary: Bool
 

@@ -24,7 +24,7 @@ public final class Cache: CacheReading {
     public let source: CacheSource
     /// The larder's directory, absolute and without symbolic links.
     public let directory: String
-    let durability: Durability?
+    var durability: Durability? { source.durability }
 
     /// Opens a database. The first write creates its files. An existing database keeps its policy; a new database has
     /// ``UpdatePolicy/lowest``, 7 days.
@@ -110,11 +110,11 @@ public final class Cache: CacheReading {
     }
 
     init(_ opened: Opened) {
-        (source, directory, durability) = opened
+        (source, directory) = opened
     }
 
     /// An open database, from which a cache is created.
-    typealias Opened = (source: CacheSource, directory: String, durability: Durability?)
+    typealias Opened = (source: CacheSource, directory: String)
 
     static func open(
         _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
@@ -136,9 +136,10 @@ public final class Cache: CacheReading {
         }
         let source = CacheSource(
             engine, database, codec: options.codec.following(schemas), onDecodingFailure: options.onDecodingFailure,
-            keepsDecoded: options.decodedModels, hooks: CallHooks(options.onMeasurement, options.onCall))
+            keepsDecoded: options.decodedModels, durability: options.durability,
+            hooks: CallHooks(options.onMeasurement, options.onCall))
         try source.declare(indexes)
-        return (source, engine.directory, options.durability)
+        return (source, engine.directory)
     }
 
     /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, or `~/.cache`), so that

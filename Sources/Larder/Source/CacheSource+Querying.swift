@@ -28,6 +28,10 @@ extension CacheSource {
             try await BlockingWork.run { () throws(LarderError) in try self.texts(keys) }
         }
         guard snapshot == nil else { return runner }
+        runner.remove = { (rows) throws(LarderError) in try self.remove(rows) }
+        runner.removeForTask = { (rows) async throws(LarderError) in
+            try await BlockingWork.run { () throws(LarderError) in try self.remove(rows) }
+        }
         runner.live = { (words, sink) async throws(LarderError) in
             try await BlockingWork.run { () throws(LarderError) in try self.follow(words, sink) }
         }
@@ -43,6 +47,24 @@ extension CacheSource {
             texts[index] = record.map { StoredText(Array($0.payload), $0.header.codec) }
         }
         return texts
+    }
+
+    /// Removes the entries of rows whose texts have not changed.
+    private func remove(_ rows: [QueryResult.Row]) throws(LarderError) -> Int {
+        let keys = try keys(rows.map(\.key), "remove")
+        return try whileOpen("remove") { (_) throws(LarderError) in
+            try database.commit(keys, loading: .records, durability: durability) { update in
+                var count = 0
+                for (index, row) in rows.enumerated() {
+                    guard let payload = update.payload(index), let text = row.values.first ?? nil,
+                        payload.elementsEqual(text)
+                    else { continue }
+                    update.removeStored(index)
+                    count += 1
+                }
+                return count
+            }
+        }
     }
 
     /// Begins a live query, which ends when this cache is closed.

@@ -19,6 +19,8 @@ public final class CacheSource: @unchecked Sendable {
     /// Whether decoded models are kept with the entries in memory. A snapshot keeps none, because it does not read
     /// entries in memory.
     let keepsDecoded: Bool
+    /// The durability of writes without one of their own; nil for that of the larder.
+    let durability: Durability?
     /// Holds the leases of fetching calls of this cache.
     let leaseHolder = LeaseHolder()
     let changeReaders = ChangeReaders()
@@ -30,7 +32,8 @@ public final class CacheSource: @unchecked Sendable {
 
     init(
         _ engine: Engine, _ database: Database, snapshot: Snapshot? = nil, codec: ModelCodec,
-        onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false, hooks: CallHooks? = nil
+        onDecodingFailure: DecodingFailureAction, keepsDecoded: Bool = false, durability: Durability? = nil,
+        hooks: CallHooks? = nil
     ) {
         lease = EngineLease(engine)
         self.database = database
@@ -39,6 +42,7 @@ public final class CacheSource: @unchecked Sendable {
         codecIdentity = codec.identity
         self.onDecodingFailure = onDecodingFailure
         self.keepsDecoded = keepsDecoded
+        self.durability = durability
         self.hooks = hooks
     }
 

@@ -21,6 +21,11 @@ extension BlockingLarderClient: BlockingQuerySource {
         runner.read = { (keys) throws(LarderClientError) in
             try self.perform(Request.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
         }
+        runner.remove = { (rows) throws(LarderClientError) in
+            try self.performAll(Request.removals(rows)).count(where: { (removed) throws(LarderClientError) in
+                try removed.get()
+            })
+        }
         return ModelQuery(runner)
     }
 

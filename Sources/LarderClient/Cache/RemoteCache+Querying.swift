@@ -25,6 +25,13 @@ extension RemoteCache: AsyncQuerySource {
             defer { withExtendedLifetime(core) {} }
             return try await store.perform(.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
         }
+        runner.removeForTask = { [core, store] (rows) async throws(LarderClientError) in
+            defer { withExtendedLifetime(core) {} }
+            return try await store.performAll(Request.removals(rows)).count(where: {
+                (removed) throws(LarderClientError) in
+                try removed.get()
+            })
+        }
         runner.live = { [core, store] (words, sink) async throws(LarderClientError) in
             let live = LiveLink(core.socketPath, core.options, store, words, sink)
             do throws(LarderClientError) {

@@ -90,6 +90,13 @@ extension QueryRunner where Failure == LarderClientError {
     }
 }
 
+extension Request where Result == Bool {
+    /// The requests that remove the entries of rows whose texts have not changed.
+    static func removals(_ rows: [QueryResult.Row]) -> [Request] {
+        rows.compactMap { row in (row.values.first ?? nil).map { .remove(row.key, ifEqual: $0) } }
+    }
+}
+
 extension Request where Result == [String] {
     /// The names of the database's indexes.
     static var indexNames: Request {

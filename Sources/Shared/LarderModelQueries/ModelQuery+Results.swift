@@ -35,11 +35,16 @@ extension ModelQuery {
 }
 
 extension ModelQuery where Source: BlockingQuerySource {
+    /// Throws if the query reads a property under a name that its field does not have.
+    private func verifyProperties() throws(Source.QueryFailure) {
+        let checks = unfinishedChecks
+        if let words = sampleWords(checks) { try verify(checks, try? runner.result(words)) }
+    }
+
     func collect(
         _ output: QueryPages<Model, Source>.Output, after cursor: String? = nil, isPage: Bool = false
     ) throws(Source.QueryFailure) -> QueryPages<Model, Source> {
-        let checks = unfinishedChecks
-        if let words = sampleWords(checks) { try verify(checks, try? runner.result(words)) }
+        try verifyProperties()
         var pages = try QueryPages(self, output, after: cursor, isPage: isPage)
         while let words = pages.next { try pages.add(try runner.result(words)) }
         let keys = pages.referencedKeys
@@ -67,6 +72,26 @@ extension ModelQuery where Source: BlockingQuerySource {
     /// - Parameter cursor: of the previous page of the same query; nil for the first page.
     public func page(after cursor: String? = nil) throws(Source.QueryFailure) -> ModelPage<Model> {
         try collect(.rows, after: cursor, isPage: true).page
+    }
+
+    /// Removes the matching entries, as ``keys()`` finds them. An entry that was changed since it was found stays.
+    ///
+    /// ```swift
+    /// try books.query(Book.self).where(.stored, ..<(Date.now - 30 * 86_400)).remove()
+    /// ```
+    /// The entries are not removed together: after an error, some are left.
+    /// - Returns: the number of removed entries.
+    /// - Throws: as ``keys()``; `invalidArgument` for a snapshot.
+    @discardableResult
+    public func remove() throws(Source.QueryFailure) -> Int {
+        let remove = try runner.removal(runner.remove)
+        try verifyProperties()
+        var (pages, count) = (try QueryPages(self, .texts), 0)
+        while let words = pages.next {
+            try pages.add(try runner.result(words))
+            while let rows = pages.takeRows() { count += try remove(rows) }
+        }
+        return count
     }
 
     /// Runs the query, and returns in sentences which index was used, how many entries were examined, what was sorted,
@@ -108,6 +133,19 @@ extension ModelQuery where Source: AsyncQuerySource {
     /// The blocking call of this name, for tasks.
     public func page(after cursor: String? = nil) async throws(Source.QueryFailure) -> ModelPage<Model> {
         try await collectForTask(.rows, after: cursor, isPage: true).page
+    }
+
+    /// The blocking call of this name, for tasks.
+    @discardableResult
+    public func remove() async throws(Source.QueryFailure) -> Int {
+        let remove = try runner.removal(runner.removeForTask)
+        try await verifyProperties()
+        var (pages, count) = (try QueryPages(self, .texts), 0)
+        while let words = pages.next {
+            try pages.add(try await runner.resultForTask(words))
+            while let rows = pages.takeRows() { count += try await remove(rows) }
+        }
+        return count
     }
 
     /// The blocking call of this name, for tasks.

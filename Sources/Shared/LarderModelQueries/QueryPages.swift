@@ -5,13 +5,13 @@ import LarderQueries
 /// calls.
 struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
     enum Output {
-        case rows, keys, count
+        case rows, texts, keys, count
         case select([String])
         case groups(path: String, aggregates: [[UInt8]])
 
         var words: [[UInt8]] {
             switch self {
-            case .rows: []
+            case .rows, .texts: []
             case .keys: QueryWord.list("KEYS")
             case .count: QueryWord.list("COUNT")
             case .select(let paths): QueryWord.list("SELECT", "\(paths.count)") + paths.map(QueryWord.path)
@@ -74,7 +74,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
         if isFiltered { return false }
         switch output {
         case .count, .groups: return true
-        case .rows, .keys, .select: return isPage
+        case .rows, .texts, .keys, .select: return isPage
         }
     }
 
@@ -100,6 +100,13 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
         }
         guard case .rows = output, !isFiltered else { return }
         for row in isSingle ? result.rows : page.rows { if let model = try model(of: row) { models.append(model) } }
+    }
+
+    /// Removes some rows from the result; nil if it has none.
+    mutating func takeRows() -> [QueryResult.Row]? {
+        guard !result.rows.isEmpty else { return nil }
+        defer { result.rows.removeLast(min(256, result.rows.count)) }
+        return result.rows.suffix(256)
     }
 
     /// Requests the next page, if the result is not complete.
@@ -163,8 +170,8 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
     private mutating func add(_ row: QueryResult.Row, _ model: Model) throws(Failure) {
         result.count += 1
         if case .count = projection { return }
-        if case .rows = projection { models.append(model) }
         var values: [[UInt8]?] = []
+        if case .texts = output { values = row.values } else if case .rows = projection { models.append(model) }
         let added = (row.values.first ?? nil).map { text in
             text.withUnsafeBytes { text in
                 row.key.withUnsafeBytes { key in

@@ -35,6 +35,9 @@ package struct QueryRunner<Failure: Error>: Sendable {
     /// Returns the fresh entries of keys, in their order.
     package var read: (@Sendable ([[UInt8]]) throws(Failure) -> [StoredText?])?
     package var readForTask: (@Sendable ([[UInt8]]) async throws(Failure) -> [StoredText?])?
+    /// Removes the entries of rows whose texts have not changed. Returns their number.
+    package var remove: (@Sendable ([QueryResult.Row]) throws(Failure) -> Int)?
+    package var removeForTask: (@Sendable ([QueryResult.Row]) async throws(Failure) -> Int)?
 
     package init(
         _ codec: ModelCodec, omitsUndecodable: Bool = false, _ failure: @escaping @Sendable (Problem) -> Failure
@@ -50,6 +53,11 @@ package struct QueryRunner<Failure: Error>: Sendable {
     func resultForTask(_ words: [[UInt8]], explains: Bool = false) async throws(Failure) -> QueryResult {
         guard let runForTask else { throw failure(.invalid("this database has no asynchronous queries")) }
         return try await runForTask(words, explains)
+    }
+
+    func removal<Removal>(_ call: Removal?) throws(Failure) -> Removal {
+        guard let call else { throw failure(.invalid("a snapshot cannot be changed: query the cache itself")) }
+        return call
     }
 
     /// Decodes a part of a result.

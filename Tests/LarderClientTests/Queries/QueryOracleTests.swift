@@ -125,6 +125,24 @@ import Testing
         #expect(error.code == .filterFailed)
     }
 
+    @Test func clientsRemoveTheRowsOfQueries() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let cache = client.cache("books", of: RandomBook.self)
+        var random = SeededGenerator(seed: 2)
+        for number in 0..<600 { try await cache.set(RandomBook(number, &random), forKey: "b:\(number)") }
+        #expect(try await cache.query().where(keyPrefix: "b:1").remove() == 111)
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        let newer = RandomBook(0, &random)
+        let query = blocking.query(RandomBook.self).where(keyPrefix: "b:2").filter { _ in
+            try blocking.set(newer, forKey: "b:2")
+            return true
+        }
+        #expect(try query.remove() == 110)
+        #expect(try await cache.query().where(keyPrefix: "b:2").keys() == ["b:2"])
+        #expect(try await cache.query().remove() == 379)
+    }
+
     @Test func clientsExplainTheirErrors() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: daemon.socketPath)

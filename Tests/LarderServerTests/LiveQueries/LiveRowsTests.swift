@@ -8,10 +8,13 @@ import Testing
 @Suite struct LiveRowsTests {
     private typealias Entries = [[UInt8]: Int]
 
-    private static func sorted(_ entries: Entries) -> [QueryPosition] {
+    private static func row(_ key: [UInt8], _ value: Int, _ text: [UInt8]? = nil) -> LiveRows.Row {
+        LiveRows.Row(position: QueryPosition(values: [.number(.integer(Int128(value)))], key: key), text: text)
+    }
+
+    private static func sorted(_ entries: Entries) -> [LiveRows.Row] {
         let order = QueryOrder([QueryOrder.Part(.key, isDescending: false)])
-        return entries.map { QueryPosition(values: [.number(.integer(Int128($0.value)))], key: $0.key) }
-            .sorted { order.precedes($0, $1) }
+        return entries.map { row($0.key, $0.value) }.sorted { order.precedes($0.position, $1.position) }
     }
 
     private static func apply(_ steps: [LiveRows.Step], to list: inout [[UInt8]]) {
@@ -50,8 +53,8 @@ import Testing
                 }
                 // The keys that may have changed.
                 for key in Set([key] + rows.keys).union(entries.keys) {
-                    let position = entries[key].map { QueryPosition(values: [.number(.integer(Int128($0)))], key: key) }
-                    Self.apply(rows.update(key, position, .removed, isStored: random.oneIn(9)), to: &list)
+                    let row = entries[key].map { Self.row(key, $0) }
+                    Self.apply(rows.update(key, row, .removed, isStored: random.oneIn(9)), to: &list)
                 }
                 let all = Self.sorted(entries)
                 if rows.needsRun {
@@ -69,16 +72,28 @@ import Testing
 
     @Test func aRowThatMovesWithinTheResultIsOneStep() {
         var rows = LiveRows(QueryOrder([QueryOrder.Part(.key, isDescending: false)]), skip: 0, limit: 2)
-        func position(_ key: UInt8, _ value: Int128) -> QueryPosition {
-            QueryPosition(values: [.number(.integer(value))], key: [key])
-        }
-        rows.replace([position(1, 1), position(2, 2), position(3, 3)], isCut: false)
-        #expect(rows.update([1], position(1, 1), .changed, isStored: true) == [.set(key: [1], index: 0)])
-        #expect(rows.update([1], position(1, 1), .changed, isStored: false) == [])
+        func row(_ key: UInt8, _ value: Int, _ text: [UInt8]? = nil) -> LiveRows.Row { Self.row([key], value, text) }
+        rows.replace([row(1, 1), row(2, 2), row(3, 3)], isCut: false)
+        #expect(rows.update([1], row(1, 1), .changed, isStored: true) == [.set(key: [1], index: 0)])
+        #expect(rows.update([1], row(1, 1), .changed, isStored: false) == [])
         #expect(
-            rows.update([1], position(1, 9), .changed, isStored: true)
+            rows.update([1], row(1, 9), .changed, isStored: true)
                 == [.forgotten(key: [1]), .out(key: [1], .moved), .set(key: [3], index: 1)])
-        #expect(rows.update([1], position(1, 0), .changed, isStored: true).last == .set(key: [1], index: 0))
+        #expect(rows.update([1], row(1, 0), .changed, isStored: true).last == .set(key: [1], index: 0))
         #expect(rows.visible == [[1], [2]])
+    }
+
+    @Test("rows have the texts for which they were found; the same text again is no change")
+    func rowsKeepTheirTexts() {
+        var rows = LiveRows(QueryOrder([QueryOrder.Part(.key, isDescending: false)]), skip: 0, limit: 1)
+        rows.replace([Self.row([1], 1, [11]), Self.row([2], 2, [12])], isCut: false)
+        let size = rows.byteCount
+        #expect(rows.update([1], Self.row([1], 1, [11]), .changed, isStored: true) == [])
+        #expect(rows.update([1], Self.row([1], 1, [11, 11]), .changed, isStored: true) == [.set(key: [1], index: 0)])
+        #expect(rows.byteCount == size + 1)
+        #expect(rows.update([1], nil, .removed, isStored: false).last == .set(key: [2], index: 0))
+        #expect(rows.text([2]) == [12] && rows.text([1]) == nil)
+        #expect(rows.update([2], nil, .removed, isStored: false).count == 2)
+        #expect(rows.byteCount == 0)
     }
 }

@@ -132,6 +132,36 @@ import Testing
         #expect(try all.where(.stored, stored...).keys() == ["book:0"])
     }
 
+    @Test func removeRemovesTheRows() async throws {
+        #expect(try all.where(\.author, "Bo").sorted(by: \.year).limit(1).remove() == 1)
+        #expect(try all.sorted(by: .key).keys() == ["book:1", "book:2", "book:3"])
+        #expect(try await all.filter { $0.year < 2000 }.remove() == 1)
+        #expect(try all.sorted(by: .key).skip(1).remove() == 1)
+        #expect(try all.keys() == ["book:1"])
+        let snapshot = try cache.snapshot()
+        let error = #expect(throws: LarderError.self) { try snapshot.query(Book.self).remove() }
+        #expect(error?.code == .invalidArgument && error?.message.contains("snapshot") == true)
+        #expect(try all.remove() == 1)
+        #expect(try all.remove() == 0)
+        for number in 0..<2_500 { try cache.set(Self.books[number % 4], forKey: "many:\(number)") }
+        #expect(try all.where(\.author, "Bo").remove() == 1_250)
+        #expect(try all.count() == 1_250)
+    }
+
+    @Test("an entry that is stored again between the query and its removal stays")
+    func removeKeepsNewerEntries() throws {
+        let query = all.filter { [cache] book in
+            if book.title == "Sea" {
+                var newer = book
+                newer.price += 1
+                try cache.set(newer, forKey: "book:0")
+            }
+            return true
+        }
+        #expect(try query.remove() == 3)
+        #expect(try all.keys() == ["book:0"])
+    }
+
     @Test func pagesFollowEachOther() throws {
         for query in [all.sorted(by: \.title), all.where(\.author, "Bo"), all.filter { $0.year > 1995 }] {
             var (keys, cursor): ([String], String?) = ([], nil)
