@@ -152,7 +152,7 @@ final class LiveDatabase {
             }
             let incomplete = self.incomplete
             self.incomplete = []
-            for query in incomplete where !query.hasEnded { try complete(query) }
+            for query in incomplete where !query.hasEnded && !query.hasStopped { try complete(query) }
         } catch {
             if [.closed, .forked].contains(error.code) || error.code == .deleted && !isDeleted && !noted.isDeleted {
                 throw error
@@ -201,7 +201,7 @@ final class LiveDatabase {
         // It was stored, and has ended since.
         let reason = note.reason == .changed ? recheck ?? .removed : note.reason
         for number in members[key]?.numbers ?? [] {
-            guard let query = numbered[number] else { continue }
+            guard let query = numbered[number], !query.hasStopped else { continue }
             take(change(query) { $0.update(key, nil, reason, isStored: false) }, of: query, &touched)
         }
     }
@@ -224,7 +224,7 @@ final class LiveDatabase {
         // All queries share the copy.
         var text: [UInt8]?
         for concerned in concerned {
-            guard let query = numbered[concerned], query.examined != number else { continue }
+            guard let query = numbered[concerned], query.examined != number, !query.hasStopped else { continue }
             query.examined = number
             var row: LiveRows.Row?
             if isJSON, query.condition?(document, facts) ?? true {

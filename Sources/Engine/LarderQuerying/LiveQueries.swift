@@ -124,6 +124,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     fileprivate func resume(_ query: LiveQuery) { request(.resume(query)) }
     fileprivate func stop(_ query: LiveQuery) {
         queryCount.subtract(1, ordering: .relaxed)
+        query.isStopped.store(true, ordering: .relaxed)
         request(.stop(query))
     }
 

@@ -15,6 +15,8 @@ final class LiveQuery: @unchecked Sendable {
     let condition: QueryCondition.Evaluator?
     let refersToExpiry: Bool
     let send: LiveSink
+    /// Whether the reader needs no events any more. The thread drops its work for such a query.
+    let isStopped = Atomic<Bool>(false)
     /// The engine's number of rollbacks before the first run. Written before the query is started.
     var rollbackCount: UInt64 = 0
     /// The rows of the first run, until they are taken.
@@ -39,6 +41,8 @@ final class LiveQuery: @unchecked Sendable {
 
     /// The maximum number of rows of a live query, with those that it skips.
     package static let rowsMax = 10_000
+    /// The maximum number of conditions, which are evaluated for each change.
+    private static let testsMax = 256
 
     init(_ query: Query, _ send: @escaping LiveSink) throws(QueryError) {
         switch query.output {
@@ -47,6 +51,9 @@ final class LiveQuery: @unchecked Sendable {
             throw QueryError("a live query has rows or KEYS: COUNT, SELECT and GROUP are not possible")
         }
         if query.cursor != nil { throw QueryError("a live query takes no AFTER") }
+        guard query.condition?.testCount ?? 0 <= Self.testsMax else {
+            throw QueryError("a live query has at most \(Self.testsMax) conditions: use IN")
+        }
         guard query.rowsMax > 0, query.skip + query.rowsMax <= Self.rowsMax else {
             throw QueryError("a live query has 1 to \(Self.rowsMax) rows, with those of SKIP: use another LIMIT")
         }
@@ -61,6 +68,7 @@ final class LiveQuery: @unchecked Sendable {
         self.send = send
     }
 
+    var hasStopped: Bool { isStopped.load(ordering: .relaxed) }
     var hasTexts: Bool { query.output == .rows }
 
     /// Runs the query. May block.

@@ -107,6 +107,12 @@ struct LiveRows {
         }
         let (old, position) = (known.position, row.position)
         if old == position, row.text == nil ? !isStored : row.text == known.text { return steps }
+        if old == position {
+            keep(row)
+            let index = index(of: position)
+            if window.contains(index) { steps.append(.set(key: key, index: index - window.lowerBound)) }
+            return steps
+        }
         let from = index(of: old)
         rows.remove(at: from)
         let to = index(of: position)

@@ -66,7 +66,7 @@ package struct QueryRun: ~Copyable {
     private var documents = 0
     private var matches = 0
     private var until: Int64 = 0
-    /// The number of tests in the condition, at least 1.
+    /// The number of tests in the condition and of selected paths, at least 1.
     private let testCount: Int
     /// Whether the query may wait for the disk and other threads.
     private var mayBlock = true
@@ -77,6 +77,8 @@ package struct QueryRun: ~Copyable {
     private static let batchCount = 64
     /// The number of tests in a condition up to which an event loop may run the query.
     private static let quickTestsMax = 16
+    /// The number of ranges of an index that an event loop may read.
+    private static let quickRangesMax = 64
     /// The work after which the time is checked, and that of an entry besides its text.
     private static let workMax = 1 << 20
     private static let entryWork = 4096
@@ -94,7 +96,9 @@ package struct QueryRun: ~Copyable {
         (self.explains, self.isCancelled) = (explains, isCancelled)
         order = query.rowOrder
         condition = query.condition?.evaluator
-        testCount = query.condition?.testCount ?? 1
+        // Each selected path is looked up in the text.
+        let pathCount = if case .select(let paths) = query.output { paths.count } else { 0 }
+        testCount = max(1, (query.condition?.testCount ?? 0) + pathCount)
         rows = QueryRows(order, capacity: 0)
         fields = FieldReport(query)
     }
@@ -163,6 +167,7 @@ package struct QueryRun: ~Copyable {
         plan = IndexPlanner(indexes.map(\.definition), query).plan(query)
         if let ordered = plan?.ordered { order = ordered.order }
         rows = QueryRows(order, capacity: query.skip + query.rowsMax)
+        if !mayBlock, plan?.rangeCount ?? 0 > Self.quickRangesMax { throw .tooLong }
         if let view, let plan {
             try follow(plan, view)
         } else if !mayBlock {
@@ -437,7 +442,7 @@ package struct QueryRun: ~Copyable {
     }
 
     private static func byteCount(_ key: [UInt8], _ values: [[UInt8]?]) -> Int {
-        values.reduce(key.count + 64) { $0 + ($1?.count ?? 0) }
+        values.reduce(key.count + 64) { $0 + 48 + ($1?.count ?? 0) }
     }
 
     // MARK: Result

@@ -62,6 +62,7 @@ extension QueryWords {
         case ">=": return .range(lower: QueryBound(try operand().value, isInclusive: true), upper: nil)
         case "BETWEEN":
             let lower = QueryBound(try operand().value, isInclusive: true)
+            if take("AND") { throw QueryError("BETWEEN takes two values without AND; the text 'AND' is STR AND") }
             return .range(lower: lower, upper: QueryBound(try operand().value, isInclusive: true))
         case "IN": return .oneOf(try operands("IN"))
         case "ALL": return .all(try operands("ALL"))

@@ -66,6 +66,9 @@ package struct IndexPlan: Hashable, Sendable {
     package var parts: [Part]
     package var ordered: Ordered?
 
+    /// The number of ranges that are read.
+    package var rangeCount: Int { parts.reduce(1) { $0 + $1.ranges.count } }
+
     /// The number of indexes that are used.
     package var indexes: [Int] { Array(Set(parts.map(\.index) + (ordered.map { [$0.index] } ?? []))).sorted() }
 }
@@ -76,7 +79,7 @@ package struct IndexPlanner {
     private let definitions: [IndexDefinition]
     private let keyPrefix: [UInt8]
     /// The maximum number of combinations of the values of IN.
-    private static let combinationsMax = 64
+    private static let combinationsMax = 65_536
 
     /// - Parameter definitions: the indexes that can be used.
     package init(_ definitions: [IndexDefinition], _ query: Query) {

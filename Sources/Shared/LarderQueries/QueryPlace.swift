@@ -57,7 +57,9 @@ package struct QueryPlace: Hashable, Sendable {
         let high = sin((other.latitude - latitude).radians / 2)
         let wide = sin((other.longitude - longitude).radians / 2)
         let part = high * high + cos(latitude.radians) * cos(other.latitude.radians) * wide * wide
-        return 2 * Self.earthRadius * asin(min(1, part.squareRoot()))
+        let distance = 2 * Self.earthRadius * asin(min(1, part.squareRoot()))
+        // Less than a micrometer is a rounding error: the 180th meridian has two longitudes, and the poles have all.
+        return distance < 1e-6 ? 0 : distance
     }
 
     /// The distance to the nearest place of a value; nil if it has none.

@@ -272,6 +272,52 @@ import Testing
         #expect(first.keys == ["b:1", "b:3", "b:4"] && second.keys == first.keys)
     }
 
+    @Test("rows that fill a result up match and are in order, although their entries change meanwhile")
+    func rowsThatMoveInMatch() throws {
+        let state = Locked((rows: LiveReader.State(), wrong: [String](), count: 0))
+        let query = try Query("WHERE author = Bo SORT year LIMIT 5".split(separator: " ").map { Array($0.utf8) })
+        let begun = try live.begin(query, in: database) { events in
+            state.withLock { state in
+                for event in events { state.rows.take(event) }
+                let texts = state.rows.rows.map { String(decoding: $0.text ?? [], as: UTF8.self) }
+                // The year, of one digit, is the first member.
+                let isSorted = texts == texts.sorted { $0.prefix(10) < $1.prefix(10) }
+                if !isSorted || !texts.allSatisfy({ $0.contains("Bo") }) {
+                    state.wrong.append("\(texts)")
+                }
+                state.count += 1
+            }
+            return true
+        }
+        begun.handle.start()
+        var random = SeededGenerator(seed: testSeed())
+        for number in 0..<6_000 {
+            let author = random.oneIn(2) ? "Bo" : "Al"
+            let text = "{\"year\":\(random.below(10)),\"author\":\"\(author)\",\"n\":\(number)}"
+            _ = client(["SET", "k\(random.below(12))", text])
+        }
+        let found = state.withLock { $0 }
+        #expect(found.wrong.isEmpty && found.rows.problems.isEmpty && found.count > 10)
+        withExtendedLifetime(begun.handle) {}
+    }
+
+    @Test func rowsOfAllQueriesAreBounded() async throws {
+        var limits = QueryLimits()
+        limits.liveBytesMax = 8_000
+        let queries = LiveQueries(server.engine, limits)
+        let reader = LiveReader(["SORT", "year"])
+        let (handle, small) = (try reader.begin(queries, in: database), LiveReader(["KEYS", "LIMIT", "1"]))
+        let other = try small.begin(queries, in: database)
+        _ = client(["SET", "long", "{\"year\":1,\"text\":\"\(String(repeating: "x", count: 4_000))\"}"])
+        await eventually { reader.keys.contains("long") }
+        #expect(throws: QueryFailure.self) { try LiveReader(["WHERE", "year", "EXISTS"]).begin(queries, in: database) }
+        _ = client(["SET", "long", "{\"year\":1,\"text\":\"\(String(repeating: "x", count: 8_000))\"}"])
+        await eventually { reader.now.ended?.contains("too much memory") == true }
+        #expect(small.now.ended == nil)
+        _ = try LiveReader(["WHERE", "year", ">", "2000"]).begin(queries, in: database)
+        withExtendedLifetime((handle, other)) {}
+    }
+
     @Test func impossibleQueriesAreRefused() throws {
         for words in [
             ["COUNT"], ["GROUP", "a"], ["SELECT", "1", "a"], ["LIMIT", "0"], ["LIMIT", "10001"],

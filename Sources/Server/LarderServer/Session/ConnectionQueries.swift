@@ -41,9 +41,16 @@ final class ConnectionQueries: @unchecked Sendable {
     }
 
     /// Returns the function that sends the events of a query.
-    func sink(_ id: Int, positions: Bool) -> LiveSink {
+    /// - Parameter bytesMax: the size of a message above which the query ends, because the unread message would
+    ///   disconnect the client; 0 for no limit.
+    func sink(_ id: Int, positions: Bool, bytesMax: Int) -> LiveSink {
         { [weak self] events in
-            self?.send(events.map { PushMessage.live(id, $0, positions: positions) }) ?? true
+            let messages = events.map { PushMessage.live(id, $0, positions: positions) }
+            guard bytesMax > 0, let long = messages.first(where: { $0.byteCount > bytesMax }) else {
+                return self?.send(messages) ?? true
+            }
+            let text = "\(long.byteCount) bytes exceed half of --max-subscriber-output: use KEYS or LIMIT"
+            return self?.send([.live(id, .ended(QueryFailure.refused(text)), positions: positions)]) ?? true
         }
     }
 

@@ -147,8 +147,13 @@ extension CommandTable {
             ChangePlan(keys: keys, builtBytes: 0) { [parts] (update, context) throws(CommandError) in
                 // Store nothing before all texts are known.
                 var texts: [Key: [UInt8]] = [:]
+                var work = 0
                 for (index, part) in parts.enumerated() {
                     let key = keys[index]
+                    work += texts[key]?.count ?? update.payload(index)?.count ?? 0
+                    guard work <= JSONEdit.workMax else {
+                        throw CommandError("ERR the texts are too long for \(parts.count) paths in a call: send fewer")
+                    }
                     try context.admit(parsing: update.payload(index)?.count ?? 0)
                     let changed: [UInt8]?
                     if let text = texts[key] {

@@ -124,7 +124,8 @@ extension CommandTable {
             try Query(((hasPositions ? 3 : 2)..<max(2, call.count)).map { call.array($0) })
         }
         let id = try call.session.queries.newID()
-        let sink = call.session.queries.sink(id, positions: hasPositions)
+        let sink = call.session.queries.sink(
+            id, positions: hasPositions, bytesMax: call.server.settings.subscriberBytesMax.read() / 2)
         let (live, database, record) = (call.server.live, call.database, call.session.record)
         return .deferred { (reply) throws(CommandError) in
             let begun: (handle: LiveQueryHandle, rows: [LiveRow])
