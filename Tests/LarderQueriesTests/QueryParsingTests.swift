@@ -55,6 +55,27 @@ import Testing
         #expect(error("WHERE", "a", "LIKE", String(repeating: "*", count: 1025)).contains("at most 1024 bytes"))
     }
 
+    @Test(
+        "the next page has the words of the query with AFTER, and without SKIP",
+        arguments: [
+            ("KEYS LIMIT 5", "KEYS LIMIT 5 AFTER c"), ("SKIP 3 LIMIT 5", "LIMIT 5 AFTER c"), ("", "AFTER c"),
+            ("KEYS after b WHERE a = AFTER skip 7 SCAN", "KEYS WHERE a = AFTER SCAN AFTER c"),
+            ("SELECT 2 skip after WHERE a IN 2 SKIP 1 SKIP 2", "SELECT 2 skip after WHERE a IN 2 SKIP 1 AFTER c"),
+        ])
+    func theNextPageHasAfterInsteadOfSkip(words: String, next: String) {
+        func split(_ text: String) -> [[UInt8]] { text.utf8.split(separator: 0x20).map(Array.init) }
+        #expect(Query.words(split(words), after: Array("c".utf8)) == split(next))
+    }
+
+    @Test func columnsAreNamedLikeTheWords() throws {
+        func columns(_ words: String...) throws -> [String] { try Query(QueryRun.words(words)).columns }
+        #expect(try columns() == ["KEY", "VALUE"] && columns("KEYS") == ["KEY"] && columns("COUNT") == ["COUNT"])
+        #expect(try columns("SELECT", "2", "a", "$.b") == ["KEY", "a", "b"])
+        #expect(
+            try columns("GROUP", "a", "min", "b", "MAX", "c", "count", "SUM", "d")
+                == ["a", "MIN b", "MAX c", "COUNT", "SUM d"])
+    }
+
     @Test func skipHasALimitThatPointsToAfter() {
         #expect(error("SKIP", "10000").isEmpty)
         #expect(error("SKIP", "10001") == "SKIP is at most 10000; use AFTER with the cursor of the previous page")

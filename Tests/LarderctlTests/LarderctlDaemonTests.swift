@@ -66,6 +66,7 @@ import Testing
         let cursor = String(try #require(cut.errors.split(separator: " ").last).dropLast())
         let rest = try larderctl("query", "keys", "where", "year", "missing", "after", cursor)
         #expect(rest.exitCode == 0 && rest.text.split(separator: "\n").count == 1051, "\(rest.errors)")
+        #expect(try larderctl("query", "keys", "skip", "7").text.split(separator: "\n").count == 1096)
         let value = try larderctl("query", "keys", "where", "year", "!=", "limit")
         #expect(value.text.split(separator: "\n").count == 1103 && value.errors.isEmpty, "\(value.errors)")
         #expect(try larderctl("index", "create", "byYear", "on", "year", "desc").text == "OK\n")

@@ -26,6 +26,15 @@ package struct Query: Hashable, Sendable {
             case .sum(let path), .min(let path), .max(let path): path
             }
         }
+
+        fileprivate var text: String {
+            switch self {
+            case .count: "COUNT"
+            case .sum(let path): "SUM \(path.text)"
+            case .min(let path): "MIN \(path.text)"
+            case .max(let path): "MAX \(path.text)"
+            }
+        }
     }
 
     package var output = Output.rows
@@ -48,21 +57,27 @@ package struct Query: Hashable, Sendable {
 
     /// Parses the words after QUERY.
     package init(_ words: [[UInt8]]) throws(QueryError) {
+        var places: [String: Range<Int>] = [:]
+        try self.init(words, &places)
+    }
+
+    /// - Parameter places: becomes the places of the clauses in `words`.
+    private init(_ words: [[UInt8]], _ places: inout [String: Range<Int>]) throws(QueryError) {
         var words = QueryWords(words)
         try readOutput(&words)
         var cursor: [UInt8]?
-        var seen: Set<String> = []
         while !words.isAtEnd {
+            let start = words.position
             let clause = words.keyword
             guard QueryWords.clauses.contains(clause), words.take(clause) else {
-                let connectives = condition != nil && seen.count == 1 ? ["AND", "OR"] : []
-                let clauses = QueryWords.clauses.filter { !seen.contains($0) }
+                let connectives = condition != nil && places.count == 1 ? ["AND", "OR"] : []
+                let clauses = QueryWords.clauses.filter { places[$0] == nil }
                 let expected =
                     (connectives + clauses.dropLast()).joined(separator: ", ") + " or " + (clauses.last ?? "")
                 throw words.unexpected(
                     expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
             }
-            guard seen.insert(clause).inserted else { throw QueryError("\(clause) is repeated") }
+            guard places[clause] == nil else { throw QueryError("\(clause) is repeated") }
             switch clause {
             case "WHERE": condition = try words.condition()
             case "SORT": order = try words.order(until: QueryWords.clauses)
@@ -71,10 +86,22 @@ package struct Query: Hashable, Sendable {
             case "AFTER": cursor = try words.next("the cursor after AFTER")
             default: scans = true
             }
+            places[clause] = start..<words.position
         }
         setDefaultOrder()
         if let cursor { self.cursor = try QueryCursor(cursor, of: self) }
         try check()
+    }
+
+    /// Returns the words of a query for the page after a cursor: without SKIP, which the first page has applied.
+    /// - Parameter words: the words after QUERY, of any page.
+    package static func words(_ words: [[UInt8]], after cursor: [UInt8]) -> [[UInt8]] {
+        var places: [String: Range<Int>] = [:]
+        _ = try? Query(words, &places)
+        let replaced = [places["SKIP"], places["AFTER"]].compactMap(\.self).sorted { $0.lowerBound > $1.lowerBound }
+        var rest = words
+        for place in replaced { rest.removeSubrange(place) }
+        return rest + [Array("AFTER".utf8), cursor]
     }
 
     /// Without SORT, rows of NEAR have the order of their distances.
@@ -134,6 +161,17 @@ package struct Query: Hashable, Sendable {
                 throw QueryError("GROUP returns groups in their order, so SORT takes only the path of GROUP")
             }
         default: break
+        }
+    }
+
+    /// The headings of the result's columns.
+    package var columns: [String] {
+        switch output {
+        case .rows: ["KEY", "VALUE"]
+        case .keys: ["KEY"]
+        case .count: ["COUNT"]
+        case .select(let paths): ["KEY"] + paths.map(\.text)
+        case .groups(let path, let aggregates): [path.text] + aggregates.map(\.text)
         }
     }
 

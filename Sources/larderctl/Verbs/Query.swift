@@ -22,17 +22,16 @@ extension Verb {
         // The daemon explains what is wrong with a query.
         let query = try? Query(arguments.words)
         let isLimited = query?.limit != nil
-        let words = [Array("QUERY".utf8)] + arguments.words
-        var table = QueryTable(arguments.words)
+        let words = arguments.words
+        var table = QueryTable(query)
         var cursor: [UInt8]?
         repeat {
-            let rest = cursor == nil ? words : [words[0]] + withoutCursor(arguments.words, query)
-            let reply = try answer(rest + (cursor.map { [Array("AFTER".utf8), $0] } ?? []), client)
-            cursor = table.add(reply)
+            let page = cursor.map { Query.words(words, after: $0) } ?? words
+            cursor = table.add(try answer(wordList("QUERY") + page, client))
         } while cursor != nil && !isLimited
         table.show(context)
         if table.isEmpty {
-            let explanation = try answer([Array("EXPLAIN".utf8)] + words, client).string ?? ""
+            let explanation = try answer(wordList("EXPLAIN", "QUERY") + words, client).string ?? ""
             for line in explanation.split(separator: "\n") where line.hasPrefix("no entry has") {
                 Output.standardError("\(line)\n")
             }
@@ -75,20 +74,6 @@ extension Verb {
         return .done
     }
 
-    /// The words of a query without AFTER and its cursor. Words of conditions may look like these.
-    private static func withoutCursor(_ words: [[UInt8]], _ query: Query?) -> [[UInt8]] {
-        guard query?.cursor != nil else { return words }
-        for place in words.indices.dropLast() {
-            var rest = words
-            rest.removeSubrange(place...(place + 1))
-            guard let other = try? Query(rest), other.cursor == nil else { continue }
-            var expected = query
-            expected?.cursor = nil
-            if other == expected { return rest }
-        }
-        return words
-    }
-
     /// Sends a command, and returns its reply. Throws if the reply is an error.
     private static func answer(_ words: [[UInt8]], _ client: BlockingLarderClient) throws -> RESPValue {
         guard let reply = try ShellSession(client).run([words]).first else { return .null }
@@ -111,32 +96,11 @@ private struct QueryTable {
     /// Whether nothing was found.
     var isEmpty: Bool { rows.isEmpty && (count ?? 0) == 0 }
 
-    /// - Parameter words: the words of the query.
-    init(_ words: [[UInt8]]) {
-        let texts = words.map { String(decoding: $0, as: UTF8.self) }
-        let output = texts.first?.uppercased()
-        isOfGroups = output == "GROUP"
-        keyName = output == "SELECT" ? "@key" : "key"
-        switch output {
-        case "KEYS": heading = ["KEY"]
-        case "SELECT":
-            let count = texts.count > 1 ? Int(texts[1]) ?? 0 : 0
-            heading = ["KEY"] + texts.dropFirst(2).prefix(max(0, count))
-        case "GROUP":
-            var columns: [String] = []
-            var rest = texts.dropFirst(2)
-            while let word = rest.popFirst()?.uppercased() {
-                if word == "COUNT" {
-                    columns.append("COUNT")
-                } else if ["SUM", "MIN", "MAX"].contains(word) {
-                    columns.append("\(word) \(rest.popFirst() ?? "")")
-                } else {
-                    break
-                }
-            }
-            heading = texts.dropFirst().prefix(1) + columns
-        default: heading = ["KEY", "VALUE"]
-        }
+    init(_ query: Query?) {
+        let query = query ?? Query()
+        heading = query.columns
+        isOfGroups = if case .groups = query.output { true } else { false }
+        keyName = if case .select = query.output { "@key" } else { "key" }
     }
 
     /// Adds a reply.
