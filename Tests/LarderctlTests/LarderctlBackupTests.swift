@@ -12,6 +12,8 @@ import Testing
         let (backups, restored) = (directory.path + "/backups", directory.path + "/larder")
         #expect(try larderctl("set", "a", "1", "--tag", "t").exitCode == 0)
         #expect(try larderctl("--database", "other", "set", "b", "2").exitCode == 0)
+        #expect(try larderctl("--database", "other", "set", "c", #"{"year":1}"#).exitCode == 0)
+        #expect(try larderctl("--database", "other", "index", "create", "byYear", "on", "year").exitCode == 0)
         let library = "#!lua name=lib\nredis.register_function('seven', function() return 7 end)"
         #expect(try larderctl("FUNCTION", "LOAD", library).exitCode == 0)
         let made = try larderctl("backup", backups + "/")
@@ -35,6 +37,8 @@ import Testing
         #expect(try copy("get", "a").text == "1")
         #expect(try copy("tags", "a").text == "t\n")
         #expect(try copy("--database", "other", "get", "b").text == "2")
+        #expect(try copy("--database", "other", "index").text.contains("byYear  year  "))
+        #expect(try copy("--database", "other", "query", "keys", "where", "year", "=", "1").text == "KEY\nc\n")
         #expect(try copy("FCALL", "seven", "0").text == "7\n")
     }
 

@@ -146,6 +146,55 @@ import Testing
         #expect(try larderctl("get", "k").text == "newer")
     }
 
+    @Test func indexesAreExportedAndImported() throws {
+        let client = try daemon.connect()
+        _ = try client.call(["SET", "b:1", #"{"year":1}"#])
+        let prefix = encodeRequest(
+            ["INDEX", "CREATE", "odd", "PREFIX"].map { Array($0.utf8) } + [
+                [0xFF, 0], Array("ON".utf8), Array("$.DESC".utf8),
+            ])
+        #expect(try client.call("INDEX CREATE byYear ON year DESC a.b") == "+OK\r\n")
+        #expect(try client.call(prefix) == Array("+OK\r\n".utf8))
+        _ = try client.call("SELECT shop")
+        _ = try client.call(["SET", "s", #"{"at":[1,2]}"#])
+        #expect(try client.call("INDEX CREATE places PREFIX s GEO ON at") == "+OK\r\n")
+        #expect(try larderctl("export", file).exitCode == 0)
+        let first = String(decoding: try Files.read(file).prefix { $0 != 0x0A }, as: UTF8.self)
+        #expect(
+            first.hasSuffix(
+                #","prefix":"","indexes":[{"database":"0","name":"byYear","prefix":"","paths":["year DESC","a.b"]},"#
+                    + #"{"database":"0","name":"odd","prefix":{"base64":"/wA="},"paths":["DESC"]},"#
+                    + #"{"database":"shop","name":"places","prefix":"s","paths":["at GEO"]}]}"#), "\(first)")
+
+        let other = try DaemonProcess()
+        let copy = Larderctl(socketPath: other.socketPath)
+        func lists(_ tool: Larderctl, _ database: String) throws -> [Substring] {
+            // Without the states and the counts.
+            let text = try tool("--database", database, "index", "--json").text
+            return text.split(separator: "{").map { $0.split(separator: #""state""#)[0] }
+        }
+        let done = try copy("import", file)
+        #expect(done.exitCode == 0 && done.text == "imported 2 entries\n" && done.errors == "", "\(done)")
+        for database in ["0", "shop"] { #expect(try lists(copy, database) == lists(larderctl, database)) }
+        #expect(try copy("query", "keys", "where", "year", "=", "1").text == "KEY\nb:1\n")
+        // An index of the same name is kept, and reported.
+        #expect(try copy("index", "create", "byYear", "on", "year").exitCode == 0)
+        #expect(try copy("--database", "shop", "index", "drop", "places").exitCode == 0)
+        let again = try copy("import", "--database", "0", file)
+        #expect(again.exitCode == 0 && again.errors.contains("'0' keeps its own index 'byYear'"), "\(again)")
+        #expect(try copy("index").text.contains("byYear  year  ") && lists(copy, "shop") == ["[]\n"])
+        // All indexes of a database are created in the one that gets its entries.
+        #expect(try copy("import", "--database", "shop", "--into", "new", file).exitCode == 0)
+        #expect(try lists(copy, "new") == lists(larderctl, "shop"))
+        // An index that the daemon refuses is reported.
+        let bad = #"{"database":"0","name":"a b","prefix":"","paths":["x"]}"#
+        let header = Self.header.replacing("}", with: #","indexes":[\#(bad)]}"#)
+        let line = #"{"database":"0","policy":"low"}"#
+        let refused = try copy("import", input: Array("\(header)\n\(line)\n{\"end\":true,\"entries\":0}\n".utf8))
+        #expect(
+            refused.exitCode == 0 && refused.errors.contains("'0' does not get all indexes: ERR a name"), "\(refused)")
+    }
+
     // MARK: Lines
 
     private static let header =
@@ -206,6 +255,11 @@ import Testing
         (#"{"end":true,"entries":0}"# + "\n", #"the first line must have "format""#),
         (#"{"format":"other","version":1}"# + "\n", #"its format is "other", not "larder-entries""#),
         (header.replacing(":1,", with: ":2,") + "\n", "its version is 2, but this larderctl reads version 1"),
+        (header.replacing("}", with: #","indexes":1}"#) + "\n", #"its "indexes" are 1, and must be an array"#),
+        (
+            header.replacing("}", with: #","indexes":[{"database":"0","prefix":"","paths":[]}]}"#) + "\n",
+            "must have a name"
+        ),
     ])
     func importRefusesFilesThatAreNotExports(text: String, message: String) throws {
         let result = try larderctl("import", input: Array(text.utf8))

@@ -47,9 +47,9 @@ extension BlockingLarderClient: BlockingQuerySource {
     public func dropIndexes(except indexes: [Index]) throws(LarderClientError) -> Int {
         let kept = Set(indexes.map(\.name))
         var count = 0
-        for index in try perform(Request.indexNames) where !kept.contains(index) {
+        for index in try perform(Request.indexes) where !kept.contains(index.name) {
             do throws(LarderClientError) {
-                try perform(Request.drop(index: index))
+                try perform(Request.drop(index: index.name))
                 count += 1
             } catch {
                 if !error.isOfMissingIndex { throw error }

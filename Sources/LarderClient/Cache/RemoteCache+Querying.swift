@@ -67,9 +67,9 @@ extension RemoteCache: AsyncQuerySource {
     public func dropIndexes(except indexes: [Index]) async throws(LarderClientError) -> Int {
         let kept = Set(indexes.map(\.name))
         var count = 0
-        for index in try await store.perform(.indexNames) where !kept.contains(index) {
+        for index in try await store.perform(.indexes) where !kept.contains(index.name) {
             do throws(LarderClientError) {
-                try await store.perform(.drop(index: index))
+                try await store.perform(.drop(index: index.name))
                 count += 1
             } catch {
                 if !error.isOfMissingIndex { throw error }

@@ -15,7 +15,7 @@ import LarderVocabulary
 /// position in the target, in the database `_replication`, after it has applied the changes. After any interruption,
 /// including restarts of either larder, this or another follower resumes from that position. If the source was
 /// replaced, or no longer has the changes since the position, the follower starts with a full pass over all entries.
-/// The target then loses entries that the source no longer has.
+/// The target then loses entries that the source no longer has, and gets indexes of the source that it lacks.
 ///
 /// Use a follower's clients for nothing else. After an error call ``step(waitMilliseconds:)`` again, or create another
 /// follower.
@@ -263,6 +263,8 @@ public final class LarderFollower: Sendable {
         } else if let over = mark.over {
             mark.over = max(over, mark.applied)
         }
+        // Ignore errors: the entries matter more, and if a daemon is not available, the next command throws.
+        _ = try? target.client.create((try? source.indexes()) ?? [])
     }
 
     private var refusal: LarderClientError {

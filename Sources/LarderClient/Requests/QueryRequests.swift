@@ -97,12 +97,77 @@ extension Request where Result == Bool {
     }
 }
 
-extension Request where Result == [String] {
-    /// The names of the database's indexes.
-    static var indexNames: Request {
-        Request(wordList("INDEX"), isRead: true, expects: "a list of indexes") { reply in
-            reply.elements?.compactMap { index in index.pairs?.first { $0.key.string == "name" }?.value.string }
+/// An index, as INDEX lists it.
+package struct ListedIndex: Hashable, Sendable {
+    package let name: String
+    package let prefix: [UInt8]
+    /// The paths with ` DESC` or ` GEO` after them. Empty if the daemon does not know the kind of the index.
+    package let paths: [String]
+
+    package init(name: String, prefix: [UInt8], paths: [String]) {
+        (self.name, self.prefix, self.paths) = (name, prefix, paths)
+    }
+
+    fileprivate init?(_ reply: RESPValue) {
+        let fields = Dictionary((reply.pairs ?? []).map { ($0.key.string, $0.value) }) { $1 }
+        guard let name = fields["name"]?.string, let paths = fields["paths"]?.elements else { return nil }
+        self.init(name: name, prefix: fields["prefix"]?.bytes ?? [], paths: paths.compactMap(\.string))
+    }
+
+    /// The command that creates the index.
+    fileprivate var words: [[UInt8]] {
+        var words = wordList("INDEX", "CREATE", name)
+        if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
+        let isOfPlaces = paths.first?.hasSuffix(" GEO") ?? false
+        words += isOfPlaces ? wordList("GEO", "ON") : wordList("ON")
+        for path in paths {
+            let isDescending = path.hasSuffix(" DESC")
+            words += wordList(QueryPath.word(String(path.dropLast(isOfPlaces ? 4 : isDescending ? 5 : 0))))
+            if isDescending { words += wordList("DESC") }
         }
+        return words
+    }
+}
+
+extension Request where Result == [ListedIndex] {
+    /// The indexes of the database.
+    static var indexes: Request {
+        Request(wordList("INDEX"), isRead: true, expects: "a list of indexes") { reply in
+            reply.elements?.compactMap(ListedIndex.init)
+        }
+    }
+}
+
+extension BlockingLarderClient {
+    /// Returns the indexes of the selected database that another daemon can have too; none if the daemon refuses to
+    /// list them.
+    package func indexes() throws(LarderClientError) -> [ListedIndex] {
+        do throws(LarderClientError) { return try perform(Request.indexes).filter { !$0.paths.isEmpty } } catch {
+            // An earlier version does not know the command, and the user may have no right to it.
+            if error.code == .server { return [] }
+            throw error
+        }
+    }
+
+    /// Creates indexes in the selected database. Replaces none.
+    /// - Returns: a sentence for each index that the database does not have afterwards.
+    package func create(_ indexes: [ListedIndex]) throws(LarderClientError) -> [String] {
+        if indexes.isEmpty { return [] }
+        var problems: [String] = []
+        do throws(LarderClientError) {
+            let present = try perform(Request.indexes)
+            for index in indexes where !present.contains(index) {
+                guard !present.contains(where: { $0.name == index.name }) else {
+                    problems.append("keeps its own index '\(printableKey(index.name.utf8))', which differs")
+                    continue
+                }
+                try perform(Request.expectingOK(index.words))
+            }
+        } catch {
+            guard let text = error.serverText else { throw error }
+            problems.append("does not get all indexes: \(text)")
+        }
+        return problems
     }
 }
 

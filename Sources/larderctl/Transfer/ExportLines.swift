@@ -20,18 +20,25 @@ struct ExportHeader: Equatable {
     var isOfAll: Bool
     /// The prefix of the exported keys; empty for all keys.
     var prefix: [UInt8]
+    /// The indexes of each database. A member of this line, because earlier versions ignore it here only.
+    var indexes: [String: [ListedIndex]] = [:]
 
-    /// Whether the other export is of the same larder, databases and prefix. Ignores the start time.
+    /// Whether the other export is of the same larder, databases and prefix. Ignores the start time and the indexes.
     func isSameExport(as other: ExportHeader) -> Bool {
         larder == other.larder && prefix == other.prefix && isOfAll == other.isOfAll
             && (isOfAll || databases == other.databases)
     }
 
     var line: JSONText {
-        [
-            "format": Self.format, "version": Self.version, "created": created, "larder": larder,
-            "databases": databases, "all": isOfAll, "prefix": prefix,
-        ]
+        let list = databases.flatMap { database in
+            (indexes[database] ?? []).map { index -> JSONText in
+                ["database": database, "name": index.name, "prefix": index.prefix, "paths": index.paths]
+            }
+        }
+        return .present([
+            "format": Self.format, "version": Self.version, "created": created, "larder": larder?.json ?? JSONText.null,
+            "databases": databases, "all": isOfAll, "prefix": prefix, "indexes": list.isEmpty ? nil : list,
+        ])
     }
 }
 
@@ -199,9 +206,17 @@ private struct LineParser {
         let places = try elements("databases")
         let databases = places.compactMap { JSONOutline.string(text, $0) }
         guard databases.count == places.count else { throw LineDefect("its \"databases\" must be names") }
-        return ExportHeader(
+        var header = ExportHeader(
             created: try integer("created"), larder: string("larder"), databases: databases,
             isOfAll: startsWith("t", "all"), prefix: try bytes("prefix"))
+        for place in try has("indexes") ? elements("indexes") : [] {
+            let index = try LineParser(UnsafeRawBufferPointer(rebasing: text[place]))
+            let paths = try index.elements("paths").compactMap { JSONOutline.string(index.text, $0) }
+            guard let name = index.string("name") else { throw LineDefect("each of its \"indexes\" must have a name") }
+            let (database, prefix) = (try index.database(), try index.bytes("prefix"))
+            header.indexes[database, default: []].append(ListedIndex(name: name, prefix: prefix, paths: paths))
+        }
+        return header
     }
 
     func databaseLine() throws(LineDefect) -> DatabaseLine {

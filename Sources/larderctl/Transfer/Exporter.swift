@@ -44,9 +44,14 @@ struct Exporter {
             // Without names, skip outboxes: their pending writes must be delivered only by their own larder.
             names.isEmpty ? !CompanionName.isOne($0.name) : names.contains($0.name)
         }
-        header = ExportHeader(
+        var header = ExportHeader(
             created: Self.now(), larder: Self.larder(client), databases: chosen.map(\.name),
             isOfAll: names.isEmpty && known.count >= count, prefix: prefix)
+        for name in header.databases {
+            try client.select(name)
+            header.indexes[name] = try client.indexes()
+        }
+        self.header = header
         if names.isEmpty, !header.isOfAll {
             Output.standardError(
                 "larderctl: this user may read \(known.count) of \(count) databases; the others are not exported\n")

@@ -55,6 +55,7 @@ struct Importer {
     private(set) var notes: [String] = []
 
     private var databases: Set<String> = []
+    private var indexes: [String: [ListedIndex]] = [:]
     private var selected: String?
     private var pending: [(line: Int, words: [[UInt8]])] = []
     private var pendingBytes = 0
@@ -113,7 +114,7 @@ struct Importer {
             return ExportLine.parsed(line)
         }
         switch first {
-        case .success(.header): break
+        case .success(.header(let header)): indexes = header.indexes
         case .success: throw foreign("the first line must have \"format\"")
         case .failure(let defect): throw foreign("its first line: " + defect.message)
         case nil: throw foreign(reader.hasHalfLine ? "its first line is incomplete" : "it is empty")
@@ -182,7 +183,7 @@ struct Importer {
                         "it states \(entries) entries, but the lines before it have \(report.entries + pending.count)"),
                     reader)
             }
-        case .database(let line): try setPolicy(line, reader)
+        case .database(let line): try prepare(line, reader)
         case .entry(let entry, let name):
             guard isChosen(name), entry.key.starts(with: choice.prefix) else {
                 report.leftOut += 1
@@ -220,8 +221,8 @@ struct Importer {
         databases.insert(database)
     }
 
-    /// Selects the database of a database line, and sets its policy if the database is new.
-    private mutating func setPolicy(_ line: DatabaseLine, _ reader: LineReader) throws {
+    /// Selects the database of a database line, sets its policy if the database is new, and creates its indexes.
+    private mutating func prepare(_ line: DatabaseLine, _ reader: LineReader) throws {
         guard isChosen(line.database) else { return }
         let database = choice.target ?? line.database
         try flush(reader, isBefore: true)
@@ -229,14 +230,12 @@ struct Importer {
         try select(database, reader)
         if isNew {
             try client.setPolicy(line.policy, grace: .milliseconds(line.grace), jitter: Int(line.jitter))
-            return
-        }
-        let present = try client.policyInfo().policy
-        if present != line.policy.description {
+        } else if case let present = try client.policyInfo().policy, present != line.policy.description {
             note(
                 "the database '\(database)' keeps its policy \(present); the file has \(line.policy.description). "
                     + "To change it: larderctl --database \(database) policy \(line.policy.description)")
         }
+        for problem in try client.create(indexes[line.database] ?? []) { note("the database '\(database)' \(problem)") }
     }
 
     // MARK: Sending

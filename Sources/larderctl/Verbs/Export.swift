@@ -7,8 +7,8 @@ extension Verb {
         "export entries as lines of JSON, or to a Redis, while the larder is in use",
         details: """
             Exports all databases, or those given with --database, which is repeatable. Without FILE, or with -, writes
-            to standard output. Each line has an entry with its times, policy, grace, codec and tags, including stale
-            ones. The output is FILE.part until it is complete. An interrupted export continues after the last complete
+            to standard output. The first line has the indexes. Each line has an entry with its times, policy, grace,
+            codec and tags, including stale ones. The output is FILE.part until it is complete. An interrupted export continues after the last complete
             line if it is called again with the same FILE, database and prefix. Prints the contents of FILE; with
             --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is exported as it is when it
             is read; for a consistent copy, see larderctl help backup.

@@ -12,6 +12,7 @@ extension Verb {
             databases, or those given with --database, which is repeatable. Entries keep the time when they were stored.
             Expired entries are counted and skipped, and so are entries that are newer in the larder, or, with
             --keep-existing, that exist. A new database gets its policy from the export; existing databases keep theirs.
+            Missing indexes are created.
             An invalid line stops the import (exit code 5); the entries before it are stored. --skip-invalid skips such
             lines and counts them. The progress is stored in FILE.position until the import is complete, so an
             interrupted import continues when it is called again. With --json:

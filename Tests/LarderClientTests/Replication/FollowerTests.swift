@@ -44,6 +44,32 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
+    @Test func aFullPassCreatesTheIndexesThatTheTargetLacks() throws {
+        let (source, target) = (try Larder(), try Larder())
+        func call(_ larder: Larder, _ line: String) throws -> String {
+            String(
+                decoding: try larder.daemon.connect().call(line.split(separator: " ").map(String.init)), as: UTF8.self)
+        }
+        func names(_ larder: Larder) throws -> [String] {
+            try larder.client().indexes().map { "\($0.name) \($0.paths)" }
+        }
+        for line in ["INDEX CREATE a PREFIX b: ON x DESC y", "INDEX CREATE b ON x", "INDEX CREATE places GEO ON at"] {
+            #expect(try call(source, line) == "+OK\r\n")
+        }
+        #expect(try call(target, "INDEX CREATE b ON own") == "+OK\r\n")
+        #expect(try call(target, "INDEX CREATE c ON own") == "+OK\r\n")
+        _ = try source.call("SET", "b:1", #"{"x":1,"y":2}"#)
+        try follow(source, target)
+        let all = [#"a ["x DESC", "y"]"#, #"b ["own"]"#, #"c ["own"]"#, #"places ["at GEO"]"#]
+        #expect(try names(target).sorted() == all)
+        #expect(try call(target, "QUERY KEYS WHERE @key PREFIX b: AND x = 1").hasSuffix("\r\nb:1\r\n"))
+        // Changes of the definitions are not followed, until the next full pass.
+        #expect(try call(source, "INDEX DROP a") == "+OK\r\n")
+        #expect(try call(source, "INDEX CREATE d ON x") == "+OK\r\n")
+        try follow(source, target)
+        #expect(try names(target).sorted() == all)
+    }
+
     @Test("a running follower survives restarts of the source, and ends gracefully", arguments: [false, true])
     func aFollowerRuns(isCancelled: Bool) async throws {
         let (source, target) = (try Larder(), try Larder())
