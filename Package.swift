@@ -268,7 +268,7 @@ let package = Package(
             name: "larderweb",
             dependencies: [
                 "CLarderMicroHTTPD", "CLarderWebPages", "LarderJSONCoding", "Larder",
-                "LarderClient",
+                "LarderClient", "LarderQueries",
                 "LarderVocabulary",
                 "LarderPlatform", "LarderRESP", "LarderServices",
             ],

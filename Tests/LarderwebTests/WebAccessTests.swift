@@ -53,7 +53,7 @@ import Testing
         let again = try web.get("/style.css", ["If-None-Match: " + (style.header("etag") ?? "")])
         #expect(again.status == 304 && again.body.isEmpty && !style.body.isEmpty)
         // No page uses anything that the content security policy forbids.
-        for page in ["/", "/entries", "/login"] {
+        for page in ["/", "/entries", "/queries", "/login"] {
             let text = try web.get(page).body
             #expect(text.contains("<main"))
             for match in text.matches(of: /<script(?<attributes>[^>]*)>(?<code>[^<]*)</) {
@@ -137,7 +137,7 @@ import Testing
         }
         #expect(try web.post("/api/purge", #"{"database":"0","confirm":"0"}"#).status == 401)
         #expect(try web.get("/healthz").status == 200)
-        for page in ["/", "/entries"] { #expect(try web.get(page).header("location") == "/login") }
+        for page in ["/", "/entries", "/queries"] { #expect(try web.get(page).header("location") == "/login") }
         #expect(try web.get("/metrics", ["Authorization: Bearer " + Self.token]).body.contains("larder_up 0"))
         #expect(!web.process.errors.contains(Self.token))
     }

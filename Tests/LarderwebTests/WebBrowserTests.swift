@@ -220,6 +220,64 @@ import Testing
         #expect(values.last == #"book:y\u202egnp.exe in database 0"#)
     }
 
+    @Test("queries are run and explained, and indexes are created and dropped")
+    func queriesAndIndexesAreShown() throws {
+        let daemon = try daemon()
+        let client = try daemon.connect()
+        for number in 0..<120 {
+            _ = try client.call(["SET", "doc:\(1000 + number)", #"{"title":"<b>\(number)</b>","year":\(number)}"#])
+        }
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
+        func submit(_ form: String, _ fields: [(String, String)]) -> Browser.Step {
+            let values = fields.map { "document.querySelector('#\($0)').value = '\($1)'; " }.joined()
+            return .run(values + "document.querySelector('#\(form)').requestSubmit(); ''")
+        }
+        let rows = "document.querySelector('#rows').innerText"
+        let place = "document.querySelector('#page').textContent"
+        let query = "SELECT 1 title WHERE title PREFIX \"<b>\" SORT year SKIP 1"
+        let seen = try Browser.run([
+            .open(web.address + "queries?database=0&query=LIMIT+3"),
+            // The query of a link is not run.
+            .run("document.querySelector('#words').value + document.querySelector('#result').hidden"),
+            submit("create", [("name", "byYear"), ("definition", "ON year")]),
+            Browser.until("/byYear\\s+year\\s+ready\\s/.test(document.querySelector('#indexes').innerText)"),
+            submit("search", [("words", query)]),
+            Browser.until("\(place) === 'page 1'", then: rows),
+            Browser.until("!document.querySelector('#explanation').hidden"),
+            .run("document.querySelector('#explanation').textContent"),
+            .run("document.querySelector('#next').click(); ''"),
+            Browser.until("\(place) === 'page 2'", then: rows),
+            .run(
+                "document.querySelector('#next').disabled + ' ' + document.querySelector('#rows a').getAttribute('href')"
+            ),
+            .run("document.querySelector('#back').click(); ''"), Browser.until("\(place) === 'page 1'", then: rows),
+            submit("search", [("words", "WHER a")]),
+            Browser.until(
+                "!document.querySelector('#problem').hidden", then: "document.querySelector('#problem').textContent"),
+            .run(
+                "document.querySelector('#indexes button').click(); document.querySelector('#question-yes').click(); ''"
+            ),
+            Browser.until("/no indexes/.test(document.querySelector('#indexes').innerText)"),
+            .open(web.address + "queries?database=sessions", width: 360, height: 740),
+            .run("String(document.documentElement.scrollWidth)"),
+        ])
+        // The refused query is the only problem in the log: it was requested twice.
+        #expect(
+            seen.problems.allSatisfy { $0.contains("/api/query") || $0.contains("/api/explain") }, "\(seen.problems)")
+        let values = seen.values.compactMap { $0 }.filter { !$0.isEmpty }
+        try #require(values.count == 8, "\(values)")
+        #expect(values[0] == "LIMIT 3true")
+        #expect(
+            values[1].hasPrefix("KEY\ttitle\ndoc:1001\t\"<b>1</b>\"\n") && values[1].split(separator: "\n").count == 101
+        )
+        #expect(values[2].contains("byYear"))
+        #expect(values[3].hasPrefix("KEY\ttitle\ndoc:1101\t") && values[3].split(separator: "\n").count == 20)
+        #expect(values[4] == "true /entries?database=0&key=doc%3A1101")
+        #expect(values[5] == values[1] && values[6].hasPrefix("ERR ") && values[6].contains("did you mean WHERE?"))
+        #expect(values[7] == "360")
+        #expect(try client.call("INDEX") == "*0\r\n")
+    }
+
     @Test func blankKeysAreShownAsBytes() throws {
         let daemon = try daemon()
         let client = try daemon.connect()

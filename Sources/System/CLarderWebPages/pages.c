@@ -9,6 +9,9 @@ static const unsigned char index_html[] = {
 static const unsigned char entries_html[] = {
 #embed "Pages/entries.html"
 };
+static const unsigned char queries_html[] = {
+#embed "Pages/queries.html"
+};
 static const unsigned char login_html[] = {
 #embed "Pages/login.html"
 };
@@ -30,6 +33,9 @@ static const unsigned char overview_js[] = {
 static const unsigned char entries_js[] = {
 #embed "Pages/entries.js"
 };
+static const unsigned char queries_js[] = {
+#embed "Pages/queries.js"
+};
 static const unsigned char icon_svg[] = {
 #embed "Pages/icon.svg"
 };
@@ -41,6 +47,7 @@ static const unsigned char icon_svg[] = {
 static const struct larder_web_page pages[] = {
     PAGE("/", HTML, index_html),
     PAGE("/entries", HTML, entries_html),
+    PAGE("/queries", HTML, queries_html),
     PAGE("/login", HTML, login_html),
     PAGE("/style.css", "text/css; charset=utf-8", style_css),
     PAGE("/common.js", SCRIPT, common_js),
@@ -48,6 +55,7 @@ static const struct larder_web_page pages[] = {
     PAGE("/charts.js", SCRIPT, charts_js),
     PAGE("/overview.js", SCRIPT, overview_js),
     PAGE("/entries.js", SCRIPT, entries_js),
+    PAGE("/queries.js", SCRIPT, queries_js),
     PAGE("/icon.svg", "image/svg+xml", icon_svg),
 };
 

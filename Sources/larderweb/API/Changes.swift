@@ -1,9 +1,10 @@
 import LarderClient
 import LarderJSONCoding
 import LarderPlatform
+import LarderRESP
 
 /// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion, and a change of an
-/// entry's policy, also names a key. A purge repeats the database's name as a confirmation.
+/// entry's policy, also names a key. A purge repeats the database's name as a confirmation. Changes of indexes name one.
 struct Changes: Sendable {
     private let collector: Collector
 
@@ -17,6 +18,9 @@ struct Changes: Sendable {
         var tag: String?
         /// The database's name, repeated to confirm a purge.
         var confirm: String?
+        var index: String?
+        /// The words of INDEX CREATE after the name.
+        var definition: String?
     }
 
     /// Returns a response whose member `done` says whether there was anything to change.
@@ -51,6 +55,19 @@ struct Changes: Sendable {
                     return ["done": true, "entries": try client.removeAll().entries]
                 }
                 try client.removeAll(tagged: tag)
+                return ["done": true]
+            }
+        case "/api/create-index", "/api/drop-index":
+            guard let name = request.index else { return .problem(400, "index is missing") }
+            guard let definition = InlineWords.words(of: (request.definition ?? "").utf8) else {
+                return .problem(400, "unbalanced quotes")
+            }
+            let words =
+                path == "/api/drop-index"
+                ? wordList("INDEX", "DROP", name) : wordList("INDEX", "CREATE", name) + definition
+            return try change(request) { client throws(LarderClientError) in
+                let reply = try client.command(bytes: words)
+                if let text = reply.errorMessage { throw .server(text, operation: "INDEX") }
                 return ["done": true]
             }
         default: return .problem(404, "this path does not accept POST")

@@ -80,7 +80,7 @@ struct EntryBrowser: Sendable {
     // MARK: Bytes that may be text
 
     /// Reports a key: as text if it is UTF-8, and always as hexadecimal digits, which identify it in later requests.
-    private static func report(key: [UInt8]) -> JSONObject {
+    static func report(key: [UInt8]) -> JSONObject {
         ["text": String(validating: key, as: UTF8.self), "hex": HexText.text(key)]
     }
 

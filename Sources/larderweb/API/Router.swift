@@ -13,14 +13,18 @@ import LarderPlatform
 ///   never.
 /// - `GET /api/slow`, `GET /api/clients`: the newest 32 slow commands, the 200 most recently active connections.
 /// - `GET /api/keys?database=&prefix=&count=&cursor=`, `GET /api/entry?database=&key=`: keys by page, one entry.
-/// - `POST /api/delete`, `/api/policy`, `/api/purge`: with `--allow-changes`; a purge must repeat the database's name
-///   in `confirm`.
+/// - `GET /api/query?database=&query=&after=`, `GET /api/explain?database=&query=`: a page of a query's result, and how
+///   the query is run.
+/// - `GET /api/indexes?database=`: the indexes.
+/// - `POST /api/delete`, `/api/policy`, `/api/purge`, `/api/create-index`, `/api/drop-index`: with `--allow-changes`; a
+///   purge must repeat the database's name in `confirm`.
 struct Router: Sendable {
     private let collector: Collector
     private let access: AccessRules
     private let history: History
     private let overview: Overview
     private let entries: EntryBrowser
+    private let queries: QueryBrowser
     private let changes: Changes?
 
     /// - Parameter allowsChanges: whether requests may change anything.
@@ -30,6 +34,7 @@ struct Router: Sendable {
         self.history = history
         overview = Overview(collector)
         entries = EntryBrowser(collector.link)
+        queries = QueryBrowser(collector.link)
         changes = allowsChanges ? Changes(collector) : nil
     }
 
@@ -72,6 +77,9 @@ struct Router: Sendable {
         case "/api/clients": return .json(try overview.clients())
         case "/api/keys": return try entries.keys(request)
         case "/api/entry": return try entries.entry(request)
+        case "/api/query": return try queries.page(request)
+        case "/api/explain": return try queries.explanation(request)
+        case "/api/indexes": return try queries.indexes(request)
         default: return Self.page(request) ?? .problem(404, "not found")
         }
     }

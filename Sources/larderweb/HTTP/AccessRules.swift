@@ -17,6 +17,7 @@ final class AccessRules: Sendable {
     private static let cookie = "larderweb"
     /// The paths allowed without a token: the login page with its files, and the health check.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
+    private static let pages: Set<String> = ["/", "/entries", "/queries"]
 
     init(hosts: Set<String>, token: [UInt8]?, _ log: Log) {
         self.log = log
@@ -37,7 +38,7 @@ final class AccessRules: Sendable {
         }
         if let problem = crossSiteProblem(request, host) { return .problem(403, problem) }
         guard token != nil, !Self.open.contains(request.path), !isKnown(request) else { return nil }
-        if request.method != "POST", ["/", "/entries"].contains(request.path) { return .redirect(to: "/login") }
+        if request.method != "POST", Self.pages.contains(request.path) { return .redirect(to: "/login") }
         return .problem(401, "a token is required", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
     }
 
@@ -63,7 +64,7 @@ final class AccessRules: Sendable {
             return isOwn ? nil : "pages of other sites cannot change anything here"
         }
         // Other sites may link to pages, but not read data.
-        let isPage = ["/", "/entries", "/login"].contains(request.path)
+        let isPage = Self.pages.contains(request.path) || request.path == "/login"
         guard !isPage, let site, site != "same-origin", site != "none" else { return nil }
         return "not available to pages of other sites"
     }

@@ -81,7 +81,7 @@ extension WebOptions {
         },
         WebOption(
             "--allow-changes", nil,
-            ["allow removing entries, changing policies, and purging databases (default: read-only)"]
+            ["allow removing entries, changing policies and indexes, and purging databases (default: read-only)"]
         ) { options, _ in options.allowsChanges = true },
         WebOption(
             "--history", "DIRECTORY",

@@ -105,6 +105,70 @@ export function say(place, text) {
   place.hidden = !text;
 }
 
+// Pages with a problem, a status and a choice of the database
+
+/** Runs `work`, and shows its error. */
+export async function attempt(work) {
+  try {
+    await work();
+    say(byID("problem"), null);
+  } catch (error) {
+    say(byID("problem"), error.message);
+  }
+}
+
+/** Fills the choice of the database. Returns the settings. */
+export async function prepare() {
+  const { settings, databases, problem } = await ask("/api/overview");
+  byID("logout").hidden = !settings.asksForToken;
+  if (problem) throw new Error(`The daemon is not available: ${problem}`);
+  const asked = new URLSearchParams(location.search).getAll("database");
+  const names = [...new Set(["0", ...(databases ?? []).map((one) => one.name), ...asked])];
+  byID("database").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  byID("database").value = asked[0] ?? databases?.[0]?.name ?? "0";
+  return settings;
+}
+
+/** Retries until the daemon can be reached, and the page is ready. */
+export async function beginWhenPossible(begin) {
+  await attempt(begin);
+  if (document.body.dataset.ready !== "yes") setTimeout(beginWhenPossible, 2000, begin);
+}
+
+const shownMost = 150;
+/** The text of a key that shows something: the bytes of a key that is not text, or has only blank characters. */
+export const label = (key) => {
+  if (key.hex === "") return "(empty)";
+  const isBlank = key.text === undefined || /^[\p{C}\p{M}\p{Z}\u115f\u1160\u2800\u3164\uffa0]*$/u.test(key.text);
+  const text = visible(isBlank ? `0x${key.hex}` : key.text);
+  return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
+};
+
+let asked = null;
+
+/** Asks for confirmation before a removal. Resolves to the typed text, or to nothing if cancelled. */
+export function question(title, text, labelText, yes) {
+  const dialog = byID("question");
+  byID("question-title").textContent = title;
+  byID("question-text").textContent = text;
+  byID("question-label").hidden = !labelText;
+  byID("question-label").firstElementChild.textContent = labelText ?? "";
+  byID("question-input").value = "";
+  byID("question-yes").textContent = yes;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  const mine = (asked = {});
+  return new Promise((resolve) => {
+    const close = () => {
+      // Ignore a late event of the previous question.
+      if (asked === mine && dialog.open) return;
+      dialog.removeEventListener("close", close);
+      resolve(asked === mine && dialog.returnValue === "yes" ? byID("question-input").value : null);
+    };
+    dialog.addEventListener("close", close);
+  });
+}
+
 // The theme
 
 const media = matchMedia("(prefers-color-scheme: dark)");

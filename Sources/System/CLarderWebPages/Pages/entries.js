@@ -1,6 +1,9 @@
 // The browser of keys and entries.
 
-import { ask, byID, bytes, drawing, element, fill, fillFacts, instant, number, onSearchKey, repeat, say, span, visible } from "./common.js";
+import {
+  ask, attempt, beginWhenPossible, byID, bytes, drawing, element, fill, fillFacts, instant, label, number, onSearchKey, prepare, question, repeat, say,
+  span, visible,
+} from "./common.js";
 
 const pageSize = 50;
 let settings = { allowsChanges: false };
@@ -11,25 +14,8 @@ let shown = null;
 /** A key in requests to larderweb: its bytes, each as `%xx`. */
 const encoded = (hex) => hex.replace(/../g, "%$&");
 const hexOf = (text) => Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
-const shownMost = 150;
-/** The text of a key that shows something: the bytes of a key that is not text, or has only blank characters. */
-const label = (key) => {
-  if (key.hex === "") return "(empty)";
-  const isBlank = key.text === undefined || /^[\p{C}\p{M}\p{Z}\u115f\u1160\u2800\u3164\uffa0]*$/u.test(key.text);
-  const text = visible(isBlank ? `0x${key.hex}` : key.text);
-  return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
-};
 /** The head of a request may have 16 KiB, and each byte of a key takes three characters. */
 const keyBytesMost = 5000;
-
-async function attempt(work) {
-  try {
-    await work();
-    say(byID("problem"), null);
-  } catch (error) {
-    say(byID("problem"), error.message);
-  }
-}
 
 // Keys
 
@@ -240,31 +226,6 @@ function folded(name, value, depth) {
 
 // Changes
 
-let asked = null;
-
-/** Asks for confirmation before a removal. Resolves to the typed text, or to nothing if cancelled. */
-function question(title, text, labelText, yes) {
-  const dialog = byID("question");
-  byID("question-title").textContent = title;
-  byID("question-text").textContent = text;
-  byID("question-label").hidden = !labelText;
-  byID("question-label").firstElementChild.textContent = labelText ?? "";
-  byID("question-input").value = "";
-  byID("question-yes").textContent = yes;
-  dialog.returnValue = "no";
-  dialog.showModal();
-  const mine = (asked = {});
-  return new Promise((resolve) => {
-    const close = () => {
-      // Ignore a late event of the previous question.
-      if (asked === mine && dialog.open) return;
-      dialog.removeEventListener("close", close);
-      resolve(asked === mine && dialog.returnValue === "yes" ? byID("question-input").value : null);
-    };
-    dialog.addEventListener("close", close);
-  });
-}
-
 byID("delete").addEventListener("click", async () => {
   const entry = shown;
   const answer = await question("Remove this entry?", `${label(entry.key)} in database ${entry.database}`, null, "Remove");
@@ -311,31 +272,17 @@ byID("purge-tag").addEventListener("click", async () => {
 
 // Start
 
-async function begin() {
-  const answer = await ask("/api/overview");
-  settings = answer.settings;
-  byID("logout").hidden = !settings.asksForToken;
+beginWhenPossible(async () => {
+  settings = await prepare();
   byID("purges").hidden = !settings.allowsChanges;
-  if (answer.problem) throw new Error(`The daemon is not available: ${answer.problem}`);
   const query = new URLSearchParams(location.search);
-  const names = [...new Set(["0", ...(answer.databases ?? []).map((one) => one.name), ...query.getAll("database")])];
-  byID("database").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
-  byID("database").value = query.get("database") ?? answer.databases?.[0]?.name ?? "0";
   byID("prefix").value = query.get("prefix") ?? "";
   await search();
   if (/^([0-9a-f]{2})+$/.test(query.get("hex"))) await load({ hex: query.get("hex") });
   else if (query.has("key")) await load({ hex: hexOf(query.get("key")) });
   document.body.dataset.ready = "yes";
   if (location.hash === "#prefix") byID("prefix").focus();
-}
-
-/** Retries until the daemon can be reached. */
-async function beginWhenPossible() {
-  await attempt(begin);
-  if (document.body.dataset.ready !== "yes") setTimeout(beginWhenPossible, 2000);
-}
-
-beginWhenPossible();
+});
 // Move the current time in the time line of the open entry.
 repeat(1000, async () => {
   if (!shown || byID("entry").hidden) return;
