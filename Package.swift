@@ -362,8 +362,10 @@ let package = Package(
         .testTarget(
             name: "LarderSystemTests",
             dependencies: [
-                "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
-                "LarderServices", "LarderVocabulary", "LarderPlatform", "LarderRESP", "LarderTestSupport",
+                "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins",
+                "LarderQuerying",
+                "LarderServer", "LarderServices", "LarderVocabulary", "LarderPlatform", "LarderRESP",
+                "LarderTestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

@@ -105,6 +105,14 @@ import Testing
         #expect(EditPath(path) == nil)
     }
 
+    @Test func pathsHaveAtMost512Names() throws {
+        func path(_ count: Int) -> String { Array(repeating: "a", count: count).joined(separator: ".") }
+        #expect(EditPath(path(513)) == nil)
+        #expect(
+            try Self.apply([Self.edit(path(512), .set(Self.json("1")))], to: "{}")
+                == String(repeating: "{\"a\":", count: 512) + "1" + String(repeating: "}", count: 512))
+    }
+
     // MARK: Random edits
 
     /// Applies random edits to random documents, and to a tree in parallel.

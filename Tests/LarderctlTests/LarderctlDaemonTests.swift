@@ -45,9 +45,12 @@ import Testing
         #expect(
             try larderctl("query", "--json", "SELECT", "1", "year").text
                 == #"[{"@key":"b:1","year":1999},{"@key":"b:2","year":null}]"# + "\n")
+        #expect(
+            try larderctl("query", "--json", "where", "author", "=", "Bo").text
+                == #"[{"key":"b:1","value":{"author":"Bo","year":1999}}]"# + "\n")
         // Members of the same name appear once, and a field named "key" is not taken for the key.
         #expect(
-            try larderctl("query", "--json", "select", "4", "key", "year", "year", "@key", "limit", "1").text
+            try larderctl("query", "--json", "select", "3", "key", "year", "@key", "limit", "1").text
                 == #"[{"@key":"b:1","key":null,"year":1999}]"# + "\n")
         #expect(
             try larderctl("query", "group", "author", "count", "sum", "year").text
@@ -78,6 +81,12 @@ import Testing
         #expect(try larderctl("index", "drop", "byYear").exitCode == 4)
         let wrong = try larderctl("query", "wher", "a", "=", "1")
         #expect(wrong.exitCode == 4 && wrong.errors.contains("did you mean WHERE?"))
+        #if os(Linux)
+            // On a terminal, a key cannot look like another row.
+            #expect(try larderctl("set", "evil\nfake", #"{"n":"evil"}"#).exitCode == 0)
+            let shown = try larderctl.runOnTerminal(["query", "keys", "where", "n", "=", "evil"])
+            #expect(String(decoding: shown, as: UTF8.self) == "KEY\r\nevil\\nfake\r\n")
+        #endif
     }
 
     @Test("grace, jitter and tags are set and shown") func graceJitterAndTags() throws {

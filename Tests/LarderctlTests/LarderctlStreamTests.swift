@@ -67,6 +67,35 @@ import Testing
         #expect(try larderctl("watch", "k", "--prefix", "a").exitCode == 2)
     }
 
+    @Test func queryLivePrintsRowsAndTheirChanges() throws {
+        let (daemon, larderctl) = try daemon()
+        #expect(try larderctl("set", "b:1", "{\"n\":\n1}").exitCode == 0)
+        let plain = try start(["query", "live", "keys", "where", "n", ">", "0"], larderctl)
+        let json = try start(["--json", "query", "LIVE", "POSITIONS", "where", "n", ">", "0"], larderctl)
+        while try !larderctl("INFO", "clients").text.contains("live_queries:2") { nap() }
+        #expect(try larderctl("set", "b:2", "{\"n\":2}").exitCode == 0)
+        var lines = "row    b:1\nset    b:2\n"
+        var objects = #"{"event":"row","key":"b:1","value":{"n": 1}}"# + "\n"
+        objects += #"{"event":"set","key":"b:2","value":{"n":2},"position":1}"# + "\n"
+        try plain.waitForOutput { [lines] in $0 == lines }
+        try json.waitForOutput { [objects] in $0 == objects }
+        #expect(try larderctl("del", "b:1").exitCode == 0)
+        lines += "out    b:1  removed\n"
+        objects += #"{"event":"out","key":"b:1","reason":"removed"}"# + "\n"
+        try plain.waitForOutput { [lines] in $0 == lines }
+        try json.waitForOutput { [objects] in $0 == objects }
+        let wrong = try larderctl("query", "live", "count")
+        #expect(wrong.exitCode == 4 && wrong.errors.contains("a live query has rows or KEYS"), "\(wrong)")
+        let command = try larderctl("QUERY", "LIVE", "KEYS")
+        #expect(command.exitCode == 2 && command.errors.contains("use larderctl query"), "\(command)")
+        let shell = try larderctl("shell", input: Array("query live keys\n".utf8))
+        #expect(shell.output.isEmpty && shell.errors.contains("watch, monitor or query"), "\(shell)")
+        plain.send(signal: SIGINT)
+        #expect(try plain.waitForExit() == .killed(signal: SIGINT))
+        daemon.kill()
+        #expect(try json.waitForExit() == .exited(3))
+    }
+
     @Test func keysWithLongPrintsTheMetadata() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a:1", "hello", "--policy", "never").exitCode == 0)

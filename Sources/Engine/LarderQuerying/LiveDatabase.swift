@@ -27,7 +27,7 @@ final class LiveDatabase {
     private var number = 0
     /// The queries that must run again, or whose readers need the whole result.
     private var incomplete: [LiveQuery] = []
-    /// The approximate size of the rows of all queries.
+    /// The approximate size of all queries with their rows.
     private(set) var rowBytes = 0
     /// Until when no change is applied after an error, in milliseconds of the monotonic clock; nil if there was none.
     private var retryAt: Int64?
@@ -49,6 +49,7 @@ final class LiveDatabase {
 
     func add(_ query: LiveQuery) {
         numbered[query.number] = query
+        rowBytes += query.byteCount
         if let equality = query.query.equality {
             for value in equality.values {
                 byValue[equality.path, default: [:]][value, default: QuerySet()].insert(query.number)
@@ -75,12 +76,12 @@ final class LiveDatabase {
             if byValue[equality.path]?.isEmpty ?? false { byValue[equality.path] = nil }
         }
         for key in query.rows.keys { forget(key, query) }
-        rowBytes -= query.rows.byteCount
+        rowBytes -= query.byteCount
     }
 
     /// Ends the queries with the most rows until these have at most `most` bytes.
     func endLargest(most: Int) {
-        for query in queries.sorted(by: { $0.rows.byteCount > $1.rows.byteCount }) where rowBytes > most {
+        for query in queries.sorted(by: { $0.byteCount > $1.byteCount }) where rowBytes > most {
             end(query, LiveQueries.tooManyRows)
         }
     }

@@ -114,7 +114,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
             LiveRow(key: row.position.key, text: row.content.first ?? nil)
         }
         // Rows of queries that begin at the same time are counted when they are taken.
-        let added = found.rows.reduce(0) { $0 + live.row($1).byteCount }
+        let added = found.rows.reduce(live.byteCount) { $0 + live.row($1).byteCount }
         guard rowBytes.load(ordering: .relaxed) + added <= limits.liveBytesMax else { throw Self.tooManyRows }
         lock.withLock { live.found = found }
         return (handle, rows)

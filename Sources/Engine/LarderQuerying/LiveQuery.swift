@@ -15,6 +15,8 @@ final class LiveQuery: @unchecked Sendable {
     let condition: QueryCondition.Evaluator?
     let refersToExpiry: Bool
     let send: LiveSink
+    /// The approximate size of the query without rows.
+    private let ownBytes: Int
     /// Whether the reader needs no events any more. The thread drops its work for such a query.
     let isStopped = Atomic<Bool>(false)
     /// The engine's number of rollbacks before the first run. Written before the query is started.
@@ -43,6 +45,8 @@ final class LiveQuery: @unchecked Sendable {
     package static let rowsMax = 10_000
     /// The maximum number of conditions, which are evaluated for each change.
     private static let testsMax = 256
+    /// The maximum number of values of IN and ALL.
+    private static let valuesMax = 1_024
 
     init(_ query: Query, _ send: @escaping LiveSink) throws(QueryError) {
         switch query.output {
@@ -51,9 +55,11 @@ final class LiveQuery: @unchecked Sendable {
             throw QueryError("a live query has rows or KEYS: COUNT, SELECT and GROUP are not possible")
         }
         if query.cursor != nil { throw QueryError("a live query takes no AFTER") }
-        guard query.condition?.testCount ?? 0 <= Self.testsMax else {
-            throw QueryError("a live query has at most \(Self.testsMax) conditions: use IN")
+        let counts = (query.condition?.testCount ?? 0, query.condition?.operandCount ?? 0)
+        guard counts.0 <= Self.testsMax, counts.1 <= Self.valuesMax else {
+            throw QueryError("a live query has at most \(Self.testsMax) conditions and \(Self.valuesMax) values of IN")
         }
+        ownBytes = 1_024 + 256 * (counts.0 + counts.1)
         guard query.rowsMax > 0, query.skip + query.rowsMax <= Self.rowsMax else {
             throw QueryError("a live query has 1 to \(Self.rowsMax) rows, with those of SKIP: use another LIMIT")
         }
@@ -68,6 +74,8 @@ final class LiveQuery: @unchecked Sendable {
         self.send = send
     }
 
+    /// The approximate size of the query with its rows.
+    var byteCount: Int { ownBytes + rows.byteCount }
     var hasStopped: Bool { isStopped.load(ordering: .relaxed) }
     var hasTexts: Bool { query.output == .rows }
 

@@ -204,7 +204,7 @@ extension CommandMetadata {
     package static let clientCapa = CommandMetadata(
         "client|capa", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "0.1.0", complexity: "O(N) with N the words", syntax: "capability [capability ...]",
-        summary: "Accepted without effect: Larder redirects no client. Valkey's clients send it.", reply: "OK")
+        summary: "With ATTRIBUTES, QUERY sends warnings in RESP3. Ignores other words.", reply: "OK")
 
     package static let clientInfo = CommandMetadata(
         "client|info", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,

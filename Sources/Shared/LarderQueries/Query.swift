@@ -123,7 +123,12 @@ package struct Query: Hashable, Sendable {
             let count = try words.count("the number of paths after SELECT")
             guard count > 0 else { throw QueryError("SELECT needs at least one path") }
             var paths: [QueryPath] = []
-            while paths.count < count { paths.append(try words.path()) }
+            var seen: Set<QueryPath> = []
+            while paths.count < count {
+                let path = try words.path()
+                guard seen.insert(path).inserted else { throw QueryError("the path '\(path.text)' is repeated") }
+                paths.append(path)
+            }
             output = .select(paths)
         } else if words.take("GROUP") {
             let path = try words.path()

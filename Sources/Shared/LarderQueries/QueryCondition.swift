@@ -50,6 +50,16 @@ package indirect enum QueryCondition: Hashable, Sendable {
         }
     }
 
+    /// The number of values of all IN and ALL in the condition.
+    package var operandCount: Int {
+        switch self {
+        case .test(_, .oneOf(let operands)), .test(_, .all(let operands)): operands.count
+        case .test: 0
+        case .not(let condition): condition.operandCount
+        case .and(let conditions), .or(let conditions): conditions.reduce(0) { $0 + $1.operandCount }
+        }
+    }
+
     /// The paths in the condition, each once.
     package var paths: [QueryPath] {
         var paths: [QueryPath] = []

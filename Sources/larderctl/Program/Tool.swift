@@ -119,7 +119,8 @@ import LarderPlatform
     /// Returns why a command makes no sense in a program that sends one command and exits; nil for other commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
         let ends = "each call of larderctl uses a new connection"
-        switch (CommandMetadata.row(of: words) ?? command).effect {
+        let isLive = ShellSession.isLive(words)
+        switch isLive ? ConnectionEffect.streams : (CommandMetadata.row(of: words) ?? command).effect {
         case .none, .names, .introduces, .closes, .endsDaemon: return nil
         case .silences: return ends
         case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); use larderctl shell"

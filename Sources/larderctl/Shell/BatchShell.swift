@@ -48,7 +48,7 @@ final class BatchShell {
         guard let first = words.first, first.first != UInt8(ascii: "#") else { return true }
         let name = String(decoding: first, as: UTF8.self).lowercased()
         if name == "exit" || ShellSession.effect(words) == .closes { return false }
-        let stream = "this command runs until it is stopped: use larderctl subscribe, watch or monitor"
+        let stream = "this command runs until it is stopped: use larderctl subscribe, watch, monitor or query"
         if let reason = ShellSession.effect(words) == .streams ? stream : ShellSession.refusal(words) {
             try send()
             try fail(reader.number, "usage", reason)

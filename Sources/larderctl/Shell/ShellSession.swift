@@ -16,7 +16,12 @@ final class ShellSession {
     /// The effect of a command on the connection. If it is `streams`, messages follow the reply, so that the command
     /// needs a separate connection: see ``stream(_:_:)``.
     static func effect(_ words: [[UInt8]]) -> ConnectionEffect {
-        CommandMetadata.row(of: words)?.effect ?? ConnectionEffect.none
+        isLive(words) ? .streams : CommandMetadata.row(of: words)?.effect ?? ConnectionEffect.none
+    }
+
+    /// Whether the words are those of QUERY LIVE.
+    static func isLive(_ words: [[UInt8]]) -> Bool {
+        words.prefix(2).map { String(decoding: $0, as: UTF8.self).uppercased() } == ["QUERY", "LIVE"]
     }
 
     /// Returns why a command cannot be used in a shell; nil if it can.

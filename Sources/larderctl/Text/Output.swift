@@ -68,8 +68,9 @@ final class Output {
         buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
     }
 
-    /// Writes rows with aligned columns. See ``Table/lines(_:rightAligned:)``.
+    /// Writes rows with aligned columns, each on one line. See ``Table/lines(_:rightAligned:)``.
     func table(_ rows: [[String]], rightAligned: Set<Int>) {
+        let rows = escapes ? rows.map { $0.map(TerminalText.escaped) } : rows
         for row in Table.lines(rows, rightAligned: rightAligned) { line(row) }
     }
 

@@ -3,7 +3,7 @@ import LarderQueries
 
 extension Verb {
     static let query = Verb(
-        "query", "[KEYS | COUNT | SELECT N PATH… | GROUP PATH …] [WHERE CONDITION…] [SORT PATH…] …",
+        "query", "[LIVE] [KEYS | COUNT | SELECT N PATH… | GROUP PATH …] [WHERE CONDITION…] [SORT PATH…] …",
         "find JSON entries by their fields",
         details: """
             The arguments are those of the command QUERY: see docs/Queries.md. For example:
@@ -15,10 +15,16 @@ extension Verb {
             If nothing is found, fields that no entry has are reported on standard error.
             With --json: an array of objects, with the fields as stored, or a number. The selected fields have the key as
             "@key", because a field may be named "key". Exits with 0, even if nothing is found.
+            LIVE prints a line for each row (row), and then for each change (set, out, reset, end), with its key and its
+            value and position or its reason. It ends with Ctrl-C, or when the daemon stops (exit code 3). With --json:
+            objects of event, key, value, position and reason.
             """,
         argumentCount: 0...1_000_000
     ) { arguments, context in
         let client = try context.options.connect()
+        if ShellSession.isLive(wordList("QUERY") + arguments.words) {
+            try follow(arguments.words, client, context)
+        }
         // The daemon explains what is wrong with a query.
         let query = try? Query(arguments.words)
         let isLimited = query?.limit != nil
@@ -38,6 +44,47 @@ extension Verb {
         }
         if let cursor { Output.standardError("more follow: AFTER \(String(decoding: cursor, as: UTF8.self))\n") }
         return .done
+    }
+
+    /// Writes the rows of a live query, and then its messages, until the connection ends.
+    private static func follow(_ words: [[UInt8]], _ client: BlockingLarderClient, _ context: Context) throws -> Never {
+        try client.stream(wordList("QUERY") + words) { reply in
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "query") }
+            var parts = (reply.elements ?? [])[...]
+            var event = "reset"
+            if case .push = reply {
+                event = parts.dropFirst(2).first?.string ?? ""
+                parts = parts.dropFirst(3)
+            } else {
+                // The reply: the number of the query, and its rows.
+                parts = parts.dropFirst()
+            }
+            if event == "reset" {
+                if case .push = reply { write("reset", [], context) }
+                for row in parts.first?.elements ?? [] { write("row", (row.elements ?? [row])[...], context) }
+            } else {
+                write(event, parts, context)
+            }
+            try context.output.flush()
+        }
+    }
+
+    /// Writes a line for a row or a change of a live query.
+    /// - Parameter parts: the key, if there is one, and what follows it.
+    private static func write(_ event: String, _ parts: ArraySlice<RESPValue>, _ context: Context) {
+        var rest = parts
+        let key = event == "end" ? nil : rest.popFirst()?.bytes
+        let (text, position) = (rest.first?.bytes, rest.last.flatMap { $0.bytes == nil ? $0.int : nil })
+        let isRow = event == "row" || event == "set"
+        // Line breaks in JSON are white space.
+        let value = isRow ? text.map { JSONText.raw($0.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }) } : nil
+        let reason = isRow ? nil : text
+        context.show(
+            .present(["event": event, "key": key, "value": value, "position": position, "reason": reason])
+        ) { output in
+            let shown = [Array(event.padded(5).utf8), key, text, position.map { Array("\($0)".utf8) }]
+            output.oneLine(Array(shown.compactMap(\.self).joined(separator: "  ".utf8)))
+        }
     }
 
     static let index = Verb(
@@ -87,9 +134,9 @@ extension Verb {
 /// The rows of a query's result.
 private struct QueryTable {
     private let heading: [String]
+    /// The names of the columns in JSON.
+    private let names: [String]
     private let isOfGroups: Bool
-    /// The name of the key in JSON.
-    private let keyName: String
     private var rows: [[RESPValue]] = []
     private var count: Int64?
 
@@ -100,7 +147,13 @@ private struct QueryTable {
         let query = query ?? Query()
         heading = query.columns
         isOfGroups = if case .groups = query.output { true } else { false }
-        keyName = if case .select = query.output { "@key" } else { "key" }
+        names =
+            switch query.output {
+            case .rows: ["key", "value"]
+            case .keys: ["key"]
+            case .select: ["@key"] + heading.dropFirst()
+            case .count, .groups: heading
+            }
     }
 
     /// Adds a reply.
@@ -136,10 +189,9 @@ private struct QueryTable {
     /// A row as an object, with the fields as they are stored.
     private func json(_ row: [RESPValue]) -> JSONText {
         var members: [(String, JSONText)] = []
-        for (index, (name, value)) in zip(heading, row).enumerated() {
+        for (index, (name, value)) in zip(names, row).enumerated() {
             let isKey = index == 0 && !isOfGroups
-            let name = isKey ? keyName : name
-            // A path may be selected repeatedly, and @key is also a path.
+            // @key is also a path that may be selected.
             if members.contains(where: { $0.0 == name }) { continue }
             members.append((name, value.bytes.map { isKey ? JSONText(value) : .raw($0) } ?? JSONText(value)))
         }

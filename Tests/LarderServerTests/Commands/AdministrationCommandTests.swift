@@ -136,6 +136,12 @@ import Testing
         #expect(!call("INFO commandstats").contains("cmdstat_get:"))
     }
 
+    @Test func percentilesReachTwoMinutes() throws {
+        let statistics = CommandStatistics()
+        statistics.newCounter().ran(1, nanoseconds: 100_000_000_000, failed: false)
+        #expect(try #require(statistics.sums[1]).percentile(0.99) == 134_217_728)
+    }
+
     @Test("CONFIG RESETSTAT resets the counters of reads and of expired entries, also in a transaction")
     func resettingReads() throws {
         let server = try SocketlessServer()

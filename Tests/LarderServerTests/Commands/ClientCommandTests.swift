@@ -48,6 +48,19 @@ import Testing
         #expect(lines(call("CLIENT LIST")).count == 1)
     }
 
+    @Test func listingShowsTheProtocolAndTheLiveQueriesOfOthers() throws {
+        let server = try SocketlessServer()
+        let (call, other) = (server.connect(), server.connect())
+        func listed() throws -> [String: String] { fields(try #require(lines(call("CLIENT LIST")).last)) }
+        _ = other("HELLO 3")
+        #expect(other("QUERY LIVE KEYS").hasPrefix("*2\r\n:1\r\n"))
+        var his = try listed()
+        #expect(his["resp"] == "3" && his["live"] == "1")
+        #expect(other("RESET") == "+RESET\r\n")
+        his = try listed()
+        #expect(his["resp"] == "2" && his["live"] == "0")
+    }
+
     @Test("CLIENT KILL closes the selected connections") func killing() throws {
         let server = try SocketlessServer()
         let clients = (0..<5).map { _ in server.connect() }

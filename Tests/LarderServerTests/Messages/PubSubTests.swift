@@ -1,3 +1,4 @@
+import LarderQueries
 import LarderTestSupport
 import Testing
 
@@ -188,6 +189,27 @@ import Testing
         #expect(woken.value == 1)
         queue.deliverAll()
         add(11)
+        #expect(woken.value == 2)
+    }
+
+    @Test func messagesOfLiveQueriesAreDeliveredInParts() {
+        let pending = PendingBytes()
+        let queue = PushQueue(pending)
+        let woken = Guarded(0)
+        let delivered = Recorder<Int64>()
+        queue.onAdded { woken.with { $0 += 1 } }
+        queue.deliver = { for id in $0.connections { delivered.add(id) } }
+        let message = PushMessage.live(1, .reset([]), positions: false)
+        for id in 0..<5 { queue.add(PushQueue.Delivery(message: message, connections: [Int64(id)])) }
+        queue.add(PushQueue.Delivery(message: .message("message", channel: [], []), connections: [9]))
+        #expect(woken.value == 1)
+        queue.deliverAll()
+        #expect(delivered.all == [9])
+        #expect(queue.deliverLive(upTo: 2 * message.byteCount))
+        #expect(delivered.all == [9, 0, 1] && pending.bytes.read() == 3 * message.byteCount)
+        #expect(!queue.deliverLive(upTo: .max))
+        #expect(delivered.all == [9, 0, 1, 2, 3, 4] && pending.bytes.read() == 0)
+        queue.add(PushQueue.Delivery(message: message, connections: [5]))
         #expect(woken.value == 2)
     }
 

@@ -114,6 +114,44 @@ import Testing
         for holder in holders { _ = try holder.receive() }
     }
 
+    /// Regression test: clients with slow queries occupied all threads for long work.
+    @Test func shortQueriesAndLongCommandsDoNotWaitForLongQueries() throws {
+        let gate = Gate()
+        let server = try InProcessServer(beforeWork: { name in if name == "explain" { gate.pass() } })
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let client = try server.connect()
+        #expect(try client.call("SET k {}") == Wire.ok)
+        gate.close()
+        let holders = try (0..<3).map { _ in try server.connect() }
+        for holder in holders { try holder.send(["EXPLAIN", "QUERY", "COUNT", "SCAN"]) }
+        gate.waitUntil(waiting: 2)
+        #expect(try client.call("QUERY COUNT") == Wire.int(1))
+        #expect(try client.call("KEYS *") == Wire.array(Wire.bulk("k")))
+        gate.open()
+        for holder in holders { #expect(try holder.receive().first == UInt8(ascii: "$")) }
+    }
+
+    @Test func durationsIncludeTheTimeInTheQueue() throws {
+        let gate = Gate()
+        let (server, holders) = try occupied(gate)
+        defer {
+            gate.open()
+            server.stop()
+        }
+        let begin = MonotonicClock.nanoseconds()
+        nap()
+        let waited = (MonotonicClock.nanoseconds() - begin) / 1000
+        gate.open()
+        for holder in holders { _ = try holder.receive() }
+        let stats = try server.connect().call("INFO commandstats")
+        let keys = try #require(stats.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_keys:calls=2,usec=") })
+        let microseconds = try #require(Int64(keys.split(separator: "=")[2].prefix { $0 != "," }))
+        #expect(microseconds >= 2 * waited)
+    }
+
     /// A thread releases each finished item of work at once, even if the queue of work is never empty.
     @Test func finishedWorkIsReleasedAtOnce() {
         final class Held: Sendable {}

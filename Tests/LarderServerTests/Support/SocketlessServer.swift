@@ -128,6 +128,7 @@ final class SocketlessServer {
     /// does.
     func deliver() {
         pushes.deliverAll()
+        _ = pushes.deliverLive(upTo: .max)
         for client in clients where client.waitsUntil != nil && !client.session.waitsForOthers { client.run() }
         for client in clients { client.session.replyQueue.releaseDecided() }
     }

@@ -157,6 +157,7 @@ struct CommandRunner {
             }
             if let pause = try obstacle(spec, mayBlock: mayBlock) { return pause }
             session.command.isPending = false
+            session.command.isLongQuery = false
             if session.tracking.client != nil { noteUse(spec, &start) }
             defer { if !call.isCold, !session.command.isPending { endCaching(spec) } }
             session.record.lastCommand.store(spec.number, ordering: .relaxed)

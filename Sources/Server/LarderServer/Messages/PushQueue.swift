@@ -6,6 +6,7 @@ import Synchronization
 /// - Any thread may add messages. The loop delivers them in the order in which they were added, so the messages of one
 ///   publisher stay in order.
 /// - Adding several messages before the loop runs wakes the loop only once.
+/// - Messages of live queries, which may have many bytes, are delivered apart from the others, some in each turn.
 ///
 /// Thread-safe, except for members "for the loop". `@unchecked Sendable`: `lock` guards the messages. ``deliver`` is
 /// set before messages are added, and only the loop calls it.
@@ -21,8 +22,11 @@ final class PushQueue: @unchecked Sendable {
 
     private let lock = Lock()
     private var waiting: [Delivery] = []
+    /// Messages of live queries.
+    private var live: [Delivery] = []
     private var wake: (() -> Void)?
     private let hasWaiting = Atomic<Bool>(false)
+    private let hasLive = Atomic<Bool>(false)
     /// The size of the messages in all queues of the server.
     private let pending: PendingBytes
     /// Passes one message to its connections. The loop sets this closure once, and is the only caller.
@@ -30,7 +34,7 @@ final class PushQueue: @unchecked Sendable {
 
     init(_ pending: PendingBytes) { self.pending = pending }
 
-    /// Sets the function that wakes the loop. After waking, the loop must call ``deliverAll()``.
+    /// Sets the function that wakes the loop. After waking, the loop must call ``deliverAll()`` and ``deliverLive(upTo:)``.
     /// - Parameter wake: called with `lock` held, on any thread; nil after the loop has stopped.
     func onAdded(_ wake: (() -> Void)?) { lock.withLock { self.wake = wake } }
 
@@ -39,17 +43,22 @@ final class PushQueue: @unchecked Sendable {
     func add(_ delivery: Delivery, from: PushQueue? = nil) {
         pending.bytes.add(delivery.message.byteCount)
         lock.withLock {
-            waiting.append(delivery)
-            guard waiting.count == 1 else { return }
-            hasWaiting.store(true, ordering: .releasing)
-            if from !== self { wake?() }
+            let isFirst = waiting.isEmpty && live.isEmpty
+            if delivery.message.query == nil {
+                waiting.append(delivery)
+                hasWaiting.store(true, ordering: .releasing)
+            } else {
+                live.append(delivery)
+                hasLive.store(true, ordering: .releasing)
+            }
+            if isFirst, from !== self { wake?() }
         }
     }
 
-    /// Whether no message is waiting. Costs one atomic load.
+    /// Whether no message is waiting, except those of live queries. Costs one atomic load.
     var isEmpty: Bool { !hasWaiting.load(ordering: .acquiring) }
 
-    /// Delivers all waiting messages. For the loop: only its thread may call this.
+    /// Delivers all waiting messages, except those of live queries. For the loop: only its thread may call this.
     func deliverAll() {
         while !isEmpty {
             let taken = lock.withLock {
@@ -57,10 +66,34 @@ final class PushQueue: @unchecked Sendable {
                 hasWaiting.store(false, ordering: .releasing)
                 return waiting
             }
-            for delivery in taken {
-                pending.bytes.add(-delivery.message.byteCount)
-                deliver(delivery)
+            pass(taken)
+        }
+    }
+
+    /// Delivers messages of live queries until these have at least `bytesMax` bytes. For the loop: only its thread may
+    /// call this.
+    /// - Returns: whether messages are left, so that the loop must call this again.
+    func deliverLive(upTo bytesMax: Int) -> Bool {
+        guard hasLive.load(ordering: .acquiring) else { return false }
+        let (taken, isMore) = lock.withLock {
+            var (count, bytes) = (0, 0)
+            while count < live.count, bytes < bytesMax {
+                bytes += live[count].message.byteCount
+                count += 1
             }
+            let first = Array(live.prefix(count))
+            live.removeFirst(count)
+            hasLive.store(!live.isEmpty, ordering: .releasing)
+            return (first, !live.isEmpty)
+        }
+        pass(taken)
+        return isMore
+    }
+
+    private func pass(_ taken: [Delivery]) {
+        for delivery in taken {
+            pending.bytes.add(-delivery.message.byteCount)
+            deliver(delivery)
         }
     }
 }

@@ -324,7 +324,8 @@ final class Connection {
         let spec = session.accounting.pending?.row
         let (id, record, server) = (session.id, session.record, session.server)
         let isDroppable = session.mayDropWork
-        eventLoop.pools.pool(for: spec).submit(
+        let begin = MonotonicClock.nanoseconds()
+        eventLoop.pools.pool(for: spec, isLong: session.command.isLongQuery).submit(
             unless: { isDroppable && record.isGone },
             drop: { [eventLoop] in
                 server.commandsDropped.add(1)
@@ -332,7 +333,7 @@ final class Connection {
             },
             { [eventLoop] in
                 server.beforeWork?(spec?.name ?? "")
-                eventLoop.send(.finished(id, WorkResult(work, version: version)))
+                eventLoop.send(.finished(id, WorkResult(work, version: version, since: begin)))
             })
     }
 

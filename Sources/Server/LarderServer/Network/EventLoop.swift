@@ -107,7 +107,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn, and before it
-    /// runs newly received commands. So earlier messages precede the replies.
+    /// runs newly received commands. So earlier messages precede the replies, except those of live queries.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {
@@ -262,6 +262,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         turnTime.pointee.workLeft = 0
         commitWrites()
         pushes.deliverAll()
+        let hasMoreMessages = pushes.deliverLive(upTo: Limits.loopLiveBytesMax)
         feedMonitors()
         closeOverdue()
         if !unsent.isEmpty {
@@ -274,7 +275,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
         // The calls above may have run commands, because replies were sent or congestion ended. Commit the writes of
         // these commands in another turn.
-        if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
+        if hasNewWrites || hasMoreMessages || !yielded.isEmpty || !congested.isEmpty && !server.isCongested {
+            send(.decided)
+        }
     }
 
     /// Notifies connections that use MONITOR of new lines, and removes the lines that all of them have taken.

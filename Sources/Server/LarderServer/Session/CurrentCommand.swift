@@ -8,6 +8,8 @@ struct CurrentCommand {
     var isPending = false
     /// Whether the next command waits for work on another thread.
     var waitsForWork = false
+    /// Whether the command's work on another thread is a query that may take seconds.
+    var isLongQuery = false
     /// The command's planner; nil before the first known command. Not reference-counted, because all event loops would
     /// change the same counter: planners are never freed.
     private(set) var planner: Unmanaged<CommandPlanner>?
@@ -65,6 +67,8 @@ struct SessionModes {
     /// Whether the client has sent the password, or needs none.
     var isAuthenticated = true
     var replyMode = ReplyMode.on
+    /// Whether replies may have attributes, which many clients of RESP3 cannot read: see CLIENT CAPA.
+    var takesAttributes = false
 
     /// Whether the running command sends no reply, because of CLIENT REPLY.
     var isSilent: Bool { replyMode != .on }

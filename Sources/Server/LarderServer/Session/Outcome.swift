@@ -43,14 +43,15 @@ typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (
 struct WorkResult: Sendable {
     let reply: [UInt8]
     let then: (@Sendable (Session) -> Void)?
+    /// The duration of the work, with the time that it has waited for a thread.
     let nanoseconds: Int64
     /// The error to reply with; nil if the work has succeeded.
     let failure: CommandError?
 
     /// Runs the work on the calling thread.
-    init(_ work: DeferredWork, version: RESPVersion) {
+    /// - Parameter begin: when the work was submitted.
+    init(_ work: DeferredWork, version: RESPVersion, since begin: Int64 = MonotonicClock.nanoseconds()) {
         var buffer = ReplyBuffer(version: version)
-        let begin = MonotonicClock.nanoseconds()
         do throws(CommandError) {
             then = try work(&buffer)
             failure = nil

@@ -142,7 +142,7 @@ final class ClientRecord: Sendable {
             ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
             ("events", "r"), ("cmd", command), ("user", names.user), ("redir", "\(redirect.read())"),
             ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
-            ("watch", "\(watchedKeys.read())"),
+            ("watch", "\(watchedKeys.read())"), ("live", "\(liveQueries.read())"),
         ]
         return fields.map { "\($0.0)=\($0.1)" }.joined(separator: " ")
     }

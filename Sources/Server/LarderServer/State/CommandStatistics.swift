@@ -14,8 +14,8 @@ final class CommandStatistics: Sendable {
         var histogram = [Int](repeating: 0, count: CommandStatistics.bucketCount)
     }
 
-    /// The number of classes of durations: up to 1 µs, 2 µs, 4 µs and so on to about 1 s, and one for all longer ones.
-    static let bucketCount = 22
+    /// The number of classes of durations: up to 1 µs, 2 µs, 4 µs and so on to 134 s, and one for all longer ones.
+    static let bucketCount = 29
 
     private let counters = Locked<[CommandCounter]>([])
     /// The total at the latest times, sampled several times per second.

@@ -6,6 +6,8 @@ import LarderPlatform
 struct WorkerPools: Sendable {
     /// For long work, such as counting entries, listing all keys, and purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
+    /// For queries that may take seconds, so that other queries and long commands need not wait for them.
+    let queries = WorkerPool(name: "larder-query", threads: 2, startsOnDemand: true)
     /// For short work that must not wait behind long work, such as opening files, or one step of SCAN.
     let brief = WorkerPool(name: "larder-brief", threads: 2)
     /// For INFO, CONFIG and similar commands. They always take little time, and must work even if all other threads are
@@ -23,7 +25,9 @@ struct WorkerPools: Sendable {
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
     /// Returns the pool for the deferred work of a command.
-    func pool(for command: CommandMetadata?) -> WorkerPool {
+    /// - Parameter isLong: whether it is a query that may take seconds.
+    func pool(for command: CommandMetadata?, isLong: Bool) -> WorkerPool {
+        if isLong { return queries }
         guard let command else { return slow }
         if command.flags.contains(.status) { return status }
         return command.flags.contains(.brief) ? brief : slow
@@ -31,6 +35,6 @@ struct WorkerPools: Sendable {
 
     /// Stops all threads after they have completed the queued work.
     func stop() {
-        for pool in [slow, brief, status, cold, long, scripts] { pool.stop() }
+        for pool in [slow, queries, brief, status, cold, long, scripts] { pool.stop() }
     }
 }

@@ -3,16 +3,19 @@
 package struct EditPath: Equatable, Sendable {
     package let steps: [String]
 
-    /// Returns nil if a step is empty, and for paths of RedisJSON, such as `$.a` and `a[0]`: they would create members
-    /// with unexpected names.
+    /// The maximum number of steps: documents are not nested deeper.
+    package static let stepsMax = DocumentIndex.depthMax
+
+    /// Returns nil for more than ``stepsMax`` steps, if a step is empty, and for paths of RedisJSON, such as `$.a` and
+    /// `a[0]`: they would create members with unexpected names.
     package init?(_ text: String) {
         guard text != "$" else {
             steps = []
             return
         }
-        steps = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        steps = text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false).map(String.init)
         let isStrange = steps.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
-        if isStrange || steps[0] == "$" { return nil }
+        if isStrange || steps[0] == "$" || steps.count > Self.stepsMax { return nil }
     }
 
     package init(steps: [String]) { self.steps = steps }
@@ -135,10 +138,11 @@ package struct JSONEdit: Equatable, Sendable {
         case .value(let value): try change(value, of: document, &splices)
         case .missing(let object, let depth):
             guard let created = try createdValue() else { return nil }
-            let bytes = path.steps.dropFirst(depth + 1).reversed().reduce(created) { inner, name in
-                JSONText(trusted: [UInt8(ascii: "{")] + JSONText.member(name, inner.bytes) + [UInt8(ascii: "}")])
-            }
-            splices.add(path.steps[depth], bytes, to: object, of: document)
+            let names = path.steps.dropFirst(depth + 1)
+            var bytes: [UInt8] = []
+            for name in names { bytes += [UInt8(ascii: "{")] + JSONText.member(name, []) }
+            bytes += created.bytes + [UInt8](repeating: UInt8(ascii: "}"), count: names.count)
+            splices.add(path.steps[depth], JSONText(trusted: bytes), to: object, of: document)
         case .blocked(let value, let depth):
             // There is nothing to remove.
             if case .delete = action { return nil }

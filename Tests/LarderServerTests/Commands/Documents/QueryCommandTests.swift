@@ -56,7 +56,10 @@ import Testing
         let warning = "no entry has the field 'auhtor'; did you mean 'author'?"
         #expect(client("QUERY COUNT WHERE auhtor = Bo") == Wire.int(0))
         #expect(client("EXPLAIN QUERY COUNT WHERE auhtor = Bo").hasSuffix("\(warning)\n\r\n"))
+        // Many clients cannot read attributes, so they must ask for them.
         _ = client("HELLO 3")
+        #expect(client("QUERY COUNT WHERE auhtor = Bo") == Wire.int(0))
+        #expect(client("CLIENT CAPA redirect attributes") == Wire.ok)
         let attribute = "|1\r\n" + Wire.bulk("warnings") + Wire.bulks(warning)
         #expect(client("QUERY COUNT WHERE auhtor = Bo") == attribute + Wire.int(0))
         #expect(client("QUERY COUNT WHERE author = Bo") == Wire.int(2))
@@ -66,6 +69,14 @@ import Testing
         #expect(client("EXEC") == Wire.array(Wire.int(0)))
         let script = "redis.setresp(3) return redis.call('QUERY', 'COUNT', 'WHERE', 'auhtor', '=', 'Bo')"
         #expect(client(["EVAL", script, "0"]) == Wire.int(0))
+        _ = client("RESET")
+        _ = client("HELLO 3")
+        #expect(client("QUERY COUNT WHERE auhtor = Bo") == Wire.int(0))
+    }
+
+    @Test func aPathCannotBeSelectedRepeatedly() {
+        #expect(client("QUERY SELECT 2 year $.year") == Wire.error("ERR the path 'year' is repeated"))
+        #expect(client("QUERY SELECT 3 year @key @key") == Wire.error("ERR the path '@key' is repeated"))
     }
 
     @Test func explainDescribesTheRun() {

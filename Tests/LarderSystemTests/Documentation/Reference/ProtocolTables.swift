@@ -1,5 +1,6 @@
 import LarderCommandCatalog
 import LarderEngine
+import LarderQuerying
 import LarderServer
 
 /// The tables of docs/Protocol.md, generated from the command table, the limits, and the list of differences. A test
@@ -135,6 +136,10 @@ enum ProtocolTables {
                 "values of 4 MiB and more that commands build (`APPEND`, `SETRANGE`, …)",
                 "8.5 times the longest of them",
                 "fixed, for all clients together"
+            ),
+            (
+                "live queries with their rows",
+                "\(mebibytes(QueryLimits().liveBytesMax)) for all clients together; 1,000 of them", "fixed"
             ),
             ("an idle connection", "16 KiB", "`--max-clients`, \(limits.clientsMax)"),
         ]

@@ -18,7 +18,12 @@ extension CommandTable {
             return call.ok()
         },
         .clientSetinfo: setinfo,
-        .clientCapa: { call in call.ok() },
+        .clientCapa: { call in
+            for index in 2..<call.count where call.isWord(index, "ATTRIBUTES") {
+                call.session.modes.takesAttributes = true
+            }
+            return call.ok()
+        },
         .clientInfo: info,
         .clientList: list,
         .clientKill: kill,

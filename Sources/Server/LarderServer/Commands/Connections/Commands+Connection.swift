@@ -98,6 +98,8 @@ extension CommandTable {
         // As in Redis, CLIENT REPLY SKIP still suppresses the reply to RESET.
         if session.modes.replyMode == .off { session.modes.replyMode = .on }
         session.replies.version = .two
+        session.noteRecord()
+        session.modes.takesAttributes = false
         session.modes.isAuthenticated = call.server.password == nil
         session.record.isNoEvict.store(false, ordering: .relaxed)
         session.record.isNoTouch.store(false, ordering: .relaxed)
@@ -129,6 +131,7 @@ extension CommandTable {
         let session = call.session
         if version == .two { session.queries.stopAll() }
         session.replies.version = version
+        session.noteRecord()
         session.replies.map(count: 7)
         session.replies.field("server", "redis")
         session.replies.field("version", Version.redis)

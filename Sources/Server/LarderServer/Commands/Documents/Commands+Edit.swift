@@ -98,7 +98,7 @@ private struct EditReader {
         guard let text = String(validating: words.bytes(index), as: UTF8.self), let path = EditPath(text) else {
             throw CommandError(
                 "ERR invalid path '", shown(words.bytes(index), 128),
-                "': expected names and indices, such as a.b.0, or $")
+                "': expected at most \(EditPath.stepsMax) names and indices, such as a.b.0, or $")
         }
         return path
     }

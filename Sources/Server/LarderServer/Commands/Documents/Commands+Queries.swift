@@ -80,7 +80,7 @@ extension CommandTable {
         let view = try View(call)
         let explains = first == 2
         // Transactions and scripts get replies without attributes.
-        let hasAttributes = !call.isInTransaction && !explains
+        let hasAttributes = !call.isInTransaction && !explains && call.session.modes.takesAttributes
         let record = call.session.record
         let limits = QueryLimits(call.server.limits)
         if !call.isInTransaction, call.session.transactions.isIdle, call.access == .memoryOnly, !explains,
@@ -93,6 +93,7 @@ extension CommandTable {
                 return .done
             }
         }
+        call.session.command.isLongQuery = query.mayTakeLong
         return .later { (reply) throws(CommandError) in
             var run = QueryRun(query, in: view.database, view.openSnapshot, limits, explains: explains) {
                 record.isGone
@@ -127,6 +128,7 @@ extension CommandTable {
         let sink = call.session.queries.sink(
             id, positions: hasPositions, bytesMax: call.server.settings.subscriberBytesMax.read() / 2)
         let (live, database, record) = (call.server.live, call.database, call.session.record)
+        call.session.command.isLongQuery = query.mayTakeLong
         return .deferred { (reply) throws(CommandError) in
             let begun: (handle: LiveQueryHandle, rows: [LiveRow])
             do throws(QueryFailure) {
@@ -154,6 +156,11 @@ extension CommandTable {
         }
         return call.ok()
     }
+}
+
+extension Query {
+    /// Whether the query may examine all entries, or has so many tests that few entries take long.
+    fileprivate var mayTakeLong: Bool { scans || condition?.testCount ?? 0 > Limits.shortQueryTestsMax }
 }
 
 extension CommandError {
