@@ -13,6 +13,8 @@ public struct UpgradeProgress: Hashable, Sendable {
     /// The number of entries that cannot be upgraded: they are not models of the type, or fail a check. They are
     /// unchanged.
     public fileprivate(set) var failed = 0
+    /// The error of the first of these entries, with its key; nil if there is none.
+    public fileprivate(set) var firstFailure: String?
 }
 
 extension Cache {
@@ -27,7 +29,9 @@ extension Cache {
     ///     other types that the upgrade would change.
     ///   - progress: called after each batch. If it throws, the call ends.
     /// - Returns: the progress at the end.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if this cache has no schema of the type.
     @discardableResult
+    @_disfavoredOverload  // In asynchronous code, Swift would prefer this form for synchronous closures.
     public func upgradeAll<Value: Codable>(
         _ type: Value.Type, keyPrefix prefix: some CacheKey = "",
         progress: (UpgradeProgress) throws -> Void = { _ in }
@@ -70,6 +74,10 @@ extension Cache {
     private func upgradeBatch<Value: Codable>(
         _ type: Value.Type, _ options: EnumerationOptions, _ state: inout UpgradeProgress
     ) throws(LarderError) -> [UInt8]? {
+        guard source.codec.hasSchema(of: type) else {
+            throw LarderError(
+                .invalidArgument, "this cache has no schema of \(type)", operation: "upgrade", database: name)
+        }
         guard let (cursor, engine) = try source.cursor(options) else { return nil }
         var (older, next, count): ([Key], [UInt8]?, Int) = ([], nil, 0)
         defer { withExtendedLifetime(engine) {} }
@@ -84,6 +92,10 @@ extension Cache {
                 if text != nil { older.append(Key(entry.key)) }
             } catch {
                 state.failed += 1
+                if state.firstFailure == nil {
+                    let failure = LarderError.decodingFailed(type, .json, Key(entry.key), name, error)
+                    state.firstFailure = failure.during("upgrade").description
+                }
             }
             return true
         }

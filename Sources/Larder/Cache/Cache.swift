@@ -66,6 +66,7 @@ public final class Cache: CacheReading {
     ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
     ///   - indexes: the indexes that queries need; they are created unless they exist: see `declareIndexes(_:)`.
     ///   - schema: the rules of the models, one ``Schema`` for each type that has some. They apply to this cache.
+    ///     ``LarderError/Code/invalidArgument`` is thrown for rules that contradict each other.
     ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     public convenience init(
@@ -121,6 +122,9 @@ public final class Cache: CacheReading {
         _ indexes: [Index] = [], _ schemas: [any ModelSchema] = [], onShutdown: @escaping @Sendable () -> Void = {}
     ) throws(LarderError) -> Opened {
         try DatabaseName.checkIsNotCompanion(name, operation: "open")
+        if let problem = ModelRules.problem(of: schemas, options.codec) {
+            throw LarderError(.invalidArgument, problem, operation: "open", database: name)
+        }
         var engineOptions = try options.engineOptions()
         engineOptions.onShutdown = onShutdown
         let engine = try Engine.open(

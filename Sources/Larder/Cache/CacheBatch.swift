@@ -17,7 +17,8 @@ public final class CacheBatch: Sendable {
     private let state = Locked<(list: [EntryWrite], bytes: Int, refusal: LarderError?)>(([], 0, nil))
 
     /// Creates an empty batch.
-    /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the codec of the cache.
+    /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the codec and schemas of the cache; this
+    ///   initializer has no schemas, so the models are not checked.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// Adds a model to store under a key.

@@ -13,12 +13,16 @@ extension CacheSource {
             switch problem {
             case .invalid(let text): .refusedQuery(text, name)
             case .undecodable(let type, let key, let error): .decodingFailed(type, .json, Key(key), name, error)
+            case .group(let error, let text):
+                LarderError(
+                    .decoding, text, operation: "query", database: name, underlying: CodingProblem.underlying(error))
             case .filter(let key, let error):
                 LarderError(
                     .filterFailed, "the filter threw \(type(of: error))", operation: "query", database: name,
                     key: Key(key).description, underlying: error)
             }
         }
+        runner.isOf = { [database] in ($0 as? any CacheReading)?.source.database === database }
         runner.run = { (words, explains) throws(LarderError) in try self.result(of: words, explains) }
         runner.runForTask = { (words, explains) async throws(LarderError) in
             try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, explains) }

@@ -39,15 +39,18 @@ public final class BlockingLarderClient: Sendable {
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
     ///   - startPatienceMilliseconds: how long to wait for a daemon that does not run yet. The default is 0.
     /// - Throws: `noDaemon` if nothing answers at the socket, or not in time; `untrusted` if the process belongs to
-    ///   another user; `invalidArgument` if the path is empty or too long, or a time is out of range; `server` if the
-    ///   daemon refuses the connection or the database's name; `io` if the system refuses (no permission to use the
-    ///   socket).
+    ///   another user; `invalidArgument` if the path is empty or too long, a time is out of range, or a schema is
+    ///   impossible; `server` if the daemon refuses the connection or the database's name; `io` if the system refuses
+    ///   (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, schema: any ModelSchema..., trustedUsers: Set<UInt32> = [],
         startPatienceMilliseconds: Int = 0
     ) throws(LarderClientError) {
         let path = try ClientOptions.checkedPath(socketPath, timeoutMilliseconds)
+        if let problem = ModelRules.problem(of: schema, codec) {
+            throw LarderClientError(.invalidArgument, problem, operation: "connect", database: database)
+        }
         self.codec = codec.following(schema).ofCache
         let trust = PeerTrust(trustedUsers: trustedUsers)
         var options = ClientOptions()

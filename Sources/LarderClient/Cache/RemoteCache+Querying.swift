@@ -16,6 +16,7 @@ extension RemoteCache: AsyncQuerySource {
     /// ``ModelQuery`` that return a result. Never uses the near cache. Needs larderd.
     public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteCache<Value>> {
         var runner = QueryRunner<LarderClientError>(codec, database: name)
+        runner.isOf = { [store] in ($0 as? RemoteCache<Value>)?.store === store }
         runner.runForTask = { [core, store] (words, explains) async throws(LarderClientError) in
             // The query keeps the client connected.
             defer { withExtendedLifetime(core) {} }

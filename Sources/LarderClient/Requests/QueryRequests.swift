@@ -81,6 +81,9 @@ extension QueryRunner where Failure == LarderClientError {
                     .decode, "the value, stored as JSON, cannot be read as \(type): \(CodingProblem.decoding(error))",
                     operation: "QUERY", database: database, key: printableKey(key),
                     underlying: CodingProblem.underlying(error))
+            case .group(let error, let text):
+                LarderClientError(
+                    .decode, text, operation: "QUERY", database: database, underlying: CodingProblem.underlying(error))
             case .filter(let key, let error):
                 LarderClientError(
                     .filterFailed, "the filter threw \(type(of: error))", operation: "QUERY", database: database,

@@ -154,6 +154,9 @@ extension ModelCodec {
     /// Throws if a model fails a check of its schema.
     package func verify(_ model: some Encodable) throws { try rules?.verify(model) }
 
+    /// Whether the models of a type have a schema.
+    package func hasSchema(of type: Any.Type) -> Bool { rules?.contains(type) ?? false }
+
     /// Whether some models are checked before they are stored.
     package var hasChecks: Bool { rules?.hasChecks ?? false }
 

@@ -12,7 +12,8 @@ import LarderVocabulary
 /// }.score
 /// ```
 /// The changes are made in the stored JSON, all or none, in the order of the calls. Other fields keep their bytes, also
-/// those that this version of the model does not know.
+/// those that this version of the model does not know. They are made before a ``Schema`` upgrades the text or adds
+/// defaults: change older entries by `update`, or upgrade them first.
 ///
 /// A property is found by its name. If the model's `CodingKeys`, or the encoder's strategy, store it under another
 /// name, pass the stored name: `$0.set(\.isbn, to: "1", at: "ISBN")`. Names of nested properties are joined by dots,
@@ -57,22 +58,23 @@ public struct ModelEdits<Model: Codable> {
         change(property, place) { _ in .delete }
     }
 
-    /// Adds to a number. A missing number counts as 0. If a sum of integers does not fit into 64 bits, or the sum is
-    /// not a value of the property's type, nothing is changed.
+    /// Adds to a number. A missing number counts as 0, also if the schema has a default. If a sum of integers does not
+    /// fit into `Int64`, or the sum is not a value of the property's type, nothing is changed. Numbers with a fraction
+    /// are added as doubles, also a `Decimal`: add money with `update`.
     public mutating func increment<Value: Numeric & Encodable>(
         _ property: KeyPath<Model, Value>, by amount: Value = 1, at place: String? = nil
     ) {
         change(property, place) { .increment(try $0.json(amount)) }
     }
 
-    /// Adds to an optional number. A missing number counts as 0.
+    /// Adds to an optional number, like the call above.
     public mutating func increment<Value: Numeric & Encodable>(
         _ property: KeyPath<Model, Value?>, by amount: Value = 1, at place: String? = nil
     ) {
         change(property, place) { .increment(try $0.json(amount)) }
     }
 
-    /// Appends to a text. A missing text counts as an empty one.
+    /// Appends to a text. A missing text counts as an empty one, also if the schema has a default.
     public mutating func append(_ text: String, to property: KeyPath<Model, String>, at place: String? = nil) {
         change(property, place) { .append(try $0.json(text)) }
     }
@@ -126,7 +128,10 @@ public struct ModelEdits<Model: Codable> {
             edits.append(JSONEdit(path, try action(self)))
             places.append(Place(path: path) { try Self.json($0[keyPath: property], codec) })
         } catch {
-            failure = error as? Impossible ?? Impossible(message: CodingProblem.encoding(error, codec.codec))
+            let name = place ?? PropertyPath.names(of: property) ?? "\(property)"
+            failure =
+                error as? Impossible
+                ?? Impossible(message: "'\(printableKey(name.utf8))': \(CodingProblem.encoding(error, codec.codec))")
         }
     }
 
@@ -183,7 +188,9 @@ public struct ModelEdits<Model: Codable> {
             throw Impossible(
                 message:
                     "the field '\(printableKey(place.path.text.utf8))' does not hold the property of \(Model.self); "
-                    + "pass the place in the JSON, as in at: \"name\"")
+                    + "pass the place in the JSON, as in at: \"name\""
+                    + (codec.rules?.ofReads(Model.self) == nil
+                        ? "" : "; if the entry is older than the schema, upgrade it first, with update or upgradeAll"))
         }
     }
 }

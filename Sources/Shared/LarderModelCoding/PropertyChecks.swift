@@ -27,38 +27,72 @@ package final class PropertyChecks: Sendable {
     package final class Check: Sendable {
         private let path: EditPath
         fileprivate let id: String
-        /// The text of the error.
-        fileprivate let mismatch: String
+        private let reader: Reader
+        /// The property, for the text of the error.
+        private let name: String
         /// Returns the JSON of the property; nil if the model is of another type, or the value cannot be encoded.
         private let json: @Sendable (Any, ModelCodec) throws -> JSONText?
+        /// Returns the text of an error if the reader cannot use the JSON of the property.
+        private let problem: (@Sendable (JSONText) -> String?)?
         /// How many models without a value were compared.
         fileprivate let absences = Atomic<Int>(0)
 
-        /// - Parameter property: consists of stored properties.
-        package init(_ path: EditPath, _ property: AnyKeyPath, _ reader: Reader) {
-            self.path = path
-            id = "\(property) \(path.text)"
-            mismatch =
-                "\(reader.rawValue) reads the field '\(printableKey(path.text.utf8))', which does not hold \(property); "
-                + reader.remedy
+        /// - Parameters:
+        ///   - property: consists of stored properties.
+        ///   - outer: leads from the model to the value that has the property. Optionals are unwrapped.
+        package init(
+            _ path: EditPath, _ property: AnyKeyPath, in outer: [AnyKeyPath] = [], _ reader: Reader,
+            _ problem: (@Sendable (JSONText) -> String?)? = nil
+        ) {
+            (self.path, self.reader, self.problem) = (path, reader, problem)
+            name = outer.first.map { "\\\(type(of: $0).rootType).\(path.text)" } ?? "\(property)"
+            id = "\(name) \(path.text)"
             // Safe: a key path of stored properties is immutable, and contains no other values.
-            nonisolated(unsafe) let property = property
+            nonisolated(unsafe) let steps = outer + [property]
             json = { model, codec in
-                guard let value = model[keyPath: property] as? any Encodable else { return nil }
-                return try codec.json(of: value)
+                var value: Any? = model
+                for step in steps { value = value.flatMap { $0[keyPath: step] } }
+                return try (value as? any Encodable).flatMap { try codec.json(of: $0) }
             }
         }
 
-        fileprivate enum Outcome { case same, different, absent, otherType }
+        fileprivate enum Outcome: Equatable {
+            case same
+            case different(String)
+            case absent, otherType
+        }
 
         /// Compares the property of a model with its encoded form.
         fileprivate func outcome(_ model: some Encodable, _ payload: Payload, _ codec: ModelCodec) throws -> Outcome {
             guard let property = try json(model, codec) else { return .otherType }
-            let stored = payload.withBytes { bytes in
-                path.value(in: bytes).flatMap { text in text.withUnsafeBytes { try? JSONText(parsing: $0) } }
+            return payload.withBytes { bytes in
+                let stored = path.value(in: bytes).flatMap { text in
+                    text.withUnsafeBytes { try? JSONText(parsing: $0) }
+                }
+                if let stored, stored.isEqual(to: property) || stored.hasSameElements(as: property) {
+                    return problem?(stored).map { .different($0) } ?? .same
+                }
+                return stored == nil && property.isNull ? .absent : .different(mismatch(in: bytes))
             }
-            guard let stored else { return property.isNull ? .absent : .different }
-            return stored.isEqual(to: property) || stored.hasSameElements(as: property) ? .same : .different
+        }
+
+        private func mismatch(in bytes: UnsafeRawBufferPointer) -> String {
+            let field = printableKey(path.text.utf8)
+            let text = "\(reader.rawValue) reads the field '\(field)', which does not hold \(name); "
+            guard let whole = singleValue(in: bytes) else { return text + reader.remedy }
+            let value = path.steps.last == "key" ? "Reference(\"…\")" : "value"
+            let remedy = reader == .index ? "index that property" : "use where(\\.\(whole), \(value))"
+            return text + "'\(whole)' is stored as one value: \(remedy)"
+        }
+
+        /// The beginning of the path that leads to a value without members.
+        private func singleValue(in text: UnsafeRawBufferPointer) -> String? {
+            for count in path.steps.indices.dropFirst() {
+                let outer = EditPath(steps: Array(path.steps.prefix(count)))
+                guard let first = outer.value(in: text)?.first else { return nil }
+                if !"{[".utf8.contains(first) { return printableKey(outer.text.utf8) }
+            }
+            return nil
         }
     }
 
@@ -92,7 +126,7 @@ package final class PropertyChecks: Sendable {
         for check in checks.withLock({ $0 }) {
             switch try check.outcome(model, payload, codec) {
             case .same: done.insert(check.id)
-            case .different: throw Mismatch(text: check.mismatch)
+            case .different(let text): throw Mismatch(text: text)
             case .absent:
                 if check.absences.wrappingAdd(1, ordering: .relaxed).newValue > Self.absencesMax {
                     done.insert(check.id)
@@ -122,7 +156,7 @@ package final class PropertyChecks: Sendable {
         for check in checks {
             var outcome = Check.Outcome.absent
             if let model, let payload { outcome = (try? check.outcome(model, payload, codec)) ?? .absent }
-            if outcome == .different { throw Mismatch(text: check.mismatch) }
+            if case .different(let text) = outcome { throw Mismatch(text: text) }
             queried.withLock { queried in
                 if outcome == .same { queried[check.id] = Self.absencesMax } else { queried[check.id, default: 0] += 1 }
             }

@@ -30,7 +30,17 @@ extension ModelCodec {
     /// - Returns: nil if the codec, or the program's encoder, does not write JSON.
     package func json(of value: some Encodable) throws -> JSONText? {
         guard codec == .json else { return nil }
-        let array = try encodeModel(OnlyElement(value: value)).bytes
+        let array: [UInt8]
+        do {
+            array = try encodeModel(OnlyElement(value: value)).bytes
+        } catch EncodingError.invalidValue(let value, let context) {
+            // Without the index in the array.
+            throw EncodingError.invalidValue(
+                value,
+                EncodingError.Context(
+                    codingPath: Array(context.codingPath.dropFirst()), debugDescription: context.debugDescription,
+                    underlyingError: context.underlyingError))
+        }
         return try? JSONText(onlyElementOf: array)
     }
 }

@@ -12,14 +12,21 @@ import LarderPlatform
 /// let books = try Cache(named: "books", policy: .low, schema: schema)
 /// ```
 /// - A *check* fails before anything is stored: the call throws `encoding` (`encode` in clients), and names the
-///   property. Checks apply to all calls of this program that store a model; what others store is not checked.
-/// - A *default* is read where the stored JSON has no such field. Conditions of queries see the JSON as it is stored.
-/// - An entry is *older* if it cannot be decoded, also not with the defaults. So reading a current entry costs nothing,
-///   and its text has no member for a version, which other programs would see. Give a property a new name if its
-///   meaning changes, because older texts must not be decodable. The upgrade changes what is read; the entry keeps its
-///   text until it is stored again, for example by `upgradeAll`.
+///   property. Checks apply to all calls of this cache that store a model, and to batches of `makeBatch()`, but not to
+///   models within arrays, dictionaries and other models. What others store is not checked.
+/// - A *default* is read where the stored JSON has no such field. Conditions of queries, and `edit`, see the JSON as it
+///   is stored.
+/// - An entry is *older* if it cannot be decoded without defaults, and there is an upgrade; `version` decides nothing.
+///   So reading a current entry costs nothing, and its text has no member for a version, which other programs would
+///   see. Give a property a new name if its meaning changes, because older texts must not be decodable. A new
+///   *optional* property cannot be noticed: make it non-optional, without a default, or set it in an upgrade that
+///   another property needs.
+/// - The upgrade changes what is read; the entry keeps its text until it is stored again, for example by `upgradeAll`.
+///   If the upgrade fails, or its result cannot be decoded, the stored text is read with the defaults.
 ///
-/// Entries must be JSON. Thread-safe: an immutable value.
+/// Defaults and upgrades apply where this type itself is read, not an optional or an array of it. Entries must be JSON.
+/// A schema that contradicts itself throws `invalidArgument` where the cache is opened; with a `RemoteCache`, each call
+/// that stores or reads a model throws `encode` or `decode`. Thread-safe: an immutable value.
 public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     public private(set) var rules: SchemaRules
     /// Each returns the text of an error; nil if the model passes.
@@ -27,24 +34,27 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
 
     /// Declares the rules of models of a type.
     /// - Parameters:
-    ///   - version: the number of this version of the type, for error texts.
+    ///   - version: the number of this version of the type, at least 1, for error texts.
     ///   - older: what to do with older entries. By default they cannot be read.
     public init(_ type: Model.Type = Model.self, version: Int = 1, older: OlderEntries = .unreadable) {
         rules = SchemaRules(model: type, version: version, upgrade: older.upgrade)
+        if version < 1 { rules.problem = "the version \(version) of \(type) is less than 1" }
     }
 
     /// Requires a property to be in a range, such as `0...10_000`.
     public func check<Value: Comparable & SendableMetatype, Values: RangeExpression & Sendable & SendableMetatype>(
         _ property: any KeyPath<Model, Value> & Sendable, _ range: Values
     ) -> Self where Values.Bound == Value {
-        adding(property, "is not within \(range)") { range.contains($0) }
+        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(range)") { range.contains($0) }
     }
 
     /// Requires an optional property to be nil or in a range.
     public func check<Value: Comparable & SendableMetatype, Values: RangeExpression & Sendable & SendableMetatype>(
         _ property: any KeyPath<Model, Value?> & Sendable, _ range: Values
     ) -> Self where Values.Bound == Value {
-        adding(property, "is not within \(range)") { $0.map(range.contains) ?? true }
+        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(range)") {
+            $0.map(range.contains) ?? true
+        }
     }
 
     /// Requires a condition to be true for a property. Called on any thread.
@@ -53,11 +63,12 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     ) -> Self { adding(property, "fails its check", isValid) }
 
     private func adding<Value: SendableMetatype>(
-        _ property: any KeyPath<Model, Value> & Sendable, _ problem: String,
+        _ property: any KeyPath<Model, Value> & Sendable, isEmpty: Bool? = nil, _ problem: String,
         _ isValid: @escaping @Sendable (Value) -> Bool
     ) -> Self {
         let text = "the property '\(PropertyPath.names(of: property) ?? "\(property)")' \(problem)"
         var schema = self
+        if isEmpty ?? false { schema.rules.problem = text + ", which is an empty range" }
         schema.checks.append { isValid($0[keyPath: property]) ? nil : text }
         schema.rules.check = { [checks = schema.checks] model in
             guard let model = model as? Model else { return nil }
@@ -68,6 +79,7 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     }
 
     /// Declares what a property is if the stored text has no such field: also an optional one, which is then never nil.
+    /// Increments of `edit` begin at 0 nevertheless. Each property can have one default.
     /// - Parameter place: the name of the property in the JSON, if it is another one.
     public func `default`<Value: Encodable & Sendable>(
         _ property: any KeyPath<Model, Value> & Sendable, _ value: Value, at place: String? = nil
@@ -77,6 +89,9 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
         else {
             schema.rules.problem = "\(property) is not a stored property of the schema; pass its name in the JSON"
             return schema
+        }
+        if rules.defaults.contains(where: { $0.path == path }) {
+            schema.rules.problem = "the property '\(printableKey(path.text.utf8))' has two defaults"
         }
         schema.rules.defaults.append(SchemaRules.Default(path: path) { try $0.json(of: value) })
         if Value.self is any ExpressibleByNilLiteral.Type { schema.rules.completes = true }
@@ -98,7 +113,8 @@ public struct OlderEntries: Sendable {
     public static let unreadable = OlderEntries(upgrade: nil)
 
     /// They are changed by a closure when they are read. It is called on any thread, for the entries of any earlier
-    /// version, and perhaps for entries that are no models at all. If it throws, the entry cannot be decoded.
+    /// version, also those that only lack fields with defaults, and perhaps for entries that are no models at all. If
+    /// it throws, the entry is read with the defaults, or cannot be decoded.
     public static func upgrade(_ body: @escaping @Sendable (inout OlderFields) throws -> Void) -> OlderEntries {
         OlderEntries(upgrade: body)
     }
@@ -170,7 +186,7 @@ public struct SchemaRules: Sendable {
     }
 
     let model: ObjectIdentifier
-    private let name: String
+    fileprivate let name: String
     private let upgrade: (@Sendable (inout OlderFields) throws -> Void)?
     /// Returns the text of an error; nil if the model passes, or is of another type.
     var check: (@Sendable (any Encodable) -> String?)?
@@ -206,20 +222,36 @@ public struct SchemaRules: Sendable {
         _ decode: (UnsafeRawBufferPointer) throws -> Value
     ) throws -> (value: Value, changed: [UInt8]?) {
         if let problem { throw SchemaProblem(text: problem) }
-        var filled = completes ? try completed(text, codec) : nil
-        do { return (try filled.map { try $0.withUnsafeBytes(decode) } ?? decode(text), filled) } catch {
-            if !completes {
-                filled = try completed(text, codec)
-                if let filled, let value = try? filled.withUnsafeBytes(decode) { return (value, filled) }
+        var failure: any Error
+        do {
+            let value = try decode(text)
+            guard completes, let filled = try completed(text, codec) else { return (value, nil) }
+            return (try filled.withUnsafeBytes(decode), filled)
+        } catch { failure = error }
+        // Before the defaults: they would hide that a field has another name in an older text.
+        if let upgrade {
+            do { return try upgraded(text, codec, upgrade, decode) } catch { failure = error }
+        }
+        guard let filled = try completed(text, codec) else { throw failure }
+        do { return (try filled.withUnsafeBytes(decode), filled) } catch { throw upgrade == nil ? error : failure }
+    }
+
+    private func upgraded<Value>(
+        _ text: UnsafeRawBufferPointer, _ codec: ModelCodec, _ upgrade: (inout OlderFields) throws -> Void,
+        _ decode: (UnsafeRawBufferPointer) throws -> Value
+    ) throws -> (value: Value, changed: [UInt8]?) {
+        var fields = OlderFields(Array(text), codec)
+        do { try upgrade(&fields) } catch { throw impossible("the upgrade threw \(type(of: error))") }
+        if let failure = fields.failure {
+            switch failure {
+            case JSONEdit.Failure.step(_, let reason): throw impossible(reason)
+            case is JSONEdit.Failure: throw impossible("it is not JSON")
+            default: throw impossible(CodingProblem.encoding(failure, codec.codec))
             }
-            guard let upgrade else { throw error }
-            var fields = OlderFields(Array(text), codec)
-            do { try upgrade(&fields) } catch { throw impossible("the upgrade threw \(type(of: error))") }
-            if let failure = fields.failure { throw impossible((failure as? SchemaProblem)?.text ?? "\(failure)") }
-            let changed = try fields.text.withUnsafeBytes { try completed($0, codec) } ?? fields.text
-            do { return (try changed.withUnsafeBytes(decode), changed) } catch {
-                throw impossible(CodingProblem.decoding(error))
-            }
+        }
+        let changed = try fields.text.withUnsafeBytes { try completed($0, codec) } ?? fields.text
+        do { return (try changed.withUnsafeBytes(decode), changed) } catch {
+            throw impossible(CodingProblem.decoding(error))
         }
     }
 
@@ -256,6 +288,19 @@ package final class ModelRules: Sendable {
     func verify(_ model: some Encodable) throws { for rules in rules.values { try rules.verify(model) } }
 
     var hasChecks: Bool { rules.values.contains { $0.check != nil } }
+
+    func contains(_ type: Any.Type) -> Bool { rules[ObjectIdentifier(type)] != nil }
+
+    /// Why declared schemas are impossible; nil if they are possible.
+    package static func problem(of schemas: [any ModelSchema], _ codec: ModelCodec) -> String? {
+        let rules = schemas.map { $0.rules }
+        if let problem = rules.lazy.compactMap(\.problem).first { return problem }
+        if let same = Dictionary(grouping: rules, by: \.model).values.first(where: { $0.count > 1 }) {
+            return "a type has several schemas: \(same.map(\.name).joined(separator: ", "))"
+        }
+        guard codec.codec != .json, rules.contains(where: \.changesReads) else { return nil }
+        return "the codec is \(codec.codec), and only models stored as JSON have defaults and upgrades"
+    }
 
     /// The rules of a type, if they change what is read.
     func ofReads(_ type: Any.Type) -> SchemaRules? {

@@ -105,10 +105,28 @@ extension ModelCodec {
             return QueryPlace(document, JSONDocument.root)
         }
         guard let place else {
-            throw ImpossibleQuery(message: "\(value) is not a place: its JSON must be [lon, lat], or have lon and lat")
+            throw ImpossibleQuery(message: "\(value) is not a place: \(QueryPlace.form)")
         }
         return QueryWord.list("\(place.longitude)", "\(place.latitude)")
     }
 
     var notJSON: String { "the codec is \(codec), and only models stored as JSON can be queried" }
+}
+
+extension QueryPlace {
+    /// What a place is, in words for the caller.
+    static let form = "a place is [longitude, latitude], or has lon and lat, within -180...180 and -90...90"
+
+    /// Whether the JSON of a property is a place, an array of places, or null.
+    static func isPlace(_ text: JSONText) -> Bool {
+        text.bytes.withUnsafeBytes { bytes in
+            guard let document = JSONDocument(bytes) else { return false }
+            if text.isNull || QueryPlace(document, JSONDocument.root) != nil { return true }
+            guard document.kind(JSONDocument.root) == .array else { return false }
+            for element in document.children(JSONDocument.root) where QueryPlace(document, element) == nil {
+                return false
+            }
+            return true
+        }
+    }
 }

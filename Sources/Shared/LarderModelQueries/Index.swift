@@ -16,7 +16,9 @@ import LarderQueries
 /// indexes of the database are left alone: drop them with `dropIndexes(except:)`.
 ///
 /// The first models that are stored afterwards are compared with the declared fields. If `CodingKeys` store a property
-/// under another name, storing throws `encoding` (`encode` in clients) and names both; pass that name as `at:`.
+/// under another name, storing throws `encoding` (`encode` in clients) and names both; pass that name as `at:`. A
+/// `Reference`, like other types that are coded as one value, is indexed itself, not by its properties. Drop a wrongly
+/// declared index with `dropIndexes(except:)`.
 public struct Index: Sendable {
     /// A property of an index, and the direction of its order. A query can also read it backwards, but only in all
     /// properties together.
@@ -42,7 +44,8 @@ public struct Index: Sendable {
         private init(path: String, isDescending: Bool) { (self.path, self.isDescending) = (path, isDescending) }
 
         fileprivate init<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
-            _ property: any KeyPath<Model, Value> & Sendable, _ place: String?, isDescending: Bool
+            _ property: any KeyPath<Model, Value> & Sendable, _ place: String?, isDescending: Bool,
+            isGeo: Bool = false
         ) {
             guard let names = place ?? PropertyPath.names(of: property), let path = EditPath(names) else {
                 self.init(path: "", isDescending: isDescending)
@@ -51,7 +54,8 @@ public struct Index: Sendable {
                 return
             }
             self.init(path: names, isDescending: isDescending)
-            check = PropertyChecks.Check(path, property, .index)
+            let noPlace = "an index of places has the field '\(names)', which is not a place: \(QueryPlace.form)"
+            check = PropertyChecks.Check(path, property, .index) { isGeo && !QueryPlace.isPlace($0) ? noPlace : nil }
         }
     }
 
@@ -82,11 +86,13 @@ public struct Index: Sendable {
 
     /// Declares an index of the places of a property, for ``ModelQuery/where(_:near:within:at:)`` and
     /// ``ModelQuery/where(_:within:at:)``. Places are `[lon, lat]`, or objects with `lon` and `lat`; an array may contain
-    /// several.
+    /// several. Storing the first model throws `encoding` (`encode` in clients) if its value is not a place, for example
+    /// an array with an altitude, or `[lat, lon]` with a longitude above 90. Later such values are stored, but not
+    /// found.
     public init<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>(
         geo property: any KeyPath<Model, Value> & Sendable, prefix: any CacheKey = "", at place: String? = nil
     ) {
-        self.init(Part(property, place, isDescending: false), prefix: prefix)
+        self.init(Part(property, place, isDescending: false, isGeo: true), prefix: prefix)
         isGeo = true
     }
 

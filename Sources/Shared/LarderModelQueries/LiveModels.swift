@@ -25,8 +25,12 @@ package struct LiveFeed: Sendable {
 /// - The first change has the first result. Changes that are not read yet become one.
 /// - Only entries that change are evaluated; the query is not run again.
 /// - After 4,096 unread events, and in a client after a lost connection, the next change is a reset.
-/// - The sequence ends when its cache or client is closed, or it is released. A cancelled task gets nil.
-/// - One task at a time may iterate, and there is one iteration.
+/// - The sequence ends when its cache or client is closed, or it is released. A cancelled task gets nil; in a client,
+///   the first call throws `cancelled`.
+/// - While a client has no connection, the sequence waits, and the rows may be out of date: `onEvent` of the client's
+///   options reports a lost connection.
+/// - A live query has no filters, no parts of predicates that are evaluated on models, and no `including`.
+/// - There is one iteration, of one task at a time. A second one throws `invalidArgument`: call `live(_:)` again.
 ///
 /// Thread-safe.
 public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySource>: AsyncSequence, Sendable {
@@ -39,11 +43,14 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
     }
 
     private let query: ModelQuery<Model, Source>
+    /// Whether the query is of the database that it is followed in.
+    private let isOwn: Bool
+    private let isIterated = Locked(false)
     private let mailbox = Mailbox(PendingEvents())
     private let state = Locked(State.new)
     private let list = Locked(LiveList<Model>())
 
-    init(_ query: ModelQuery<Model, Source>) { self.query = query }
+    init(_ query: ModelQuery<Model, Source>, isOwn: Bool) { (self.query, self.isOwn) = (query, isOwn) }
 
     deinit { cancel() }
 
@@ -57,15 +64,28 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
         mailbox.finish()
     }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(models: self) }
+    public func makeAsyncIterator() -> Iterator {
+        let isSecond = isIterated.withLock { isIterated in
+            defer { isIterated = true }
+            return isIterated
+        }
+        return Iterator(models: self, isSecond: isSecond)
+    }
 
     /// The iterator of a ``LiveModels``.
     public struct Iterator: AsyncIteratorProtocol {
         let models: LiveModels
+        fileprivate let isSecond: Bool
 
         /// Returns the next change; nil at the end.
         /// - Throws: the errors of `values()` of the query. An error ends the sequence.
-        public mutating func next() async throws -> LiveChange<Model>? { try await models.next() }
+        public mutating func next() async throws -> LiveChange<Model>? {
+            guard !isSecond else {
+                throw models.query.runner.failure(
+                    .invalid("a live query is iterated only once: call live(_:) again for another iteration"))
+            }
+            return try await models.next()
+        }
     }
 
     private func next() async throws -> LiveChange<Model>? {
@@ -83,6 +103,9 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
     /// Starts the query at the first call.
     private func begin() async throws {
         guard case .new = state.withLock({ $0 }) else { return }
+        guard isOwn else {
+            throw query.runner.failure(.invalid("the query is of another cache: use live(_:) of that cache"))
+        }
         guard query.filters.isEmpty else {
             throw query.runner.failure(.invalid("a live query has no filters: filter the rows of its changes"))
         }
@@ -273,8 +296,9 @@ extension AsyncQuerySource {
     /// Follows the result of a query: returns the first result, and then its differences as entries change.
     ///
     /// The result has at most ``ModelQuery/limit(_:)`` rows, or 1,000; with skipped ones at most 10,000. Without
-    /// `sorted`, the rows have the order of their keys. The query begins with the first iteration.
+    /// `sorted`, the rows have the order of their keys. The query begins with the first iteration, which throws
+    /// `invalidArgument` if it is a query of another cache.
     public func live<Model: Codable & Sendable>(_ query: ModelQuery<Model, Self>) -> LiveModels<Model, Self> {
-        LiveModels(query)
+        LiveModels(query, isOwn: query.runner.isOf(self))
     }
 }

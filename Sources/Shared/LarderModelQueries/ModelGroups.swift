@@ -68,11 +68,24 @@ public struct ModelGroups<Model: Codable & SendableMetatype, Source: QuerySource
     public typealias Row = (group: Group, results: Results)
 
     fileprivate func rows(_ result: QueryResult) throws(Source.QueryFailure) -> [Row] {
+        let runner = query.runner
         var rows: [Row] = []
         for group in result.groups {
-            let value = try query.runner.decode(Group.self, group.json, [])
-            do { rows.append((value, try decode(group.values, query.runner.codec))) } catch {
-                throw query.runner.failure(.undecodable(Results.self, key: [], error))
+            let value: Group
+            do {
+                value = try group.json.withUnsafeBytes { try runner.codec.decode(Group.self, $0, storedAs: .json) }
+            } catch {
+                throw runner.failure(
+                    .group(
+                        error,
+                        "a group cannot be read as \(Group.self): \(CodingProblem.decoding(error)); to group by the "
+                            + "elements of an array, use grouped(byElementsOf:)"))
+            }
+            do { rows.append((value, try decode(group.values, runner.codec))) } catch {
+                throw runner.failure(
+                    .group(
+                        error,
+                        "a value of a group cannot be read as \(Results.self): \(CodingProblem.decoding(error))"))
             }
         }
         return rows

@@ -15,7 +15,10 @@ extension ModelQuery {
         _ make: (String, ModelCodec) throws(ImpossibleQuery) -> ConditionWords
     ) -> Self {
         adding { (query) throws(ImpossibleQuery) in
-            query.add(try make(try query.path(property, place), runner.codec))
+            let path = try query.path(property, place)
+            do throws(ImpossibleQuery) { query.add(try make(path, runner.codec)) } catch {
+                throw ImpossibleQuery(message: "'\(printableKey(path.utf8))': \(error.message)")
+            }
         }
     }
 
@@ -119,7 +122,8 @@ extension ModelQuery {
     /// The place is at most this far away, in meters. Without ``sorted(by:_:at:)``, the nearest models come first.
     ///
     /// A place is a value whose JSON is `[lon, lat]`, or an object with `lon` (`lng`, `longitude`) and `lat`
-    /// (`latitude`). A property that is an array of places has the distance of its nearest one.
+    /// (`latitude`), in degrees. A property that is an array of places has the distance of its nearest one. Results do
+    /// not contain the distance.
     /// - Parameter center: for example a value of the property's type.
     public func `where`<Value: Encodable>(
         _ property: KeyPath<Model, Value>, near center: some Encodable, within meters: Double, at place: String? = nil

@@ -101,8 +101,8 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         [QueryWord.path(path)] + (direction == .reverse ? QueryWord.list("DESC") : [])
     }
 
-    /// Omits the first rows, at most 10,000. For later pages use `page(after:)`, which does not read the earlier
-    /// rows.
+    /// Omits the first rows, at most 10,000. For later pages use `page(after:)`, which does not read the earlier rows
+    /// if an index has the order of the query.
     public func skip(_ count: Int) -> Self {
         adding { (query) throws(ImpossibleQuery) in
             guard count >= 0 else { throw ImpossibleQuery(message: "skip(\(count)) is negative") }

@@ -26,6 +26,8 @@ struct PredicateTranslation {
     fileprivate var paths: [PredicateExpressions.VariableID: String]
     /// The kinds of expressions that were not translated, for `explain()`.
     private(set) var untranslated: [String] = []
+    /// The key paths that lead to each path that was found, from the model.
+    fileprivate var properties: [String: [AnyKeyPath]] = [:]
     /// For the properties of the model that were found.
     fileprivate(set) var checks: [PropertyChecks.Check] = []
 
@@ -112,11 +114,13 @@ extension PredicateExpressions.KeyPath: PathExpression, TranslatableExpression {
         guard !isLibraryType, let root = (root as? any PathExpression)?.path(&translation),
             let names = PropertyPath.names(of: keyPath)
         else { return nil }
-        if !root.isEmpty { return root + "." + names }
-        if let path = EditPath(names) {
-            translation.checks.append(PropertyChecks.Check(path, keyPath, .predicate))
+        let place = root.isEmpty ? names : root + "." + names
+        let outer = translation.properties[root] ?? []
+        translation.properties[place] = outer + [keyPath]
+        if let path = EditPath(place) {
+            translation.checks.append(PropertyChecks.Check(path, keyPath, in: outer, .predicate))
         }
-        return names
+        return place
     }
 
     /// A property that is true or false.

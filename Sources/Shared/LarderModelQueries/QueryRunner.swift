@@ -19,6 +19,8 @@ package struct QueryRunner<Failure: Error>: Sendable {
         /// The call is impossible.
         case invalid(String)
         case undecodable(any Any.Type, key: [UInt8], any Error)
+        /// A value of a group is not of the expected type.
+        case group(any Error, String)
         /// The closure of a filter, or a predicate, has thrown.
         case filter(key: [UInt8], any Error)
     }
@@ -27,6 +29,8 @@ package struct QueryRunner<Failure: Error>: Sendable {
     /// Whether entries are omitted that cannot be decoded.
     let omitsUndecodable: Bool
     let failure: @Sendable (Problem) -> Failure
+    /// Whether a cache or client has the queried database. The argument is an ``AsyncQuerySource``.
+    package var isOf: @Sendable (Any) -> Bool = { _ in true }
     /// Runs a query; the flag requests only its explanation. Nil if the database has no such calls.
     package var run: (@Sendable ([[UInt8]], Bool) throws(Failure) -> QueryResult)?
     /// Begins a live query with the words after QUERY LIVE. The sink gets the result first.

@@ -79,7 +79,8 @@ struct StoredModels {
 
 extension ModelQuery {
     /// Loads the models that a property of the rows refers to, for `values()` and `page()`: those of all rows in one
-    /// call, after the rows. References to missing entries stay nil.
+    /// call, after the rows. References to missing entries stay nil, and so do all in filters, `select`, groups and
+    /// predicates.
     public func including<Target>(_ property: any WritableKeyPath<Model, Reference<Target>> & Sendable) -> Self {
         including {
             [$0[keyPath: property].key]

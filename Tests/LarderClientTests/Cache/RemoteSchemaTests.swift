@@ -74,6 +74,10 @@ import Testing
         #expect(try client.edit("a", of: Book.self) { $0.set(\.price, to: 9) }.price == 9)
         try client.setBytes(Array(#"{"title":"Old"}"#.utf8), forKey: "old")
         #expect(try client.value(Book.self, forKey: "old") == Book(title: "Old", price: 1.5))
+        let error = #expect(throws: LarderClientError.self) {
+            _ = try BlockingLarderClient(socketPath: daemon.socketPath, schema: Schema(Book.self, version: 0))
+        }
+        #expect(error?.code == .invalidArgument)
         client.close()
     }
 

@@ -23,13 +23,13 @@ import Testing
         let directory = try TemporaryDirectory(inMemory: true)
         // Instead of the default directory.
         // swift-format-ignore: AlwaysUseLowerCamelCase
-        func Cache(named name: String, policy: UpdatePolicy, indexes: [Index]) throws -> Larder.Cache {
-            let cache = try Larder.Cache(named: name, policy: policy, indexes: indexes, directory: directory.path)
-            try cache.set(
+        func Cache(named name: String, policy: UpdatePolicy, indexes: [Index]) async throws -> Larder.Cache {
+            let cache = try await Larder.Cache(named: name, policy: policy, indexes: indexes, directory: directory.path)
+            try await cache.set(
                 Book(title: "The sea", author: "Bo", year: 2001, price: 5, tags: ["y", "x"], isbn: "1"), forKey: "1")
             return cache
         }
-        let books = try Cache(
+        let books = try await Cache(
             named: "books", policy: .low,
             indexes: [Index(\Book.author), Index(\Book.year, .descending(\Book.price)), Index(\Book.isbn, at: "ISBN")])
         let predicate = #Predicate<Book> { $0.author == "Bo" && $0.year >= 2000 && $0.title.contains("sea") }

@@ -14,12 +14,12 @@ import Testing
 
     /// Applies changes until the rows have these keys.
     private func read(
-        _ live: Live, _ list: inout [ModelRow<Book>], until keys: [String]
+        _ live: inout Live.Iterator, _ list: inout [ModelRow<Book>], until keys: [String]
     ) async throws -> [LiveChange<Book>] {
         var changes: [LiveChange<Book>] = []
         while changes.isEmpty || list.map(\.key) != keys {
-            var iterator = live.makeAsyncIterator()
-            let change = try #require(try await iterator.next())
+            let next = try await live.next()
+            let change = try #require(next)
             let fits = list.apply(change.difference)
             #expect(fits)
             #expect(list.map(\.key) == change.rows.map(\.key) && list.map(\.value) == change.values)
@@ -38,18 +38,19 @@ import Testing
                 try await books.set(Book(author: "Bo", year: year), forKey: "b:\(year)", policy: policy)
             }
             for year in 1...3 { try await store(year) }
-            let live = books.live(books.query().where(\.author, "Bo").sorted(by: .stored, .reverse).limit(2))
+            let sequence = books.live(books.query().where(\.author, "Bo").sorted(by: .stored, .reverse).limit(2))
+            var live = sequence.makeAsyncIterator()
             var list: [ModelRow<Book>] = []
-            _ = try await read(live, &list, until: ["b:3", "b:2"])
+            _ = try await read(&live, &list, until: ["b:3", "b:2"])
             try await store(4)
-            let moved = try await read(live, &list, until: ["b:4", "b:3"])
+            let moved = try await read(&live, &list, until: ["b:4", "b:3"])
             #expect(moved.removed == ["b:2 moved"])
             try await books.remove("b:3")
-            let removed = try await read(live, &list, until: ["b:4", "b:2"])
+            let removed = try await read(&live, &list, until: ["b:4", "b:2"])
             #expect(removed.removed == ["b:3 removed"])
             try await store(5, .seconds(2))
-            _ = try await read(live, &list, until: ["b:5", "b:4"])
-            let expired = try await read(live, &list, until: ["b:4", "b:2"])
+            _ = try await read(&live, &list, until: ["b:5", "b:4"])
+            let expired = try await read(&live, &list, until: ["b:4", "b:2"])
             #expect(expired.removed == ["b:5 expired"])
             // After a lost connection, the whole result follows.
             let clients = try await client.command("CLIENT", "LIST").string ?? ""
@@ -57,21 +58,28 @@ import Testing
             let id = try #require(line.split(separator: " ").first?.dropFirst(3))
             _ = try await client.command("CLIENT", "KILL", "ID", String(id))
             try await books.remove("b:4")
-            let reset = try await read(live, &list, until: ["b:2", "b:1"])
+            let reset = try await read(&live, &list, until: ["b:2", "b:1"])
             #expect(reset.map(\.isReset).contains(true))
-            live.cancel()
-            for try await _ in live { Issue.record("a cancelled sequence goes on") }
+            sequence.cancel()
+            let end = try await live.next()
+            #expect(end == nil)
+            let other = client.cache("other", of: Book.self)
+            let error = await #expect(throws: LarderClientError.self) {
+                for try await _ in other.live(books.query()) {}
+            }
+            #expect(error?.code == .invalidArgument && error?.message.contains("another cache") == true)
         }
     }
 
     @Test func theSequenceEndsWithTheClient() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let books = client.cache("books", of: Book.self)
-            let live = books.live(books.query())
+            var live = books.live(books.query()).makeAsyncIterator()
             var list: [ModelRow<Book>] = []
-            _ = try await read(live, &list, until: [])
+            _ = try await read(&live, &list, until: [])
             client.close()
-            for try await _ in live { Issue.record("the sequence of a closed client goes on") }
+            let end = try await live.next()
+            #expect(end == nil)
             await #expect(throws: LarderClientError.self) { for try await _ in books.live(books.query()) {} }
         }
     }
@@ -84,11 +92,11 @@ import Testing
             }
             #expect(error?.code == .server)
             try await books.set(Book(author: "Bo", year: 1), forKey: "b")
-            let live = books.live(books.query())
+            var live = books.live(books.query()).makeAsyncIterator()
             var list: [ModelRow<Book>] = []
-            _ = try await read(live, &list, until: ["b"])
+            _ = try await read(&live, &list, until: ["b"])
             try await client.cache("books", of: [Int].self).set([1], forKey: "other")
-            let other = await #expect(throws: LarderClientError.self) { for try await _ in live {} }
+            let other = await #expect(throws: LarderClientError.self) { while try await live.next() != nil {} }
             #expect(other?.code == .decode)
         }
     }

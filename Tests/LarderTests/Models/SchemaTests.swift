@@ -99,12 +99,32 @@ import Testing
         try cache.set(Author(name: "Bo", born: 0), forKey: "a")
         expectError(.encoding) { try cache.set(Book(isbn: ""), forKey: "b") }
         try cache.set("any text", forKey: "c")
-        let impossible = try Cache(
-            named: "i", policy: .high, schema: Schema(Author.self).default(\.name.count, 1),
-            directory: workspace.directory, options: workspace.options())
-        #expect(
-            expectError(.encoding) { try impossible.set(Author(name: "Bo", born: 0), forKey: "a") }
-                .contains("is not a stored property"))
+    }
+
+    @Test("a schema that contradicts itself, or another one, is refused when the cache is opened")
+    func impossibleSchemasAreRefused() throws {
+        let plain = Schema(Author.self)
+        func openCache(_ schema: Schema<Author>, _ change: (inout CacheOptions) -> Void = { _ in }) throws {
+            _ = try Cache(
+                named: "i", policy: .high, schema: schema, directory: workspace.directory,
+                options: workspace.options(change))
+        }
+        for (schema, reason) in [
+            (plain.default(\.name.count, 1), "is not a stored property"), (Schema(version: 0), "less than 1"),
+            (plain.default(\.born, 1).default(\.born, 2), "'born' has two defaults"),
+            (plain.check(\.born, 5..<5), "'born' is not within 5..<5, which is an empty range"),
+        ] as [(Schema<Author>, String)] {
+            let text = expectError(.invalidArgument) { try openCache(schema) }
+            #expect(text.contains(reason), "\(text)")
+        }
+        let text = expectError(.invalidArgument) {
+            _ = try Cache(
+                named: "i", policy: .high, schema: plain, Schema(Author.self, version: 2),
+                directory: workspace.directory, options: workspace.options())
+        }
+        #expect(text.contains("several schemas: version 1 of Author, version 2 of Author"), "\(text)")
+        expectError(.invalidArgument) { try openCache(plain.default(\.born, 1)) { $0.codec = .propertyList } }
+        try openCache(plain.check(\.born, 0...)) { $0.codec = .propertyList }
     }
 
     // MARK: Reading
@@ -139,7 +159,68 @@ import Testing
         let error = expectError(.decoding) { _ = try cache.value(Book.self, forKey: "b") }
         #expect(error.contains("it cannot be upgraded to version 2 of Book"), "\(error)")
         try cache.setBytes(Array("[1".utf8), forKey: "c")
-        expectError(.decoding) { _ = try cache.value(Book.self, forKey: "c") }
+        let text = expectError(.decoding) { _ = try cache.value(Book.self, forKey: "c") }
+        #expect(text.contains("version 2 of Book: it is not JSON"), "\(text)")
+    }
+
+    private struct Item: Codable, Equatable, Sendable {
+        var title: String
+        var price: Double
+        var note = "new"
+    }
+
+    private func set(_ texts: [String], in cache: Cache) throws {
+        for (number, text) in texts.enumerated() { try cache.setBytes(Array(text.utf8), forKey: "\(number)") }
+    }
+
+    @Test("an upgrade runs before defaults hide what it would read; if it fails, there are the defaults")
+    func upgradesPrecedeDefaults() throws {
+        struct Refusal: Error {}
+        let schema = Schema(
+            Item.self, version: 2,
+            older: .upgrade { fields in
+                if fields.value("title", as: String.self) == "bad" { throw Refusal() }
+                fields.rename("cost", to: "price")
+            })
+        let cache = try Cache(
+            named: "items", policy: .high, schema: schema.default(\.price, 0).default(\.note, "-"),
+            directory: workspace.directory, options: workspace.options())
+        try set(
+            [
+                #"{"title":"a","cost":18.5}"#, #"{"title":"b"}"#, #"{"title":"bad","cost":1}"#,
+                #"{"title":"d","cost":"x","note":"n"}"#, #"{"title":"e","price":2,"note":"n"}"#,
+            ], in: cache)
+        let items = [
+            Item(title: "a", price: 18.5, note: "-"), Item(title: "b", price: 0, note: "-"),
+            Item(title: "bad", price: 0, note: "-"), Item(title: "d", price: 0, note: "n"),
+            Item(title: "e", price: 2, note: "n"),
+        ]
+        for (number, item) in items.enumerated() {
+            #expect(try cache.value(Item.self, forKey: "\(number)") == item)
+        }
+        let progress = try cache.upgradeAll(Item.self)
+        #expect(progress.examined == 5 && progress.upgraded == 4 && progress.failed == 0)
+        #expect(try cache.bytes(forKey: "0") == Array(#"{"title":"a","price":18.5,"note":"-"}"#.utf8))
+        #expect(try cache.query(Item.self).sorted(by: .key).values() == items)
+    }
+
+    @Test func theErrorNamesTheFieldThatHasNoDefault() throws {
+        let cache = try Cache(
+            named: "items", policy: .high, schema: Schema(Item.self).default(\.title, "-").default(\.note, "-"),
+            directory: workspace.directory, options: workspace.options())
+        try set([#"{"x":1}"#], in: cache)
+        let text = expectError(.decoding) { _ = try cache.value(Item.self, forKey: "0") }
+        #expect(text.contains("the field 'price' is missing"), "\(text)")
+    }
+
+    @Test func editsOfOlderEntriesAreExplained() throws {
+        try cache.setBytes(Array(Self.old.utf8), forKey: "a")
+        let text = expectError(.invalidArgument) { try cache.edit("a", of: Book.self) { $0.increment(\.price) } }
+        #expect(text.contains("upgrade it first, with update or upgradeAll"), "\(text)")
+        let notFinite = expectError(.invalidArgument) {
+            try cache.edit("a", of: Book.self) { $0.increment(\.price, by: .nan) }
+        }
+        #expect(notFinite.contains("'price'") && !notFinite.contains("[0]"), "\(notFinite)")
     }
 
     @Test("current models keep the text that is stored without a schema") func textsHaveNoMark() throws {
@@ -153,7 +234,8 @@ import Testing
 
     @Test("upgradeAll keeps lifetimes and tags, and leaves other entries alone") func allEntriesAreUpgraded() throws {
         let other = try Cache.inMemory()
-        #expect(try other.upgradeAll(Book.self).examined == 0)
+        let text = expectError(.invalidArgument) { try other.upgradeAll(Book.self) }
+        #expect(text.contains("no schema of Book"), "\(text)")
         for number in 0..<600 {
             let bytes = Array(Self.old.utf8)
             switch number % 3 {
@@ -169,6 +251,7 @@ import Testing
         var calls: [UpgradeProgress] = []
         let progress = try cache.upgradeAll(Book.self, keyPrefix: "b:") { calls.append($0) }
         #expect(progress.examined == 601 && progress.upgraded == 400 && progress.failed == 1 && calls.count == 3)
+        #expect(progress.firstFailure?.contains("'b:x'") == true, "\(progress)")
         #expect(try (0..<600).map { try cache.info(forKey: "b:\($0)")?.deadlineMilliseconds } == before)
         let stored = #"{"isbn":"1234567890123","x":1.50,"year":1900,"title":"Old","price":2.5,"#
         #expect(try text("b:0") == stored + #""language":"en","note":"none"}"#)
@@ -181,6 +264,22 @@ import Testing
         #expect(try cache.query(Book.self).where(keyPrefix: "b:").where(\.year, 1900).count() == 0)
         struct Stop: Error {}
         #expect(throws: Stop.self) { try cache.upgradeAll(Book.self) { _ in throw Stop() } }
+    }
+
+    @Test("upgradeAll in a task is the form that can be cancelled, with and without a closure")
+    func upgradesOfTasksCanBeCancelled() async throws {
+        for number in 0..<300 { try await cache.setBytes(Array(Self.old.utf8), forKey: "\(number)") }
+        let cache = cache
+        let plain = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await cache.upgradeAll(Book.self)
+        }
+        await #expect(throws: CancellationError.self) { try await plain.value }
+        let reporting = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await cache.upgradeAll(Book.self) { progress in #expect(progress.examined == 256) }
+        }
+        await #expect(throws: CancellationError.self) { try await reporting.value }
     }
 
     @Test func anEntryThatChangesDuringItsUpgradeKeepsTheChange() async throws {

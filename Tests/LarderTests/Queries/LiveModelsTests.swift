@@ -34,12 +34,12 @@ import Testing
 
     /// Applies changes until the rows have these keys.
     private func read(
-        _ live: Live, _ list: inout [ModelRow<Book>], until keys: [String]
+        _ live: inout Live.Iterator, _ list: inout [ModelRow<Book>], until keys: [String]
     ) async throws -> [LiveChange<Book>] {
         var changes: [LiveChange<Book>] = []
         while changes.isEmpty || list.map(\.key) != keys {
-            var iterator = live.makeAsyncIterator()
-            let change = try #require(try await iterator.next())
+            let next = try await live.next()
+            let change = try #require(next)
             let fits = list.apply(change.difference)
             #expect(fits)
             #expect(list.map(\.key) == change.rows.map(\.key) && list.map(\.value) == change.values)
@@ -49,20 +49,21 @@ import Testing
     }
 
     @Test func differencesFollowTheFirstResult() async throws {
-        let live = cache.live(cache.query(Book.self).where(\.author, "Bo").sorted(by: \.year, .reverse).limit(3))
+        let query = cache.query(Book.self).where(\.author, "Bo").sorted(by: \.year, .reverse).limit(3)
+        var live = cache.live(query).makeAsyncIterator()
         var list: [ModelRow<Book>] = []
-        let first = try await read(live, &list, until: ["b:3", "b:2", "b:1"])
+        let first = try await read(&live, &list, until: ["b:3", "b:2", "b:1"])
         #expect(first.count == 1 && !first[0].isReset && first[0].removals.isEmpty)
         try await cache.set(Book(author: "Bo", year: 9), forKey: "b:1")
-        _ = try await read(live, &list, until: ["b:1", "b:3", "b:2"])
+        _ = try await read(&live, &list, until: ["b:1", "b:3", "b:2"])
         try await cache.set(Book(author: "Bo", year: 5), forKey: "new")
-        let moved = try await read(live, &list, until: ["b:1", "new", "b:3"])
+        let moved = try await read(&live, &list, until: ["b:1", "new", "b:3"])
         #expect(moved.removed == ["b:2 moved"])
         try await cache.remove("b:3")
-        let removed = try await read(live, &list, until: ["b:1", "new", "b:2"])
+        let removed = try await read(&live, &list, until: ["b:1", "new", "b:2"])
         #expect(removed.removed == ["b:3 removed"])
         try await cache.removeAll()
-        let purged = try await read(live, &list, until: [])
+        let purged = try await read(&live, &list, until: [])
         #expect(Set(purged.removed) == ["b:1 purged", "b:2 purged", "new purged"])
         // The rows have changed since, so this difference does not fit.
         let fits = list.apply(moved[0].difference)
@@ -70,17 +71,18 @@ import Testing
     }
 
     @Test func readerThatIsSlowGetsAReset() async throws {
-        let live = cache.live(cache.query(Book.self).limit(10_000))
+        var live = cache.live(cache.query(Book.self).limit(10_000)).makeAsyncIterator()
         var list: [ModelRow<Book>] = []
-        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        _ = try await read(&live, &list, until: ["b:1", "b:2", "b:3"])
         // Another query gets the last change when most others were sent.
-        let other = cache.live(cache.query(Book.self).where(\.author, "Al").where(\.year, 5_999))
+        let query = cache.query(Book.self).where(\.author, "Al").where(\.year, 5_999)
+        var other = cache.live(query).makeAsyncIterator()
         var last: [ModelRow<Book>] = []
-        _ = try await read(other, &last, until: [])
+        _ = try await read(&other, &last, until: [])
         for round in 0..<6_000 { try await cache.set(Book(author: "Al", year: round), forKey: "x\(10_000 + round)") }
-        _ = try await read(other, &last, until: ["x15999"])
+        _ = try await read(&other, &last, until: ["x15999"])
         let keys = ["b:1", "b:2", "b:3"] + (10_000..<16_000).map { "x\($0)" }
-        let changes = try await read(live, &list, until: keys)
+        let changes = try await read(&live, &list, until: keys)
         #expect(changes.map(\.isReset).contains(true))
     }
 
@@ -132,29 +134,55 @@ import Testing
         #expect(error?.message.contains("snapshot") == true)
     }
 
+    @Test("a query of another cache is not followed, but one of another handle of the database is")
+    func theQueryIsOfTheSameDatabase() async throws {
+        let other = try workspace.cache("other")
+        let error = await #expect(throws: LarderError.self) {
+            for try await _ in cache.live(other.query(Book.self)) {}
+        }
+        #expect(error?.code == .invalidArgument && error?.message.contains("another cache") == true)
+        let same = try workspace.cache("books", policy: nil)
+        var list: [ModelRow<Book>] = []
+        var live = cache.live(same.query(Book.self)).makeAsyncIterator()
+        _ = try await read(&live, &list, until: ["b:1", "b:2", "b:3"])
+    }
+
+    @Test func aSecondIterationThrows() async throws {
+        let live = cache.live(cache.query(Book.self))
+        for try await change in live {
+            #expect(change.rows.count == 3)
+            break
+        }
+        let error = await #expect(throws: LarderError.self) { for try await _ in live {} }
+        #expect(error?.code == .invalidArgument && error?.message.contains("only once") == true)
+    }
+
     @Test func theSequenceEnds() async throws {
         let live = cache.live(cache.query(Book.self))
+        var iterator = live.makeAsyncIterator()
         var list: [ModelRow<Book>] = []
-        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        _ = try await read(&iterator, &list, until: ["b:1", "b:2", "b:3"])
         live.cancel()
-        for try await _ in live { Issue.record("a cancelled sequence goes on") }
+        let afterCancelling = try await iterator.next()
+        #expect(afterCancelling == nil)
         let task = Task { [cache] in for try await _ in cache.live(cache.query(Book.self)) {} }
         task.cancel()
         try await task.value
-        let other = cache.live(cache.query(Book.self))
+        var other = cache.live(cache.query(Book.self)).makeAsyncIterator()
         list = []
-        _ = try await read(other, &list, until: ["b:1", "b:2", "b:3"])
+        _ = try await read(&other, &list, until: ["b:1", "b:2", "b:3"])
         await cache.close()
-        for try await _ in other { Issue.record("the sequence of a closed cache goes on") }
+        let afterClosing = try await other.next()
+        #expect(afterClosing == nil)
         await #expect(throws: LarderError.self) { for try await _ in cache.live(cache.query(Book.self)) {} }
     }
 
     @Test func entryOfAnotherTypeIsAnError() async throws {
-        let live = cache.live(cache.query(Book.self))
+        var live = cache.live(cache.query(Book.self)).makeAsyncIterator()
         var list: [ModelRow<Book>] = []
-        _ = try await read(live, &list, until: ["b:1", "b:2", "b:3"])
+        _ = try await read(&live, &list, until: ["b:1", "b:2", "b:3"])
         try await cache.set(["x"], forKey: "other")
-        let error = await #expect(throws: LarderError.self) { for try await _ in live {} }
+        let error = await #expect(throws: LarderError.self) { while try await live.next() != nil {} }
         #expect(error?.code == .decoding)
     }
 }

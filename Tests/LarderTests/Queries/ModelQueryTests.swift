@@ -278,6 +278,62 @@ import Testing
         expectError(.invalidArgument) { _ = try shops.where(\.at, near: [1, 2], within: -1).count() }
     }
 
+    @Test("the first value of an index of places must be a place") func valuesThatAreNoPlacesAreRefused() throws {
+        for (number, at) in [[52.5, 113.4], [13.4, 52.5, 34], [200, 10]].enumerated() {
+            let cache = try workspace.cache("places\(number)")
+            try cache.declareIndexes([Index(geo: \Shop.at), Index(geo: \Shop.spot), Index(geo: \Shop.branches)])
+            for branches in [[], [[13.4, 52.5], at]] {
+                let text = expectError(.encoding) { try cache.set(Shop(at: at, branches: branches), forKey: "a") }
+                #expect(text.contains("the field 'at', which is not a place: a place is [longitude, lat"), "\(text)")
+            }
+            let valid = Shop(at: [13.4, 52.5], branches: [[13.4, 52.5], [-180, -90]])
+            expectError(.encoding) { try cache.set(Shop(at: valid.at, branches: [at]), forKey: "a") }
+            try cache.set(valid, forKey: "a")
+            try cache.set(Shop(at: at, branches: [at]), forKey: "b")
+        }
+        let text = expectError(.invalidArgument) {
+            _ = try cache.query(Shop.self).where(\.at, near: [52.5, 113.4], within: 1).count()
+        }
+        #expect(text.contains("[52.5, 113.4] is not a place: a place is [longitude, latitude]"), "\(text)")
+    }
+
+    private struct Email: Codable, Sendable {
+        var raw: String
+
+        init(_ raw: String) { self.raw = raw }
+
+        init(from decoder: any Decoder) throws { raw = try decoder.singleValueContainer().decode(String.self) }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(raw)
+        }
+    }
+
+    private struct User: Codable, Sendable {
+        struct Home: Codable, Sendable { var city: String? }
+
+        var email: Email
+        var other: Email?
+        var home: Home?
+    }
+
+    @Test("a predicate on a property inside a value that is coded as one value is refused")
+    func nestedPropertiesOfPredicatesAreCompared() throws {
+        let cache = try workspace.cache("users")
+        let home = User.Home(city: "Ulm")
+        try cache.set(User(email: Email("a@x"), other: Email("b@x"), home: home), forKey: "u:1")
+        for predicate in [
+            #Predicate<User> { $0.email.raw == "a@x" }, #Predicate<User> { !($0.email.raw == "a@x") },
+            #Predicate<User> { $0.other?.raw == "b@x" },
+        ] {
+            let text = expectError(.invalidArgument) { _ = try cache.query(predicate).keys() }
+            #expect(text.contains("is stored as one value: use where(\\."), "\(text)")
+        }
+        #expect(try cache.query(#Predicate<User> { $0.home?.city == "Ulm" }).keys() == ["u:1"])
+        #expect(try cache.query(#Predicate<User> { $0.home?.city == nil }).keys() == [])
+    }
+
     @Test("queries examine all entries until an index is built") func anUnfinishedIndexIsNotUsed() throws {
         _ = try cache.sweep()
         try cache.declareIndexes([Index(\Book.title)])
@@ -391,7 +447,10 @@ import Testing
     @Test func impossibleCallsAreExplained() throws {
         #expect(expectError(.invalidArgument) { _ = try all.where(\.label, "x").values() }.contains("filter { }"))
         #expect(expectError(.invalidArgument) { _ = try all.where(\.shelves, [1]).count() }.contains("containsAll"))
-        expectError(.invalidArgument) { _ = try all.where(\.price, .infinity).count() }
+        let infinite = expectError(.invalidArgument) { _ = try all.where(\.price, 1...Double.infinity).count() }
+        #expect(infinite.contains("'price'") && !infinite.contains("[0]"), "\(infinite)")
+        let arrays = expectError(.decoding) { _ = try all.grouped(by: \.tags, .count).rows() }
+        #expect(arrays.contains("use grouped(byElementsOf:)") && !arrays.contains("key"), "\(arrays)")
         expectError(.invalidArgument) { _ = try all.where("a..b", 1).count() }
         expectError(.invalidArgument) { _ = try all.limit(-1).count() }
         #expect(expectError(.invalidArgument) { _ = try all.skip(10_001).values() }.contains("AFTER"))

@@ -46,6 +46,24 @@ import Testing
         #expect(try comments.where(\.post, Reference("p:1")).keys() == ["c:0", "c:2"])
     }
 
+    @Test("a condition on the key of a reference is refused, because the reference is stored as one value")
+    func keysOfReferencesAreNotFields() throws {
+        for query in [
+            comments.where(\.post.key, "p:1"), cache.query(#Predicate<Comment> { $0.post.key == "p:1" }),
+            cache.query(#Predicate<Comment> { $0.post.key != "p:1" }),
+        ] {
+            let text = expectError(.invalidArgument) { _ = try query.keys() }
+            #expect(text.contains(#"'post' is stored as one value: use where(\.post, Reference("…"))"#), "\(text)")
+        }
+        let post = Reference<Post>("p:1")
+        let equal = cache.query(#Predicate<Comment> { $0.post == post }).where(keyPrefix: "c:")
+        #expect(try equal.keys() == ["c:0", "c:2"])
+        let other = try workspace.cache("other")
+        try other.declareIndexes([Index(\Comment.post.key)])
+        let text = expectError(.encoding) { try other.set(Comment(text: "", post: post), forKey: "c") }
+        #expect(text.contains("'post' is stored as one value: index that property"), "\(text)")
+    }
+
     @Test func asynchronousQueriesLoadReferencedModels() async throws {
         let found = try await comments.including(\.post).values()
         #expect(found.map(\.post.model?.title) == ["A", "B", "A", nil])
