@@ -10,6 +10,8 @@ final class DatabaseIndexes: Sendable {
         var open: [OpenIndex] = []
         var progress: [UInt64: KnownProgress] = [:]
         var counts: [UInt64: HintCount] = [:]
+        /// Extractors that the maker cannot make, by the definitions.
+        var declared: [[UInt8]: any IndexExtractor] = [:]
     }
 
     private struct KnownProgress {
@@ -65,7 +67,8 @@ final class DatabaseIndexes: Sendable {
             guard state.open.map(\.index) != indexes else { return nil }
             let old = state.open
             state.open = indexes.map { index in
-                old.first { $0.index == index } ?? OpenIndex(index: index, extractor: extractor(of: index.definition))
+                old.first { $0.index == index }
+                    ?? OpenIndex(index: index, extractor: extractor(of: index.definition, state))
             }
             let numbers = Set(indexes.map(\.number))
             state.progress = state.progress.filter { numbers.contains($0.key) }
@@ -85,7 +88,23 @@ final class DatabaseIndexes: Sendable {
         if records > 0 { measuredHintBytes.store(hintBytes / records, ordering: .relaxed) }
     }
 
-    func extractor(of definition: [UInt8]) -> (any IndexExtractor)? { maker?.extractor(of: definition) }
+    func extractor(of definition: [UInt8]) -> (any IndexExtractor)? {
+        state.withLock { extractor(of: definition, $0) }
+    }
+
+    private func extractor(of definition: [UInt8], _ state: State) -> (any IndexExtractor)? {
+        state.declared[definition] ?? maker?.extractor(of: definition)
+    }
+
+    /// Uses an extractor for a definition that has none. Called with all shard locks held.
+    func declare(_ extractor: any IndexExtractor, of definition: [UInt8]) {
+        state.withLock { state in
+            state.declared[definition] = extractor
+            for (place, open) in state.open.enumerated() where open.index.definition == definition {
+                state.open[place] = OpenIndex(index: open.index, extractor: extractor)
+            }
+        }
+    }
 
     // MARK: Progress
 

@@ -33,13 +33,18 @@ package struct IndexCatalog {
     /// Creates an index, and waits until that is on the disk. The index is built in the background. Creates the
     /// database if it does not exist. Does nothing if there is an index of this name with the same definition; replaces
     /// an index of this name with another definition. May block.
+    /// - Parameter extractor: that of a definition for which the larder's ``IndexMaker`` has none. The first one of a
+    ///   definition is used until the larder is closed.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid name, a definition that the larder's
     ///   ``IndexMaker`` refuses, and too many or too long definitions.
-    package func create(named name: String, definition: [UInt8]) throws(LarderError) {
+    package func create(
+        named name: String, definition: [UInt8], extractor: (any IndexExtractor)? = nil
+    ) throws(LarderError) {
         try ForkGuard.check("index")
         guard DatabaseIndex.isValid(name: name) else {
             throw refused("a name of an index has 1 to 64 letters, digits, '.', '_' and '-'")
         }
+        if let extractor { declare(extractor, of: definition) }
         guard indexing.extractor(of: definition) != nil else { throw refused("the definition of the index is invalid") }
         while true {
             if !database.isReady(forWriting: true) { try database.prepare(forWriting: true) }
@@ -51,6 +56,17 @@ package struct IndexCatalog {
             }
             if isDone { return }
         }
+    }
+
+    private func declare(_ extractor: any IndexExtractor, of definition: [UInt8]) {
+        database.shards.lockAll()
+        defer { database.shards.unlockAll() }
+        guard indexing.extractor(of: definition) == nil else { return }
+        // Before a query can use the extractor, so that it finds the hints of all dirty entries. If a checkpoint has
+        // written records without it, the index has no progress.
+        for shard in database.shards.all { shard.changedKeys?.addEverything(dirtyCount: shard.table.dirtyCount) }
+        indexing.declare(extractor, of: definition)
+        context.indexLoop.wake()
     }
 
     /// Removes an index, and waits until that is on the disk. Its hints are deleted in the background. May block.

@@ -325,9 +325,10 @@ extension IndexCatalog {
             guard let store = try database.readableStore(state, "query") else { return nil }
             // The order matters. An entry that is dirty now has its hints in the runs. An entry that becomes clean
             // after this, or is clean now, has its hints in the snapshot, which is taken later: either those of the
-            // record that it has now, or of a later one.
+            // record that it has now, or of a later one. An extractor that becomes known after this lacks hints.
+            let open = indexing.open
             guard let runs = mayBlock ? fillHints() : fillHintsQuickly() else { return nil }
-            let usable = try readyIndexes(state.indexes, runs, in: store)
+            let usable = try readyIndexes(open.filter { state.indexes.contains($0.index) }, runs, in: store)
             let held = try Snapshot.hold(store)
             if database.appliedState.store === store {
                 return IndexView(database, store, held, usable, mayBlock: mayBlock)
@@ -359,10 +360,10 @@ extension IndexCatalog {
     }
 
     private func readyIndexes(
-        _ indexes: [DatabaseIndex], _ runs: [UInt64: [HintRun]], in store: EpochStore
+        _ indexes: [OpenIndex], _ runs: [UInt64: [HintRun]], in store: EpochStore
     ) throws(LarderError) -> [IndexView.ReadyIndex] {
         var usable: [IndexView.ReadyIndex] = []
-        for open in indexing.open where indexes.contains(open.index) {
+        for open in indexes {
             guard let extractor = open.extractor, try indexing.progress(open.index.number, in: store) == .ready else {
                 continue
             }
