@@ -282,7 +282,8 @@ package struct QueryRun: ~Copyable {
         let (facts, before) = (QueryFacts(entry), matches)
         let isKept = try examine(facts, entry.payload)
         if matches > before { return .found(isKept: isKept) }
-        return hasTerm(term, facts, definition) ? .other : .stale
+        // Whether an entry has the term of a computed index costs decoding it.
+        return definition.kind == .computed || hasTerm(term, facts, definition) ? .other : .stale
     }
 
     /// Whether the entry that was examined last has a term.
@@ -521,17 +522,27 @@ extension QueryFacts {
 package struct DocumentIndexMaker: IndexMaker {
     package init() {}
 
+    /// Computed indexes need ``DocumentTerms/init(_:computed:)``.
     package func extractor(of definition: [UInt8]) -> (any IndexExtractor)? {
-        IndexDefinition(bytes: definition).map { DocumentTerms(definition: $0) }
+        IndexDefinition(bytes: definition).flatMap { $0.kind == .computed ? nil : DocumentTerms($0) }
     }
 }
 
 /// Finds the terms of JSON documents. Entries that are not JSON have none.
-private struct DocumentTerms: IndexExtractor {
-    let definition: IndexDefinition
+package struct DocumentTerms: IndexExtractor {
+    fileprivate let definition: IndexDefinition
+    private let compute: (@Sendable (UnsafeRawBufferPointer) -> [JSONText])?
 
-    func addTerms(of entry: IndexedEntry, to terms: inout TermList) {
+    /// - Parameter compute: returns the values of an entry's text in a computed index.
+    package init(
+        _ definition: IndexDefinition, computed compute: (@Sendable (UnsafeRawBufferPointer) -> [JSONText])? = nil
+    ) {
+        (self.definition, self.compute) = (definition, compute)
+    }
+
+    package func addTerms(of entry: IndexedEntry, to terms: inout TermList) {
         guard entry.key.starts(with: definition.prefix) else { return }
+        if let compute { return IndexTerms.forEach(computed: compute(entry.payload)) { terms.add($0) } }
         let parsed = entry.scratch as? ParsedDocument ?? ParsedDocument()
         entry.scratch = parsed
         guard parsed.load(entry) else { return }

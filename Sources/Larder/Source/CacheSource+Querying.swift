@@ -100,7 +100,9 @@ extension CacheSource {
     }
 
     private func query(_ words: [[UInt8]]) throws(LarderError) -> Query {
-        do throws(QueryError) { return try Query(words) } catch { throw .refusedQuery(error.text, database.name) }
+        do throws(QueryError) { return try Query(words, allowsComputed: true) } catch {
+            throw .refusedQuery(error.text, database.name)
+        }
     }
 
     private func error(_ failure: QueryFailure) -> LarderError {
@@ -122,14 +124,19 @@ extension CacheSource {
     /// Creates indexes, unless they exist. May block.
     func declare(_ indexes: [Index]) throws(LarderError) {
         guard !indexes.isEmpty else { return }
-        var definitions: [(name: String, bytes: [UInt8])] = []
+        var definitions: [(index: Index, IndexDefinition)] = []
         do throws(QueryError) {
-            for index in indexes { definitions.append((index.name, try index.definition(codec).bytes)) }
+            for index in indexes { definitions.append((index, try index.definition(codec))) }
         } catch {
             throw LarderError(.invalidArgument, error.text, operation: "index", database: database.name)
         }
         try whileOpen("index") { (_) throws(LarderError) in
-            for (name, bytes) in definitions { try database.indexes.create(named: name, definition: bytes) }
+            for (index, definition) in definitions {
+                let terms = index.computed.map { [codec] computed in
+                    DocumentTerms(definition) { computed.values($0, codec) }
+                }
+                try database.indexes.create(named: index.name, definition: definition.bytes, extractor: terms)
+            }
         }
         codec.checks?.add(indexes.flatMap(\.checks))
     }

@@ -188,7 +188,12 @@ extension Request where Result == Void {
         _ indexes: [Index], _ codec: ModelCodec, _ database: String
     ) throws(LarderClientError) -> [Request] {
         do throws(QueryError) {
-            for index in indexes { _ = try index.definition(codec) }
+            for index in indexes {
+                guard try index.definition(codec).kind == .computed else { continue }
+                throw QueryError(
+                    "only the library can compute the index '\(index.name)': store its values as a property, and "
+                        + "declare an index of that")
+            }
         } catch {
             throw LarderClientError(.invalidArgument, error.text, operation: "INDEX", database: database)
         }

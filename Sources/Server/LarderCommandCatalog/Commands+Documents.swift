@@ -40,7 +40,8 @@ extension CommandMetadata {
         syntax: "[name | CREATE name [PREFIX prefix] [GEO] ON path [DESC] [path [DESC] ...] | DROP name]",
         summary: "Lists the current database's indexes for QUERY, creates one, or drops one. Entries are listed under "
             + "the values of the paths, or with GEO under their places; PREFIX lists only keys that begin with it.",
-        reply: "OK; or an array of maps of name, paths, prefix, state (building, ready), percent, entries and stale")
+        reply: "OK; or an array of maps of name, paths, prefix, state (building, ready, undeclared), percent, entries "
+            + "and stale")
 
     package static let jsonGet = CommandMetadata(
         "json.get", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",

@@ -59,9 +59,19 @@ public struct Index: Sendable {
         }
     }
 
+    /// What an index of a ``ComputedIndex`` computes.
+    package struct Computed: Sendable {
+        let name: String
+        let path: QueryPath
+        /// Returns the values of the model with a text.
+        package let values: @Sendable (UnsafeRawBufferPointer, ModelCodec) -> [JSONText]
+    }
+
     private let parts: [Part]
     private let prefix: [UInt8]
     private var isGeo = false
+    /// Nil for an index of properties.
+    package private(set) var computed: Computed?
 
     /// Declares an index that begins with a property in ascending order.
     /// - Parameters:
@@ -96,6 +106,15 @@ public struct Index: Sendable {
         isGeo = true
     }
 
+    /// Converts a computed index, to declare it in a cache of the library. Clients throw `invalidArgument`.
+    public init<Model, Value>(_ index: ComputedIndex<Model, Value>) {
+        (parts, prefix) = ([], index.prefix)
+        computed = Computed(name: index.name, path: index.path) { text, codec in
+            guard let model = try? codec.decode(Model.self, text, storedAs: .json) else { return [] }
+            return index.values(of: model)
+        }
+    }
+
     // MARK: Declaring
 
     /// The words of INDEX CREATE after the name.
@@ -110,11 +129,15 @@ public struct Index: Sendable {
     package func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
         if codec.codec != .json { throw QueryError(codec.notJSON) }
         if let problem = parts.lazy.compactMap(\.problem).first { throw QueryError(problem) }
-        return try IndexDefinition(words)
+        guard let computed else { return try IndexDefinition(words) }
+        let order = QueryOrder([QueryOrder.Part(computed.path, isDescending: false)])
+        return IndexDefinition(.computed, prefix: prefix, order: order)
     }
 
-    /// The same name for the same definition in every process: the paths, and a hash of the definition.
+    /// The name of a computed index. Otherwise the paths, and a hash of the definition: the same name for the same
+    /// definition in every process.
     package var name: String {
+        if let computed { return computed.name }
         let letters = parts.map(\.path).joined(separator: "-").map { letter in
             letter.isASCII && (letter.isLetter || letter.isNumber) || "-.".contains(letter) ? letter : "_"
         }

@@ -106,8 +106,9 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
         guard isOwn else {
             throw query.runner.failure(.invalid("the query is of another cache: use live(_:) of that cache"))
         }
-        guard query.filters.isEmpty else {
-            throw query.runner.failure(.invalid("a live query has no filters: filter the rows of its changes"))
+        if let filter = query.filters.first {
+            throw query.runner.failure(
+                .invalid("a live query cannot evaluate \(filter.note): filter the rows of its changes"))
         }
         guard query.inclusions.isEmpty else {
             throw query.runner.failure(.invalid("a live query loads no references: read them by their keys"))

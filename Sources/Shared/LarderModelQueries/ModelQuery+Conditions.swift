@@ -198,14 +198,20 @@ extension PartialRangeThrough: KnownRange {
     var bounds: RangeBounds<Any> { RangeBounds(upper: upperBound, includesUpper: true) }
 }
 
-extension ConditionWords {
+extension RangeBounds<JSONText> {
     /// - Parameter range: of values whose order is that of their JSON.
-    init(_ path: String, _ range: Any, _ codec: ModelCodec) throws(ImpossibleQuery) {
+    init(_ range: Any, _ codec: ModelCodec) throws(ImpossibleQuery) {
         guard let range = range as? any KnownRange else {
             throw ImpossibleQuery(message: "\(type(of: range)) is not a range with bounds")
         }
-        self.init(
-            path, try range.bounds.mapped { (bound) throws(ImpossibleQuery) in try OrderedValue.json(bound, codec) })
+        self = try range.bounds.mapped { (bound) throws(ImpossibleQuery) in try OrderedValue.json(bound, codec) }
+    }
+}
+
+extension ConditionWords {
+    /// - Parameter range: of values whose order is that of their JSON.
+    init(_ path: String, _ range: Any, _ codec: ModelCodec) throws(ImpossibleQuery) {
+        self.init(path, try RangeBounds(range, codec))
     }
 }
 

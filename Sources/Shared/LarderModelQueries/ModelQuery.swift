@@ -27,6 +27,8 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     struct Filter: Sendable {
         /// What is evaluated, for `explain()`.
         let note: String
+        /// Whether an entry that cannot be decoded is omitted.
+        var omitsUndecodable = false
         let allows: @Sendable (Model) throws -> Bool
     }
 

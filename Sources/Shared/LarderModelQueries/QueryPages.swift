@@ -55,7 +55,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
         pageRows = min(leftCount, Self.rowsOfPages.first)
         if isFiltered {
             let words = try query.words(output.words, skip: 0, limit: nil, after: nil)
-            do throws(QueryError) { projection = try Query(words).output } catch {
+            do throws(QueryError) { projection = try Query(words, allowsComputed: true).output } catch {
                 throw query.runner.failure(.invalid(error.text))
             }
         }
@@ -122,7 +122,7 @@ struct QueryPages<Model: Codable & SendableMetatype, Source: QuerySource> {
     private func model(of row: QueryResult.Row) throws(Failure) -> Model? {
         guard let text = row.values.first ?? nil else { return nil }
         do throws(Failure) { return try query.runner.decode(Model.self, text, row.key) } catch {
-            if query.runner.omitsUndecodable { return nil }
+            if query.runner.omitsUndecodable || query.filters.contains(where: \.omitsUndecodable) { return nil }
             throw error
         }
     }

@@ -7,12 +7,14 @@ package struct IndexDefinition: Hashable, Sendable {
     package enum Kind: UInt8, Sendable {
         case values = 1
         case places = 2
+        /// Of values that a closure of the program computes.
+        case computed = 3
     }
 
     package let kind: Kind
     /// The index lists only entries whose keys begin with these bytes.
     package let prefix: [UInt8]
-    /// Of an index of places, only its path.
+    /// Of an index of places, only its path; of a computed index, only ``QueryPath/computed(_:version:)``.
     package let order: QueryOrder
 
     package init(_ kind: Kind = .values, prefix: [UInt8] = [], order: QueryOrder) {
@@ -34,7 +36,7 @@ package struct IndexDefinition: Hashable, Sendable {
             switch part.path.root {
             case .key: throw QueryError("@key needs no index: entries have the order of their keys")
             case .expires: throw QueryError("@expires cannot be indexed: a change of the policy would change it")
-            case .document, .stored: break
+            case .document, .stored, .computed: break
             }
         }
     }
@@ -51,7 +53,8 @@ package struct IndexDefinition: Hashable, Sendable {
     package init?(bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard let kind = reader.byte().flatMap(Kind.init), let prefix = reader.counted(), let order = reader.order(),
-            !order.parts.isEmpty, order.parts.allSatisfy({ $0.center == nil }), reader.isAtEnd
+            !order.parts.isEmpty, reader.isAtEnd,
+            order.parts.allSatisfy({ $0.center == nil && ($0.path.root == .computed) == (kind == .computed) })
         else { return nil }
         self.init(kind, prefix: prefix, order: order)
     }
@@ -80,7 +83,8 @@ package struct IndexDefinition: Hashable, Sendable {
 /// ```
 /// The bytes of a component are inverted if its path is descending. No component is the beginning of another one.
 ///
-/// In an index of places, each place of an entry has the term 0 and its cell (8 bytes): see ``QueryPlace/cell``.
+/// In an index of places, each place of an entry has the term 0 and its cell (8 bytes): see ``QueryPlace/cell``. In a
+/// computed index, the values of an entry have the terms of the elements of an array.
 package enum IndexTerms {
     package enum Region { static let single: UInt8 = 0, element: UInt8 = 1, several: UInt8 = 2 }
 
@@ -113,6 +117,20 @@ package enum IndexTerms {
             }
         }
         body(term)
+    }
+
+    /// Passes the terms of computed values to `body`. May pass a term twice.
+    package static func forEach(computed values: [JSONText], _ body: ([UInt8]) -> Void) {
+        if values.count > elementsMax { return body([Region.several]) }
+        var document = JSONDocument()
+        for value in values {
+            value.bytes.withUnsafeBytes { text in
+                guard document.load(text) else { return }
+                var term = [Region.element]
+                document.withView(JSONDocument.root) { _ = append($0, descending: false, to: &term) }
+                body(term)
+            }
+        }
     }
 
     private static func forEachPlace(

@@ -184,7 +184,7 @@ package struct IndexPlanner {
         }
         var unordered = ranges(IndexTerms.Region.element, limits.first ?? whole)
         unordered.append(TermRange(lower: [IndexTerms.Region.several], upper: [IndexTerms.Region.several]))
-        let single = ranges(IndexTerms.Region.single, narrow)
+        let single = definition.kind == .computed ? [] : ranges(IndexTerms.Region.single, narrow)
         if let order, let query, single.count == 1, !isLast, narrow.isPossible {
             let beginning = [IndexTerms.Region.single] + prefixes[0]
             plan.ordered = Self.ordered(index, single[0], beginning, order, definition, fixed, position, query)

@@ -56,14 +56,18 @@ package struct Query: Hashable, Sendable {
     package init() {}
 
     /// Parses the words after QUERY.
-    package init(_ words: [[UInt8]]) throws(QueryError) {
+    /// - Parameter allowsComputed: whether conditions may be on computed indexes. They only find candidates: evaluate
+    ///   them on the models of the rows.
+    package init(_ words: [[UInt8]], allowsComputed: Bool = false) throws(QueryError) {
         var places: [String: Range<Int>] = [:]
-        try self.init(words, &places)
+        try self.init(words, allowsComputed, &places)
     }
 
     /// - Parameter places: becomes the places of the clauses in `words`.
-    private init(_ words: [[UInt8]], _ places: inout [String: Range<Int>]) throws(QueryError) {
-        var words = QueryWords(words)
+    private init(
+        _ words: [[UInt8]], _ allowsComputed: Bool = false, _ places: inout [String: Range<Int>]
+    ) throws(QueryError) {
+        var words = QueryWords(words, allowsComputed: allowsComputed)
         try readOutput(&words)
         var cursor: [UInt8]?
         while !words.isAtEnd {

@@ -22,6 +22,8 @@ package indirect enum QueryCondition: Hashable, Sendable {
                 return { document, _ in passes(document, path.find(in: document)) }
             case .key: return { _, facts in test.passes(.text(facts.key)) }
             case .stored, .expires: return { _, facts in path.fact(facts).withView { test.passes($0) } }
+            // It only finds candidates: the library computes the values of the models of the rows.
+            case .computed: return { _, _ in true }
             }
         case .not(let condition):
             let matches = condition.evaluator
@@ -79,9 +81,12 @@ package indirect enum QueryCondition: Hashable, Sendable {
 /// Reads the words of a query or of an index definition, one after the other.
 struct QueryWords {
     private let words: [[UInt8]]
+    private let allowsComputed: Bool
     private(set) var position = 0
 
-    init(_ words: [[UInt8]]) { self.words = words }
+    init(_ words: [[UInt8]], allowsComputed: Bool = false) {
+        (self.words, self.allowsComputed) = (words, allowsComputed)
+    }
 
     var isAtEnd: Bool { position == words.count }
 
@@ -129,7 +134,7 @@ struct QueryWords {
         guard let text = String(validating: word, as: UTF8.self) else {
             throw QueryError("invalid path '\(Self.shown(word))': a path is UTF-8 text")
         }
-        return try QueryPath(text)
+        return try QueryPath(text, allowsComputed: allowsComputed)
     }
 
     /// A decimal number without a sign.

@@ -62,7 +62,9 @@ struct ByteReader {
     mutating func counted() -> [UInt8]? { count().flatMap { bytes($0) } }
 
     mutating func path() -> QueryPath? {
-        counted().flatMap { String(validating: $0, as: UTF8.self) }.flatMap { try? QueryPath($0) }
+        counted().flatMap { String(validating: $0, as: UTF8.self) }.flatMap {
+            try? QueryPath($0, allowsComputed: true)
+        }
     }
 
     mutating func order() -> QueryOrder? {

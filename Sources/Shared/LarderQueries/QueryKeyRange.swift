@@ -67,11 +67,13 @@ extension Query {
         return range
     }
 
-    /// The command that creates an index for this query: with the paths of equalities, then one of a range, then those
+    /// The command or call that creates an index for this query: with the paths of equalities, then one of a range, then those
     /// of SORT. Nil if no index can help.
     package var suggestedIndex: String? {
         var (equal, ranges, places): ([String], [String], [String]) = ([], [], [])
-        for case .test(let path, let test) in condition?.conjuncts ?? [] where path.root == .document {
+        for case .test(let path, let test) in condition?.conjuncts ?? [] {
+            if path.root == .computed { return "declareIndexes(_:) of '\(path.text)'" }
+            guard path.root == .document else { continue }
             switch test {
             case .equal(.scalar), .oneOf, .all: equal.append(path.text)
             case .range, .prefix, .exists: ranges.append(path.text)

@@ -18,7 +18,7 @@ package struct QueryFacts {
 /// A place in a document, as for EDIT: `name`, `a.b`, `a.0`, or `$` for the whole document. `$.name` is the same as
 /// `name`, for names that are words of a query. Or a fact of the entry: `@key`, `@stored`, `@expires`.
 package struct QueryPath: Hashable, Sendable {
-    package enum Root: UInt8, Sendable { case document, key, stored, expires }
+    package enum Root: UInt8, Sendable { case document, key, stored, expires, computed }
 
     private struct Step: Hashable {
         let name: [UInt8]
@@ -37,12 +37,22 @@ package struct QueryPath: Hashable, Sendable {
     /// The key of the entry.
     package static let key = QueryPath(of: .key, "@key")
 
+    private static let computedPrefix = "@computed "
+
+    /// The values of a computed index. Only the library has such paths.
+    package static func computed(_ name: String, version: Int) -> QueryPath {
+        QueryPath(of: .computed, "\(computedPrefix)\(name) version \(version)")
+    }
+
     private init(of fact: Root, _ text: String) { (root, steps, self.text) = (fact, [], text) }
 
-    package init(_ written: String) throws(QueryError) {
+    /// - Parameter allowsComputed: whether the path may be that of a computed index.
+    package init(_ written: String, allowsComputed: Bool = false) throws(QueryError) {
         let text = written.hasPrefix("$.") ? String(written.dropFirst(2)) : written
         self.text = text
-        if text.hasPrefix("@") {
+        if allowsComputed, text.hasPrefix(Self.computedPrefix) {
+            (root, steps) = (.computed, [])
+        } else if text.hasPrefix("@") {
             guard let root = Self.facts[text] else {
                 throw QueryError(
                     "unknown field '\(text)' of an entry: paths that begin with @ are @key, @stored and @expires"
@@ -98,7 +108,7 @@ package struct QueryPath: Hashable, Sendable {
     /// The value of a path that refers to the entry itself.
     func fact(_ facts: QueryFacts) -> QueryValue {
         switch root {
-        case .document: .missing
+        case .document, .computed: .missing
         case .key: .text([UInt8](facts.key))
         case .stored: .number(.integer(Int128(facts.stored)))
         case .expires: facts.expires.map { .number(.integer(Int128($0))) } ?? .missing

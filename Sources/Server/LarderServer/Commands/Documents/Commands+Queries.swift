@@ -196,7 +196,7 @@ extension ReplyBuffer {
             switch status.state {
             case .building(let percent): ("building", percent)
             case .ready: ("ready", 100)
-            case .unreadable: ("unreadable", 0)
+            case .unreadable: (definition?.kind == .computed ? "undeclared" : "unreadable", 0)
             }
         map(count: 7)
         field("name", status.index.name)

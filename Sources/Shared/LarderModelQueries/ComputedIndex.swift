@@ -1,0 +1,116 @@
+import LarderJSONCoding
+import LarderModelCoding
+import LarderPlatform
+import LarderQueries
+
+/// An index of values that a closure computes from each model, and a condition on these values. Only in the library.
+///
+/// ```swift
+/// let byDay = Index.computed("byDay", version: 1) { (book: Book) in [book.bought.day] }
+/// let books = try Cache(named: "books", policy: .low, indexes: [Index(byDay)])
+/// let found = try books.query(Book.self).where(byDay, today).values()
+/// ```
+/// - The closure must return the same values for the same model in every process: no clock, no random numbers, nothing
+///   that may change. **If you change it, or how the models are decoded, increase the version**; the index is then built
+///   anew. Otherwise queries miss entries.
+/// - Of several closures for the same name and version in a database, the first one that was declared fills the index
+///   until the larder is closed.
+/// - Any thread may call the closure, also concurrently: when an entry reaches the disk or is queried for the first
+///   time, when the index is built, and for each candidate of a query. It must not call the cache. Be fast: the
+///   checkpoint waits. The index makes the larder decode each stored model once or twice more.
+/// - An entry that cannot be decoded as the model has no values: conditions on the index do not find it, and it is no
+///   error. Other queries find all entries.
+/// - Values are compared as JSON, as ``ModelCodec/json`` encodes them, whatever codec the cache has. A value that cannot
+///   be encoded is left out. An entry with more than 256 values is a candidate of each query.
+/// - A query on an index that is not ready, that is not declared in this process, or in a snapshot, calls the closure
+///   for all entries that match its other conditions, within the limit of ``ModelQuery/scan()``.
+/// - A process that stores entries without declaring the index, such as `larderd`, makes it incomplete; the next process
+///   that declares it builds it anew.
+///
+/// Thread-safe: an immutable value.
+public struct ComputedIndex<Model: Codable & SendableMetatype, Value: Encodable & SendableMetatype>: Sendable {
+    let name: String
+    let path: QueryPath
+    let prefix: [UInt8]
+    fileprivate let compute: @Sendable (Model) -> [Value]
+
+    /// The values of a model, without those that cannot be encoded.
+    func values(of model: Model) -> [JSONText] { compute(model).compactMap { try? ModelCodec.json.json(of: $0) } }
+}
+
+extension Index {
+    /// Returns an index of values that a closure computes from each model. Declare it as `Index(byDay)`, and query it
+    /// with `where(byDay, …)`.
+    /// - Parameters:
+    ///   - name: 1 to 64 letters, digits, `.`, `_` and `-`, unique in the database. Declaring an invalid name throws
+    ///     `invalidArgument`.
+    ///   - version: of the closure.
+    ///   - prefix: the index lists only entries whose keys begin with this. Queries use it if they have
+    ///     ``ModelQuery/where(keyPrefix:)``. The default is empty: all entries.
+    ///   - compute: returns the values under which a model is found; none to leave it out. See ``ComputedIndex``.
+    public static func computed<Model, Value>(
+        _ name: String, version: Int, prefix: any CacheKey = "", _ compute: @escaping @Sendable (Model) -> [Value]
+    ) -> ComputedIndex<Model, Value> {
+        ComputedIndex(
+            name: name, path: .computed(name, version: version), prefix: prefix.keyBytes, compute: compute)
+    }
+}
+
+// Both kinds of calls: clients have only one.
+extension ModelQuery where Source: BlockingQuerySource & AsyncQuerySource {
+    /// The computed values of the model contain this one. Models that cannot be decoded have no values.
+    public func `where`<Value>(_ index: ComputedIndex<Model, Value>, _ value: Value) -> Self {
+        adding { (query) throws(ImpossibleQuery) in
+            let operand = try ModelCodec.json.operand(value)
+            try query.add(index) { ConditionWords($0, equals: operand) }
+        }
+    }
+
+    /// The computed values of the model contain one of these.
+    public func `where`<Value>(_ index: ComputedIndex<Model, Value>, in values: some Sequence<Value>) -> Self {
+        adding { (query) throws(ImpossibleQuery) in
+            var operands: [JSONText] = []
+            for value in values { operands.append(try ModelCodec.json.operand(value)) }
+            try query.add(index) { ConditionWords($0, isIn: operands) }
+        }
+    }
+
+    /// One of the computed values of the model is in a range, such as `day..<nextDay`. For numbers, text (by its bytes)
+    /// and dates.
+    public func `where`<Value: Comparable, Values: RangeExpression>(
+        _ index: ComputedIndex<Model, Value>, _ range: Values
+    ) -> Self where Values.Bound == Value {
+        adding { (query) throws(ImpossibleQuery) in
+            let bounds = try RangeBounds<JSONText>(range, .json)
+            // As a single test, so that both limits are those of one value.
+            var closed = bounds
+            closed.includesUpper = true
+            try query.add(index, candidates: ConditionWords(index.path.text, closed)) { ConditionWords($0, bounds) }
+        }
+    }
+
+    /// - Parameters:
+    ///   - candidates: a condition on the index that is true for all matches; nil for the condition itself.
+    ///   - make: returns the condition on a value at a path.
+    private mutating func add<Value>(
+        _ index: ComputedIndex<Model, Value>, candidates: ConditionWords? = nil, _ make: (String) -> ConditionWords
+    ) throws(ImpossibleQuery) {
+        let condition: QueryCondition?
+        do throws(QueryError) { condition = try Query(QueryWord.list("WHERE") + make("$").words).condition } catch {
+            throw ImpossibleQuery(message: error.text)
+        }
+        add(candidates ?? make(index.path.text))
+        let note = "the computed index '\(index.name)'"
+        add(
+            Filter(note: note, omitsUndecodable: true) { model in
+                guard let matches = condition?.evaluator else { return true }
+                let facts = QueryFacts(key: UnsafeRawBufferPointer(start: nil, count: 0), stored: 0, expires: nil)
+                return index.values(of: model).contains { value in
+                    value.bytes.withUnsafeBytes { text in
+                        guard let document = JSONDocument(text) else { return false }
+                        return matches(document, facts)
+                    }
+                }
+            })
+    }
+}
