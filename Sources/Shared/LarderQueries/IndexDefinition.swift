@@ -26,6 +26,7 @@ package struct IndexDefinition: Hashable, Sendable {
         var words = QueryWords(words)
         prefix = words.take("PREFIX") ? try words.next("the prefix of the keys") : []
         kind = words.take("GEO") ? .places : .values
+        if kind == .places, words.keyword == "PREFIX" { throw QueryError("PREFIX must precede GEO") }
         guard words.take("ON") else { throw words.unexpected("PREFIX, GEO or ON", ["PREFIX", "GEO", "ON"]) }
         order = try words.order(until: [])
         let first = order.parts[0]

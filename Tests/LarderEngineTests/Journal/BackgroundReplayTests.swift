@@ -156,6 +156,8 @@ import Testing
         #expect(try engine.ledger.value("fact") == [8])
         #expect(try engine.database("books").get(Key("purged")) == nil)
         #expect(try engine.database("books").get(Key("kept")) != nil)
+        gate.open()
+        next.close()
         #expect(failures.all.isEmpty)
     }
 

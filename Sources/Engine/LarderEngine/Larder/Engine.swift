@@ -95,7 +95,7 @@ package final class Engine: Sendable {
             context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
             evictor: evictor, observation: observation)
         replay = BackgroundReplay(recovery)
-        let rest: BackgroundReplay.Plan?
+        let rest: ReplayPlan?
         do throws(LarderError) {
             try context.timeKeeper.begin()
             try readDirectory()

@@ -11,20 +11,6 @@ import Synchronization
 ///
 /// Thread-safe.
 final class BackgroundReplay: Sendable {
-    /// A database that has operations in the journal.
-    struct Part: Sendable {
-        let database: Database
-        /// The sequence of the last group with its operations.
-        let last: UInt64
-    }
-
-    struct Plan: Sendable {
-        /// In the order of their ends.
-        let parts: [Part]
-        /// What the first pass has found.
-        let report: JournalReport
-    }
-
     private struct State {
         var thread: WorkThread?
         var onProgress: @Sendable () -> Void = {}
@@ -53,7 +39,7 @@ final class BackgroundReplay: Sendable {
     ///   - plan: what is to be replayed; nil for nothing.
     ///   - databases: all databases of the larder.
     ///   - then: called when all operations are applied.
-    func start(_ plan: Plan?, of databases: [Database], then: @escaping @Sendable () -> Void) {
+    func start(_ plan: ReplayPlan?, of databases: [Database], then: @escaping @Sendable () -> Void) {
         guard let plan, !plan.parts.isEmpty else {
             if let plan { recovery.noteReplayed(plan.report) }
             return end(then)
@@ -86,7 +72,7 @@ final class BackgroundReplay: Sendable {
         then()
     }
 
-    private func run(_ plan: Plan, onOpened: () -> Void) throws(LarderError) {
+    private func run(_ plan: ReplayPlan, onOpened: () -> Void) throws(LarderError) {
         let databases = plan.parts.map(\.database)
         for database in databases.sorted(by: { $0.number < $1.number }) { database.shards.lockAll() }
         let byName = Dictionary(uniqueKeysWithValues: databases.map { ($0.name, $0) })

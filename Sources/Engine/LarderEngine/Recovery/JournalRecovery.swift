@@ -32,13 +32,13 @@ final class JournalRecovery: Sendable {
         let latestStored: Int64
         let unknownNames: Set<String>
         /// What is still to be replayed; nil if everything was applied.
-        var rest: BackgroundReplay.Plan?
+        var rest: ReplayPlan?
     }
 
     /// Reads the journal, and replays it into the databases' memory, or leaves that to ``BackgroundReplay``. Called when
     /// the larder is opened, before anything else uses the databases.
     /// - Returns: what is still to be replayed; nil if everything was applied.
-    func recover() throws(LarderError) -> BackgroundReplay.Plan? {
+    func recover() throws(LarderError) -> ReplayPlan? {
         try journal.loadMarks()
         let found = try read()
         let report = found.report
@@ -97,9 +97,9 @@ final class JournalRecovery: Sendable {
         let survey = JournalSurvey(databases, noteEpoch: context.noteEpoch)
         let report = try journal.replay(survey.visit)
         survey.finish()
-        var rest: BackgroundReplay.Plan?
+        var rest: ReplayPlan?
         if report.damage == nil, report.cut == nil {
-            rest = BackgroundReplay.Plan(parts: survey.parts, report: report)
+            rest = ReplayPlan(parts: survey.parts, report: report)
         } else {
             _ = try apply(databases.filter { !$0.isLedger })
         }

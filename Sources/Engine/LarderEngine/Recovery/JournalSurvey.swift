@@ -82,8 +82,8 @@ final class JournalSurvey {
     }
 
     /// The parts that are still to be applied, in the order of their ends.
-    var parts: [BackgroundReplay.Part] {
-        var ends: [ObjectIdentifier: BackgroundReplay.Part] = [:]
+    var parts: [ReplayPlan.Part] {
+        var ends: [ObjectIdentifier: ReplayPlan.Part] = [:]
         let filled = Set(found.lazy.filter(\.counts).compactMap { $0.database.map { ObjectIdentifier($0) } })
         for part in found {
             guard let database = part.database, !database.isLedger, filled.contains(ObjectIdentifier(database)) else {
@@ -91,8 +91,23 @@ final class JournalSurvey {
             }
             // Include operations that do not count: their epoch is compared with the database's while it is locked.
             let last = max(part.last, ends[ObjectIdentifier(database)]?.last ?? 0)
-            ends[ObjectIdentifier(database)] = BackgroundReplay.Part(database: database, last: last)
+            ends[ObjectIdentifier(database)] = ReplayPlan.Part(database: database, last: last)
         }
         return ends.values.sorted { $0.last < $1.last }
     }
+}
+
+/// What the second pass through the journal has to apply.
+struct ReplayPlan: Sendable {
+    /// A database that has operations in the journal.
+    struct Part: Sendable {
+        let database: Database
+        /// The sequence of the last group with its operations.
+        let last: UInt64
+    }
+
+    /// In the order of their ends.
+    let parts: [Part]
+    /// What the first pass has found.
+    let report: JournalReport
 }
