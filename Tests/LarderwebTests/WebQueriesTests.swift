@@ -91,7 +91,8 @@ import Testing
         #expect(try keys(web, "KEYS AFTER \(cursor) LIMIT 50") == Array(all.dropFirst(100)))
         #expect(try keys(web, "KEYS WHERE author != AFTER LIMIT 120") == all)
         let explanation = try get(web, "explain", "WHERE author = Al").body
-        #expect(explanation.contains("100,000") || explanation.contains("250"), "\(explanation)")
+        #expect(explanation.contains(#"{"text":"no index is used: the entries are scanned\n"#), "\(explanation)")
+        #expect(explanation.contains("250 of them JSON; 50 match"), "\(explanation)")
         // A long value is cut, and the key of an entry can be any bytes.
         let long = #"{"year":9999,"text":"\#(String(repeating: "x", count: 9_000))"}"#
         try client.send(encodeRequest([Array("SET".utf8), [0xFF, 0], Array(long.utf8)]))
@@ -119,7 +120,7 @@ import Testing
             let reply = try get(web, path, query)
             #expect(reply.status == 400, "\(path): \(reply)")
             let isLive = ["LIVE", "STOP"].contains { query.uppercased().hasPrefix($0) }
-            guard !isLive, !query.contains("\r\n") else { continue }
+            guard !isLive, !query.contains("\r\n"), !query.contains("\u{0}") else { continue }
             let words = query.split(separator: " ").map(String.init)
             let error = String(decoding: try client.call(["QUERY"] + words), as: UTF8.self)
             #expect(error == "-\(errorText(reply))\r\n" && error.hasPrefix("-ERR "), "\(reply)")
@@ -173,12 +174,16 @@ import Testing
         await eventually { (try? indexes().first?.state) == "ready" }
         let index = try #require(try indexes().first)
         #expect(index.name == "byYear" && index.paths == ["year DESC", "author"] && index.prefix.text == "b:")
-        #expect(index.percent == 100 && index.entries == 250 && index.stale == 0)
+        #expect(index.percent == 100 && index.entries >= 250 && index.stale == 0)
         #expect(try get(web, "explain", "WHERE @key PREFIX b: AND year = 5").body.contains("byYear"))
         for (name, definition) in [
             ("a b", "ON year"), ("", "ON year"), ("x", ""), ("x", "ON"), ("x", "ON \"year"), ("x", "year"),
-            ("x", "ON @expires"), ("x", "ON a\r\n*1\r\n$8\r\nFLUSHALL"), ("x", String(repeating: "y ", count: 20_000)),
+            ("x", "ON @expires"), ("x", String(repeating: "y ", count: 20_000)),
         ] { #expect(try create(name, definition).status == 400, "\(name) \(definition.prefix(20))") }
+        // Line ends separate words, not commands.
+        #expect(try create("lines", "ON a\r\nFLUSHALL\r\n").status == 200)
+        #expect(try indexes().last?.paths == ["a", "FLUSHALL"])
+        #expect(try web.post("/api/drop-index", #"{"database":"0","index":"lines"}"#).status == 200)
         #expect(try web.post("/api/create-index", #"{"database":"0","definition":"ON a"}"#).status == 400)
         #expect(try web.post("/api/drop-index", #"{"database":"0","index":"none"}"#).body.contains("no index 'none'"))
         let readOnly = try WebProcess(daemon.socketPath)

@@ -7,11 +7,11 @@ extension Verb {
         "export entries as lines of JSON, or to a Redis, while the larder is in use",
         details: """
             Exports all databases, or those given with --database, which is repeatable. Without FILE, or with -, writes
-            to standard output. The first line has the indexes. Each line has an entry with its times, policy, grace,
-            codec and tags, including stale ones. The output is FILE.part until it is complete. An interrupted export continues after the last complete
-            line if it is called again with the same FILE, database and prefix. Prints the contents of FILE; with
-            --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is exported as it is when it
-            is read; for a consistent copy, see larderctl help backup.
+            to standard output. The first line has the indexes, and each entry a line with its times, policy, grace,
+            codec and tags, including stale ones. The output is FILE.part until it is complete. An interrupted export
+            continues after the last complete line if it is called again with the same FILE, database and prefix. Prints
+            the contents of FILE; with --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is
+            exported as it is when it is read; for a consistent copy, see larderctl help backup.
             --to-redis: fresh entries with their remaining lifetime; its password is in the variable REDISCLI_AUTH, or
             in the URL, where other users of the machine may see it. Entries replace existing ones, without tags,
             graces and codecs. After an interruption it starts again, with the same result. With --json:

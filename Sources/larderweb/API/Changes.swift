@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderRESP
 
 /// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion, and a change of an
-/// entry's policy, also names a key. A purge repeats the database's name as a confirmation. Changes of indexes name one.
+/// entry's policy, also names a key. A purge repeats the database's name as a confirmation. A change of an index names
+/// the index.
 struct Changes: Sendable {
     private let collector: Collector
 
