@@ -40,6 +40,7 @@ import Testing
         #expect(error("WHERE", "(", "a", "=", "1") == "AND, OR or ) expected, but the words end after '1'")
         #expect(error("WHERE", "a", "=", "JSON", "{x}") == "'{x}' after JSON is not JSON")
         #expect(error("WHERE", "a..b", "=", "1").hasPrefix("invalid path 'a..b'"))
+        #expect(error("WHERE", "a", "BETWEEN", "1", "AND", "2").contains("two values without AND"))
         #expect(error("WHERE", "@age", "=", "1").contains("@key, @stored and @expires"))
         #expect(error("WHERE", "a", "IN", "x", "1").contains("must be a number"))
         #expect(error("WHERE", "a", "IN", "3", "1") == "a value expected, but the words end after '1'")

@@ -42,12 +42,14 @@ extension CacheReading {
     /// Reads nothing before one of the calls of ``ModelQuery`` that return a result. In a snapshot, the result is of
     /// one moment, and no index is used. The query keeps this cache's larder open, but not after `close()`.
     public func query<Value: Codable & SendableMetatype>(_ type: Value.Type = Value.self) -> ModelQuery<Value, Self> {
-        ModelQuery(source.queryRunner)
+        var runner = source.queryRunner
+        runner.isOf = { [database = source.database] in ($0 as? any CacheReading)?.source.database === database }
+        return ModelQuery(runner)
     }
 
     /// Returns a query with a predicate: see ``ModelQuery/where(_:)``.
     public func query<Value: Codable & SendableMetatype>(_ predicate: Predicate<Value>) -> ModelQuery<Value, Self> {
-        ModelQuery(source.queryRunner).where(predicate)
+        query(Value.self).where(predicate)
     }
 
     // MARK: One entry

@@ -22,7 +22,6 @@ extension CacheSource {
                     key: Key(key).description, underlying: error)
             }
         }
-        runner.isOf = { [database] in ($0 as? any CacheReading)?.source.database === database }
         runner.run = { (words, explains) throws(LarderError) in try self.result(of: words, explains) }
         runner.runForTask = { (words, explains) async throws(LarderError) in
             try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, explains) }

@@ -57,4 +57,37 @@ extension BlockingLarderClient: BlockingQuerySource {
         }
         return count
     }
+
+    // MARK: Copying indexes
+
+    /// Returns the indexes of the selected database that another daemon can have too; none if the daemon refuses to
+    /// list them.
+    package func indexes() throws(LarderClientError) -> [ListedIndex] {
+        do throws(LarderClientError) { return try perform(Request.indexes).filter(\.isCreatable) } catch {
+            // An earlier version does not know the command, and the user may have no right to it.
+            if error.code == .server { return [] }
+            throw error
+        }
+    }
+
+    /// Creates indexes in the selected database. Replaces none.
+    /// - Returns: a sentence for each index that the database does not have afterwards.
+    package func create(_ indexes: [ListedIndex]) throws(LarderClientError) -> [String] {
+        if indexes.isEmpty { return [] }
+        var problems: [String] = []
+        do throws(LarderClientError) {
+            let present = try perform(Request.indexes)
+            for index in indexes where !present.contains(index) {
+                guard !present.contains(where: { $0.name == index.name }) else {
+                    problems.append("keeps its own index '\(printableKey(index.name.utf8))', which differs")
+                    continue
+                }
+                try perform(Request.expectingOK(index.words))
+            }
+        } catch {
+            guard let text = error.serverText else { throw error }
+            problems.append("does not get all indexes: \(text)")
+        }
+        return problems
+    }
 }

@@ -106,6 +106,8 @@ package struct ListedIndex: Hashable, Sendable {
     package let prefix: [UInt8]
     /// The paths with ` DESC` or ` GEO` after them. Empty if the daemon does not know the kind of the index.
     package let paths: [String]
+    /// Whether INDEX CREATE can make the index: only programs have the closures of computed ones.
+    package var isCreatable: Bool { !paths.isEmpty && !paths[0].hasPrefix("@computed ") }
 
     package init(name: String, prefix: [UInt8], paths: [String]) {
         (self.name, self.prefix, self.paths) = (name, prefix, paths)
@@ -118,7 +120,7 @@ package struct ListedIndex: Hashable, Sendable {
     }
 
     /// The command that creates the index.
-    fileprivate var words: [[UInt8]] {
+    var words: [[UInt8]] {
         var words = wordList("INDEX", "CREATE", name)
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         let isOfPlaces = paths.first?.hasSuffix(" GEO") ?? false
@@ -138,39 +140,6 @@ extension Request where Result == [ListedIndex] {
         Request(wordList("INDEX"), isRead: true, expects: "a list of indexes") { reply in
             reply.elements?.compactMap(ListedIndex.init)
         }
-    }
-}
-
-extension BlockingLarderClient {
-    /// Returns the indexes of the selected database that another daemon can have too; none if the daemon refuses to
-    /// list them.
-    package func indexes() throws(LarderClientError) -> [ListedIndex] {
-        do throws(LarderClientError) { return try perform(Request.indexes).filter { !$0.paths.isEmpty } } catch {
-            // An earlier version does not know the command, and the user may have no right to it.
-            if error.code == .server { return [] }
-            throw error
-        }
-    }
-
-    /// Creates indexes in the selected database. Replaces none.
-    /// - Returns: a sentence for each index that the database does not have afterwards.
-    package func create(_ indexes: [ListedIndex]) throws(LarderClientError) -> [String] {
-        if indexes.isEmpty { return [] }
-        var problems: [String] = []
-        do throws(LarderClientError) {
-            let present = try perform(Request.indexes)
-            for index in indexes where !present.contains(index) {
-                guard !present.contains(where: { $0.name == index.name }) else {
-                    problems.append("keeps its own index '\(printableKey(index.name.utf8))', which differs")
-                    continue
-                }
-                try perform(Request.expectingOK(index.words))
-            }
-        } catch {
-            guard let text = error.serverText else { throw error }
-            problems.append("does not get all indexes: \(text)")
-        }
-        return problems
     }
 }
 

@@ -65,7 +65,7 @@ package struct Query: Hashable, Sendable {
 
     /// - Parameter places: becomes the places of the clauses in `words`.
     private init(
-        _ words: [[UInt8]], _ allowsComputed: Bool = false, _ places: inout [String: Range<Int>]
+        _ words: [[UInt8]], _ allowsComputed: Bool, _ places: inout [String: Range<Int>]
     ) throws(QueryError) {
         var words = QueryWords(words, allowsComputed: allowsComputed)
         try readOutput(&words)
@@ -101,7 +101,7 @@ package struct Query: Hashable, Sendable {
     /// - Parameter words: the words after QUERY, of any page.
     package static func words(_ words: [[UInt8]], after cursor: [UInt8]) -> [[UInt8]] {
         var places: [String: Range<Int>] = [:]
-        _ = try? Query(words, &places)
+        _ = try? Query(words, false, &places)
         let replaced = [places["SKIP"], places["AFTER"]].compactMap(\.self).sorted { $0.lowerBound > $1.lowerBound }
         var rest = words
         for place in replaced { rest.removeSubrange(place) }

@@ -9,7 +9,7 @@ import Testing
 
     private static let byDay = Index.computed("byDay", version: 1) { (visit: Visit) in [visit.second / 100] }
 
-    private func open(_ larder: String, _ indexes: [Index] = [Index(byDay)]) throws -> Cache {
+    private func open(_ larder: String, _ indexes: [Index] = [Index(Self.byDay)]) throws -> Cache {
         var options = CacheOptions()
         options.backgroundMaintenance = false
         return try Cache(named: "0", policy: .never, indexes: indexes, directory: larder, options: options)

@@ -234,8 +234,8 @@ import Testing
 
     @Test("upgradeAll keeps lifetimes and tags, and leaves other entries alone") func allEntriesAreUpgraded() throws {
         let other = try Cache.inMemory()
-        let text = expectError(.invalidArgument) { try other.upgradeAll(Book.self) }
-        #expect(text.contains("no schema of Book"), "\(text)")
+        let message = expectError(.invalidArgument) { try other.upgradeAll(Book.self) }
+        #expect(message.contains("no schema of Book"), "\(message)")
         for number in 0..<600 {
             let bytes = Array(Self.old.utf8)
             switch number % 3 {

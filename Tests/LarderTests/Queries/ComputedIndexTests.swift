@@ -283,7 +283,7 @@ import Testing
         #expect(text.contains("stored as JSON"))
     }
 
-    @Test("more than 100,000 entries are examined only on request, or with the index") func scansAreLimited() throws {
+    @Test("without the index, more than 100,000 entries are examined only on request") func scansAreLimited() throws {
         let cache = try Cache.inMemory()
         let batch = cache.makeBatch()
         for number in 0...100_000 { try batch.setBytes(Array("{}".utf8), forKey: "\(number)") }
@@ -291,8 +291,6 @@ import Testing
         let found = cache.query(Visit.self).where(Self.byDay, 3)
         let text = expectError(.invalidArgument) { _ = try found.count() }
         #expect(text.contains("declareIndexes(_:) of '@computed byDay version 1'; or call scan()"), "\(text)")
-        #expect(try found.scan().count() == 0)
-        try cache.declareIndexes(Self.indexes)
         try cache.set(Visit(page: "/", second: 300), forKey: "x")
         #expect(try found.scan().count() == 1)
     }

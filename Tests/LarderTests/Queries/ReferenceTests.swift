@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderTestSupport
 import Testing

@@ -26,8 +26,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let life = DatabaseLife()
     let shards: DatabaseShards
     let indexing: DatabaseIndexes
-    /// Whether the database existed when the larder was opened, and all its operations in the journal are applied. Not
-    /// set if the whole journal was replayed before that.
+    /// Whether the part of the journal with its operations was replayed in the background.
     let isReplayed = Atomic<Bool>(false)
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false

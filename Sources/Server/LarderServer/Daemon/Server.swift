@@ -185,10 +185,7 @@ package enum Server {
             for loop in others { loop.send(.stop) }
         }
         stopper.start(loops[0])
-        engine.onReplayProgress {
-            state.noteAttention()
-            for loop in loops { loop.send(.replayed) }
-        }
+        engine.onReplayProgress { for loop in loops { loop.send(.replayed) } }
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }

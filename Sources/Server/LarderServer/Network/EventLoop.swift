@@ -21,10 +21,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case returned(Int64, Pause)
         /// A waiting command of the connection with this ID can run again.
         case woken(Int64)
-        /// Commits have succeeded or failed.
-        case decided
-        /// A database's part of the journal was replayed.
-        case replayed
+        /// Commits have succeeded or failed; a database's part of the journal was replayed.
+        case decided, replayed
         case stop
     }
 
@@ -262,7 +260,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         turnTime.pointee.workLeft = 0
         commitWrites()
         pushes.deliverAll()
-        let hasMoreMessages = pushes.deliverLive(upTo: Limits.loopLiveBytesMax)
+        let hasMore = pushes.deliverLive(upTo: Limits.loopLiveBytesMax)
         feedMonitors()
         closeOverdue()
         if !unsent.isEmpty {
@@ -275,9 +273,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
         // The calls above may have run commands, because replies were sent or congestion ended. Commit the writes of
         // these commands in another turn.
-        if hasNewWrites || hasMoreMessages || !yielded.isEmpty || !congested.isEmpty && !server.isCongested {
-            send(.decided)
-        }
+        if hasNewWrites || hasMore || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
     /// Notifies connections that use MONITOR of new lines, and removes the lines that all of them have taken.
@@ -340,7 +336,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         server.unreadOutput.add(unread - unreadBytes)
         unreadBytes = unread
         resumeCongested()
-        if !server.pause.isOn(now) { resumePaused() }
+        if !paused.isEmpty, !server.pause.isOn(now) { resumePaused() }
         if isStopping {
             if now >= stopDeadline {
                 for connection in Array(connections.values) { connection.close("the daemon is stopping") }
@@ -460,7 +456,6 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func resumePaused() {
-        guard !paused.isEmpty else { return }
         server.noteAttention()
         let waiting = paused
         paused = []

@@ -242,7 +242,10 @@ import Testing
         }
         let missing = try client("EXPLAIN QUERY COUNT WHERE a MISSING")
         #expect(missing.contains("0 match") && !missing.contains("has the field"), "\(missing)")
+        let many = ["EXPLAIN", "QUERY", "COUNT", "WHERE", "a", "IN", "100"] + (0..<100).map { "\($0)" }
+        #expect(try client(many).contains("the index byA is used"), "IN with more than 64 values")
         _ = try client("HELLO 3")
+        _ = try client("CLIENT CAPA attributes")
         #expect(try client("QUERY COUNT WHERE a = 1 AND b = 5") == Wire.int(0))
         #expect(try client("QUERY COUNT WHERE a = 1 AND b = 5 OR c = 1").hasPrefix("|1\r\n"))
     }
