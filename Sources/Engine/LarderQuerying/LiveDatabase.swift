@@ -106,7 +106,8 @@ final class LiveDatabase {
 
     private func replaceRows(of query: LiveQuery, _ found: LiveQuery.FoundRows) {
         for key in query.rows.keys { forget(key, query) }
-        change(query) { $0.replace(found.rows.map(query.row), isCut: found.isCut) }
+        let rows = found.rows.map(query.row)
+        change(query) { $0.replace(rows, isCut: found.isCut) }
         for row in found.rows { remember(row.position.key, row.expires, query, isNew: true) }
     }
 
@@ -285,7 +286,8 @@ final class LiveDatabase {
     private func refill(_ query: LiveQuery) throws(QueryFailure) {
         let found = try query.run(in: database, limits, scans: true)
         let new = found.rows.filter { !query.rows.contains($0.position.key) }
-        let steps = change(query) { $0.refill(found.rows.map(query.row), isCut: found.isCut) }
+        let rows = found.rows.map(query.row)
+        let steps = change(query) { $0.refill(rows, isCut: found.isCut) }
         for row in new where query.rows.contains(row.position.key) {
             remember(row.position.key, row.expires, query, isNew: true)
         }
