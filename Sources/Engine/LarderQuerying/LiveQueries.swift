@@ -225,16 +225,20 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         for request in taken.requests { handle(request) }
         let now = engine.clock.unnoticed()
         for (id, database) in databases { apply(taken.noted[id] ?? NotedChanges(), to: database, id, now: now) }
-        let total = databases.values.reduce(0) { $0 + $1.rowBytes }
-        if total > limits.liveBytesMax { endLargest(total) }
-        rowBytes.store(min(total, limits.liveBytesMax), ordering: .relaxed)
+        endLargest()
+        rowBytes.store(usedBytes, ordering: .relaxed)
     }
 
+    private var usedBytes: Int { databases.values.reduce(0) { $0 + $1.rowBytes } }
+
     /// Ends queries of the database with the most rows until all rows have at most ``QueryLimits/liveBytesMax``.
-    private func endLargest(_ total: Int) {
-        guard let (id, database) = databases.max(by: { $0.value.rowBytes < $1.value.rowBytes }) else { return }
+    private func endLargest() {
+        let excess = usedBytes - limits.liveBytesMax
+        guard excess > 0, let (id, database) = databases.max(by: { $0.value.rowBytes < $1.value.rowBytes }) else {
+            return
+        }
         let before = database.count
-        database.endLargest(most: max(0, database.rowBytes - (total - limits.liveBytesMax)))
+        database.endLargest(most: max(0, database.rowBytes - excess))
         release(before - database.count, id)
     }
 

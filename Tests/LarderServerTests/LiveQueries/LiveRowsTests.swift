@@ -35,7 +35,7 @@ import Testing
     @Test func stepsLeadToTheSortedRows() {
         var random = SeededGenerator(seed: testSeed())
         var refills = 0
-        for _ in 0..<20 {
+        for _ in 0..<10 {
             let (skip, limit) = (random.oneIn(2) ? 0 : random.below(5), 1 + random.below(6))
             var rows = LiveRows(
                 QueryOrder([QueryOrder.Part(.key, isDescending: false)]), skip: skip, limit: limit)
@@ -44,7 +44,8 @@ import Testing
             let first = Self.sorted(entries)
             rows.replace(Array(first.prefix(rows.capacity)), isCut: first.count > rows.capacity)
             var list = rows.visible
-            for _ in 0..<200 {
+            // Until few entries are left.
+            for _ in 0..<600 {
                 let key = [UInt8(random.below(200))]
                 if random.below(5) < 2 || entries.isEmpty {
                     entries[key] = random.below(50)
