@@ -35,7 +35,7 @@ import Testing
     @Test func stepsLeadToTheSortedRows() {
         var random = SeededGenerator(seed: testSeed())
         var refills = 0
-        for _ in 0..<10 {
+        for _ in 0..<20 {
             let (skip, limit) = (random.oneIn(2) ? 0 : random.below(5), 1 + random.below(6))
             var rows = LiveRows(
                 QueryOrder([QueryOrder.Part(.key, isDescending: false)]), skip: skip, limit: limit)
@@ -45,9 +45,9 @@ import Testing
             rows.replace(Array(first.prefix(rows.capacity)), isCut: first.count > rows.capacity)
             var list = rows.visible
             // Until few entries are left.
-            for _ in 0..<600 {
+            for _ in 0..<300 {
                 let key = [UInt8(random.below(200))]
-                if random.below(5) < 2 || entries.isEmpty {
+                if random.below(10) < 2 || entries.isEmpty {
                     entries[key] = random.below(50)
                 } else if let gone = entries.keys.sorted(by: { $0[0] < $1[0] }).randomElement(using: &random) {
                     entries[random.oneIn(2) ? key : gone] = nil
