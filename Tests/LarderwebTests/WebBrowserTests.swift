@@ -225,7 +225,7 @@ import Testing
         let daemon = try daemon()
         let client = try daemon.connect()
         for number in 0..<120 {
-            _ = try client.call(["SET", "doc:\(1000 + number)", #"{"title":"<b>\(number)</b>","year":\(number)}"#])
+            _ = try client.call(["SET", "doc:\(1000 + number)", #"{"title":"<b>\#(number)</b>","year":\#(number)}"#])
         }
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
         func submit(_ form: String, _ fields: [(String, String)]) -> Browser.Step {

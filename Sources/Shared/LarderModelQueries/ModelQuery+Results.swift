@@ -74,14 +74,14 @@ extension ModelQuery where Source: BlockingQuerySource {
         try collect(.rows, after: cursor, isPage: true).page
     }
 
-    /// Removes the matching entries, as ``keys()`` finds them. An entry that was changed since it was found stays.
+    /// Removes the matching entries, as `keys()` finds them. An entry that was changed since it was found stays.
     ///
     /// ```swift
     /// try books.query(Book.self).where(.stored, ..<(Date.now - 30 * 86_400)).remove()
     /// ```
     /// The entries are not removed together: after an error, some are left.
     /// - Returns: the number of removed entries.
-    /// - Throws: as ``keys()``; `invalidArgument` for a snapshot.
+    /// - Throws: as `keys()`; `invalidArgument` for a snapshot.
     @discardableResult
     public func remove() throws(Source.QueryFailure) -> Int {
         let remove = try runner.removal(runner.remove)
