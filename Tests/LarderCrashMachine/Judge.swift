@@ -320,16 +320,3 @@ private struct Trial {
         return (mismatches, head + lines.joined(separator: "\n"))
     }
 }
-
-extension Array {
-    /// Returns the first index whose element satisfies the predicate, by binary search; `count` if there is none. All
-    /// elements after that one must satisfy the predicate too.
-    func partitioningIndex(where isSecond: (Element) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if isSecond(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
-    }
-}

@@ -98,6 +98,7 @@ final class LiveDatabase {
         deadlines.set(key, nil)
     }
 
+    /// Changes the rows of a query, and notes their size.
     private func change<Result>(_ query: LiveQuery, _ body: (inout LiveRows) -> Result) -> Result {
         let before = query.rows.byteCount
         defer { rowBytes += query.rows.byteCount - before }
@@ -225,14 +226,16 @@ final class LiveDatabase {
         }
         // All queries share the copy.
         var text: [UInt8]?
-        for concerned in concerned {
-            guard let query = numbered[concerned], query.examined != number, !query.hasStopped else { continue }
+        for candidate in concerned {
+            guard let query = numbered[candidate], query.examined != number, !query.hasStopped else { continue }
             query.examined = number
             var row: LiveRows.Row?
             if isJSON, query.condition?(document, facts) ?? true {
                 row = LiveRows.Row(position: QueryPosition(values: query.rows.order.values(document, facts), key: key))
-                if query.hasTexts, text == nil { text = [UInt8](entry.payload) }
-                if query.hasTexts { row?.text = text }
+                if query.hasTexts {
+                    text = text ?? [UInt8](entry.payload)
+                    row?.text = text
+                }
             }
             let wasMember = query.rows.contains(key)
             let steps = change(query) { $0.update(key, row, .changed, isStored: note.isStored) }
@@ -316,21 +319,12 @@ private struct QuerySet {
     var isEmpty: Bool { numbers.isEmpty }
 
     mutating func insert(_ number: Int) {
-        let place = place(number)
+        let place = numbers.partitioningIndex { $0 >= number }
         if place == numbers.count || numbers[place] != number { numbers.insert(number, at: place) }
     }
 
     mutating func remove(_ number: Int) {
-        let place = place(number)
+        let place = numbers.partitioningIndex { $0 >= number }
         if place < numbers.count, numbers[place] == number { numbers.remove(at: place) }
-    }
-
-    private func place(_ number: Int) -> Int {
-        var (low, high) = (0, numbers.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if numbers[middle] < number { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }

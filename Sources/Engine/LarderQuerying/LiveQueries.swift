@@ -45,7 +45,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     private let lock = Lock()
     private let isNeeded = Condition()
     private let queryCount = Atomic<Int>(0)
-    /// The approximate size of the rows of all queries.
+    /// The approximate size of all queries with their rows.
     private let rowBytes = Atomic<Int>(0)
     // Guarded:
     private var watched: [ObjectIdentifier: Watched] = [:]

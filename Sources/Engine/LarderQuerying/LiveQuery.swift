@@ -55,11 +55,11 @@ final class LiveQuery: @unchecked Sendable {
             throw QueryError("a live query has rows or KEYS: COUNT, SELECT and GROUP are not possible")
         }
         if query.cursor != nil { throw QueryError("a live query takes no AFTER") }
-        let counts = (query.condition?.testCount ?? 0, query.condition?.operandCount ?? 0)
-        guard counts.0 <= Self.testsMax, counts.1 <= Self.valuesMax else {
+        let (tests, values) = (query.condition?.testCount ?? 0, query.condition?.operandCount ?? 0)
+        guard tests <= Self.testsMax, values <= Self.valuesMax else {
             throw QueryError("a live query has at most \(Self.testsMax) conditions and \(Self.valuesMax) values of IN")
         }
-        ownBytes = 1_024 + 256 * (counts.0 + counts.1)
+        ownBytes = 1_024 + 256 * (tests + values)
         guard query.rowsMax > 0, query.skip + query.rowsMax <= Self.rowsMax else {
             throw QueryError("a live query has 1 to \(Self.rowsMax) rows, with those of SKIP: use another LIMIT")
         }

@@ -137,12 +137,7 @@ struct LiveRows {
 
     /// The index of a row, or the one at which it would be inserted.
     private func index(of position: QueryPosition) -> Int {
-        var (low, high) = (0, rows.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if order.precedes(rows[middle], position) { low = middle + 1 } else { high = middle }
-        }
-        return low
+        rows.partitioningIndex { !order.precedes($0, position) }
     }
 
     private mutating func remove(_ key: [UInt8], _ reason: LiveReason, _ steps: inout [Step]) {

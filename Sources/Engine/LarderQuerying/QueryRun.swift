@@ -75,8 +75,9 @@ package struct QueryRun: ~Copyable {
 
     /// The number of candidates whose entries are looked up together.
     private static let batchCount = 64
-    /// The number of tests in a condition up to which an event loop may run the query.
-    private static let quickTestsMax = 16
+    /// The number of tests in a condition up to which an event loop may run the query, and other short work need not
+    /// be separated from it.
+    package static let quickTestsMax = 16
     /// The number of ranges of an index that an event loop may read.
     private static let quickRangesMax = 64
     /// The work after which the time is checked, and that of an entry besides its text.

@@ -30,17 +30,24 @@ import Testing
         }
     }
 
+    /// Returns the restarted larder with the databases `early` and `late`, whose replay waits at a gate after `early`.
+    private func heldReplay(_ larder: TestLarder, at gate: Gate) throws -> TestLarder {
+        try larder.database("early").put("k", "1")
+        try larder.database("late").put("k", "1")
+        let next = try restarted(larder) { if $0 == "early" { gate.pass() } }
+        _ = try next.engine()
+        gate.waitUntil()
+        return next
+    }
+
     @Test func aDatabaseIsUsableAsSoonAsItsPartIsReplayed() throws {
         let larder = try TestLarder()
         try larder.database("idle").put("k", "0")
         try larder.engine().save()
-        try larder.database("early").put("k", "1")
-        try larder.database("late").put("k", "1")
         let gate = Gate(isClosed: true)
         defer { gate.open() }
-        let next = try restarted(larder) { if $0 == "early" { gate.pass() } }
+        let next = try heldReplay(larder, at: gate)
         let engine = try next.engine()
-        gate.waitUntil()
         let (idle, early, late) = (
             try engine.database("idle"), try engine.database("early"), try engine.database("late")
         )
@@ -229,13 +236,10 @@ import Testing
 
     @Test func aShutdownWaitsForTheReplay() async throws {
         let larder = try TestLarder()
-        try larder.database("early").put("k", "1")
-        try larder.database("late").put("k", "1")
         let gate = Gate(isClosed: true)
         defer { gate.open() }
-        let next = try restarted(larder) { if $0 == "early" { gate.pass() } }
+        let next = try heldReplay(larder, at: gate)
         let engine = try next.engine()
-        gate.waitUntil()
         try engine.database("early").put("k", "2")
         async let isDown: Void = onThread { engine.shutdown() }
         gate.open()

@@ -101,7 +101,7 @@ final class QueryHistory {
 
     private func books() throws -> Database { try server.engine.database("0") }
 
-    /// Runs a command that changes entries. It may fail only if it is told to, or the disk is full.
+    /// Runs a command that changes entries. It may fail only while commits are made to fail, or the disk is full.
     private func change(_ words: [String], in number: Int = 0, _ apply: (inout QueryModel) -> Void) throws {
         expire()
         let reply = clients[number](words)

@@ -217,7 +217,8 @@ final class ChangedKeyCount: Sendable {
 extension Array {
     /// Returns the first index whose element fulfils a condition, by binary search. All later elements must fulfil it
     /// too.
-    func partitioningIndex(where fulfils: (Element) -> Bool) -> Int {
+    @inlinable
+    package func partitioningIndex(where fulfils: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {
             let middle = low + (high - low) / 2

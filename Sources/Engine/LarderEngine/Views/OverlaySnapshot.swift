@@ -81,17 +81,7 @@ struct OverlaySnapshot: Sendable {
     /// Returns the index of the first key that is equal to `key` or follows it; ``count`` if there is none.
     func lowerBound(_ key: UnsafeRawBufferPointer) -> Int {
         bytes.withUnsafeBytes { bytes in
-            var low = 0
-            var high = items.count
-            while low < high {
-                let middle = low + (high - low) / 2
-                if ByteOrder.compare(Self.key(items[middle], bytes), key) < 0 {
-                    low = middle + 1
-                } else {
-                    high = middle
-                }
-            }
-            return low
+            items.partitioningIndex { ByteOrder.compare(Self.key($0, bytes), key) >= 0 }
         }
     }
 

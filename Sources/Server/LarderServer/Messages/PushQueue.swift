@@ -23,7 +23,7 @@ final class PushQueue: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [Delivery] = []
     /// Messages of live queries.
-    private var live: [Delivery] = []
+    private var live = Deque<Delivery>()
     private var wake: (() -> Void)?
     private let hasWaiting = Atomic<Bool>(false)
     private let hasLive = Atomic<Bool>(false)
@@ -76,15 +76,13 @@ final class PushQueue: @unchecked Sendable {
     func deliverLive(upTo bytesMax: Int) -> Bool {
         guard hasLive.load(ordering: .acquiring) else { return false }
         let (taken, isMore) = lock.withLock {
-            var (count, bytes) = (0, 0)
-            while count < live.count, bytes < bytesMax {
-                bytes += live[count].message.byteCount
-                count += 1
+            var (taken, bytes) = ([Delivery](), 0)
+            while bytes < bytesMax, let next = live.popFirst() {
+                bytes += next.message.byteCount
+                taken.append(next)
             }
-            let first = Array(live.prefix(count))
-            live.removeFirst(count)
             hasLive.store(!live.isEmpty, ordering: .releasing)
-            return (first, !live.isEmpty)
+            return (taken, !live.isEmpty)
         }
         pass(taken)
         return isMore

@@ -569,12 +569,7 @@ final class MonitorFeed {
     /// - Returns: the position after these bytes.
     func read(from position: Int, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
         guard position < end, !chunks.isEmpty else { return end }
-        var (low, high) = (0, chunks.count - 1)
-        while low < high {
-            let middle = (low + high) / 2
-            if chunks[middle].end > position { high = middle } else { low = middle + 1 }
-        }
-        let chunk = chunks[low]
+        let chunk = chunks[chunks.partitioningIndex { $0.end > position }]
         chunk.bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[(position - chunk.start)...])) }
         return chunk.end
     }

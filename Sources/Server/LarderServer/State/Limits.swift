@@ -116,8 +116,6 @@ package struct Limits: Sendable {
     static let loopCommitBytesMax = 4 << 20
     /// The size of live queries' messages after which an event loop serves other connections, in bytes: 4 MiB.
     static let loopLiveBytesMax = 4 << 20
-    /// The maximum number of tests in a short query. Queries with more tests, or with SCAN, have their own threads.
-    static let shortQueryTestsMax = 16
     /// Bytes of memory that a subscribed name uses in addition to its own bytes.
     package static let subscriptionOverheadBytes = 128
     /// The size of keys after which one call of SCAN stops reading, in bytes: 16 MiB.

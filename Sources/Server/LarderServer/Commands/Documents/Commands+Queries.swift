@@ -159,8 +159,9 @@ extension CommandTable {
 }
 
 extension Query {
-    /// Whether the query may examine all entries, or has so many tests that few entries take long.
-    fileprivate var mayTakeLong: Bool { scans || condition?.testCount ?? 0 > Limits.shortQueryTestsMax }
+    /// Whether the query may examine all entries, or has so many tests that few entries take long. Such queries have
+    /// their own threads.
+    fileprivate var mayTakeLong: Bool { scans || condition?.testCount ?? 0 > QueryRun.quickTestsMax }
 }
 
 extension CommandError {
