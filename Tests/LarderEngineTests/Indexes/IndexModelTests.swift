@@ -145,6 +145,8 @@ private final class IndexRun {
 
     private func flush() throws {
         note("flush")
+        // As if the background work were too slow, so that the checkpoint removes stale hints.
+        if random.oneIn(2) { try books().indexing.churn.store(.max / 2, ordering: .relaxed) }
         if random.oneIn(2) { try books().flush() } else { try books().checkpointer.checkpoint() }
     }
 

@@ -157,6 +157,30 @@ import Testing
         #expect(try books.hintCountInLevelDB() == 2000)
     }
 
+    /// No background work runs here.
+    @Test func checkpointsRemoveStaleHintsIfNothingElseDoes() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        var most = 0
+        for round in 0..<30 {
+            for number in 0..<2000 { _ = try books.putLater("k\(number)", "w\(round),same") }
+            try books.flush()
+            most = try max(most, books.hintCountInLevelDB())
+        }
+        #expect(most < 36_000)
+        #expect(try books.keys(withWordsFrom: "w29", through: "w29")?.count == 2000)
+        // The hints of removed entries go too.
+        let before = try books.hintCountInLevelDB()
+        for number in 0..<1000 { _ = try books.remove("k\(number)") }
+        try books.flush()
+        #expect(try books.hintCountInLevelDB() == before - 2000)
+        #expect(try books.keys(withWordsFrom: "same", through: "same")?.count == 1000)
+        try books.finishIndexes()
+        #expect(try books.hintCountInLevelDB() == 2000)
+        #expect(!books.indexing.isCleaningTooSlow)
+    }
+
     @Test func withoutAnExtractorAnIndexIsBuiltAnewLater() throws {
         let larder = try larder()
         try larder.database().createIndex("w")

@@ -243,6 +243,8 @@ final class QueryHistory {
         }
         let books = try books()
         trail.append("index work")
+        // Let checkpoints remove stale hints, until the work looks for them again.
+        if random.oneIn(2) { books.indexing.churn.store(.max / 2, ordering: .relaxed) }
         _ = try IndexWork(books.context) { [books] }.step(books)
     }
 

@@ -73,7 +73,7 @@ import Testing
             #expect(count == ":\(Self.players)\r\n")
             #expect(queries.value > 0 && writes.value > 0)
             // Hints of previous scores are removed a little later than they are made.
-            #expect(most.hints <= 16 * Self.players)
+            #expect(most.hints <= 8 * Self.players)
             var left = Most()
             for _ in 0..<3_000 {
                 left = Most()

@@ -30,6 +30,7 @@ final class CheckpointPass: CheckpointWork {
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
     private var hints = HintMaker([])
+    private var oldHints = HintMaker([])
     /// The estimated bytes of a record's hints.
     private var hintBytes = 0
     private var recordCount = 0
@@ -149,6 +150,7 @@ final class CheckpointPass: CheckpointWork {
     private func prepareIndexes() throws(LarderError) {
         let indexes = database.indexing.open
         hints = HintMaker(indexes)
+        oldHints = HintMaker(indexes)
         hintBytes = database.indexing.hintBytesPerRecord
         let batch = LarderLevelDB.WriteBatch()
         for open in indexes {
@@ -172,13 +174,20 @@ final class CheckpointPass: CheckpointWork {
         let isForTables = store.isFlushDue(after: run.byteCount)
         var next = 0
         var batch = LarderLevelDB.WriteBatch()
+        let cleansHints = !hints.isEmpty && database.indexing.isCleaningTooSlow
+        let hintCount = hints.count
         database.context.changes.publish(swept)
         swept = []
         while next < run.count {
             // Release the memory of a batch that contained long records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
-                if let pinned = run.put(next, into: batch, &hints) { unpin(pinned) }
+                var stale = cleansHints ? oldHints(next) : []
+                if let pinned = run.put(next, into: batch, replacing: &stale, &hints) { unpin(pinned) }
+                for hint in stale {
+                    batch.delete(hint)
+                    store.noteDead(hint.count)
+                }
                 next += 1
             }
             // LevelDB copies a batch to its memtable, and makes two more copies when it writes that memtable to a
@@ -191,8 +200,23 @@ final class CheckpointPass: CheckpointWork {
         }
         if isForTables { store.flushMemtable() }
         store.noteRemovals(run.removalCount)
-        if !hints.isEmpty { database.indexing.churn.wrappingAdd(run.count, ordering: .relaxed) }
+        if !hints.isEmpty, !cleansHints {
+            database.indexing.churn.wrappingAdd(hints.count - hintCount + run.removalCount, ordering: .relaxed)
+        }
         run.removeAll(keepingCapacity: true)
+    }
+
+    /// Returns the hints of the record that LevelDB has of an entry of the run.
+    private func oldHints(_ index: Int) -> Set<[UInt8]> {
+        // If the record cannot be read, its hints stay: they do no harm.
+        guard let key = run.keyInLevelDB(index), let record = (try? store.get(key, fillCache: false)) ?? nil else {
+            return []
+        }
+        var found: Set<[UInt8]> = []
+        key.withBytes { key in
+            record.withUnsafeBytes { oldHints.forEachHint(key, $0) { _, hint, _ in found.insert(hint) } }
+        }
+        return found
     }
 
     private func unpin(_ pinned: SortedRun.Pinned) {
@@ -324,14 +348,25 @@ private struct SortedRun {
         UnsafeRawBufferPointer(rebasing: bytes[item.offset..<(item.offset + Int(item.keyCount))])
     }
 
-    /// Adds the changes of one entry to a batch.
+    /// Returns the key of an entry; nil if LevelDB has no record of it.
     /// - Parameter index: the entry's place in the order of the keys.
+    func keyInLevelDB(_ index: Int) -> Key? {
+        let item = items[order[index]]
+        return item.isAbsentInLevelDB ? nil : bytes.withUnsafeBytes { Key(stored: Array(Self.key(item, $0))) }
+    }
+
+    /// Adds the changes of one entry to a batch.
+    /// - Parameters:
+    ///   - index: the entry's place in the order of the keys.
+    ///   - old: hints; those that the entry still has are removed from the set.
     /// - Returns: the entry if it is pinned; the caller must unpin it.
-    mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch, _ hints: inout HintMaker) -> Pinned? {
+    mutating func put(
+        _ index: Int, into batch: LarderLevelDB.WriteBatch, replacing old: inout Set<[UInt8]>, _ hints: inout HintMaker
+    ) -> Pinned? {
         prefetch(after: index)
         let item = items[order[index]]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
-        put(item, long?.record, into: batch, &hints)
+        put(item, long?.record, into: batch, &old, &hints)
         return long
     }
 
@@ -352,7 +387,8 @@ private struct SortedRun {
     }
 
     private func put(
-        _ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch, _ hints: inout HintMaker
+        _ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch,
+        _ old: inout Set<[UInt8]>, _ hints: inout HintMaker
     ) {
         bytes.withUnsafeBytes { bytes in
             let end = item.offset + Int(item.keyCount)
@@ -372,6 +408,7 @@ private struct SortedRun {
             }
             if hints.isEmpty { return }
             hints.forEachHint(UnsafeRawBufferPointer(rebasing: key.dropFirst()), record) { _, hint, termCount in
+                old.remove(hint)
                 batch.put(hint, Hint.value(termCount: termCount))
             }
         }

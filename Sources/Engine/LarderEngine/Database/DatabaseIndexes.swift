@@ -34,12 +34,23 @@ final class DatabaseIndexes: Sendable {
     private let state = Locked(State())
     let dirty: DirtyHints
     let stale = StaleHints()
-    /// How many records were written to LevelDB or removed from it since the stale hints were last looked for.
+    /// How many hints were written to LevelDB, and records removed from it, since the stale hints were last looked for.
     let churn = Atomic<Int>(0)
+    /// The approximate number of hints that were not stale then.
+    let keptCount = Atomic<Int>(0)
     /// The number of bytes of a record's hints, as measured by the last checkpoint.
     private let measuredHintBytes = Atomic<Int>(0)
     /// The estimate of the bytes of a hint before the first checkpoint.
     private static let usualHintBytes = 48
+
+    /// Whether hints become stale faster than ``HintCleaning`` removes them. Then checkpoints remove the hints of the
+    /// records that they overwrite, which takes a read for each.
+    var isCleaningTooSlow: Bool {
+        churn.load(ordering: .relaxed) > 3 * max(Self.quickCount, keptCount.load(ordering: .relaxed))
+    }
+
+    /// The number of hints that are always cleaned quickly enough.
+    private static let quickCount = 1 << 14
 
     /// How many queries do not try to run on an event loop, because earlier ones could not.
     let loopPause = Atomic<Int>(0)

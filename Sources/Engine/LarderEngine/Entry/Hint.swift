@@ -38,8 +38,9 @@ struct HintMaker {
     private let entry = IndexedEntry()
     private var terms = TermList()
     private var key: [UInt8] = []
-    /// The total size of all hints, in bytes.
+    /// The total size of all hints, in bytes, and their number.
     private(set) var byteCount = 0
+    private(set) var count = 0
 
     init(_ indexes: [OpenIndex]) { self.indexes = indexes.filter { $0.extractor != nil } }
 
@@ -64,6 +65,7 @@ struct HintMaker {
                 self.key.append(contentsOf: term)
                 self.key.append(contentsOf: key)
                 byteCount += self.key.count + 2
+                count += 1
                 body(open.index.number, self.key, term.count)
             }
         }

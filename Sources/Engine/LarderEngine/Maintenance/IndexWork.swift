@@ -274,14 +274,16 @@ struct HintCleaning {
     private static let sampleCount = 64
     private static let hintsPerStep = 256
 
-    /// Returns the cleaning of an index that has many stale hints; nil if there is none. Looks only if many records
-    /// were written or removed since the last time.
+    /// Returns the cleaning of an index that has many stale hints; nil if there is none. Looks only if many hints were
+    /// written, or records removed, since the last time.
     static func ifDue(_ database: Database, _ store: EpochStore) throws(LarderError) -> HintCleaning? {
         let indexing = database.indexing
         let open = indexing.open.filter { $0.extractor != nil }
-        let known = open.compactMap { indexing.count($0.index.number, in: store)?.hints }.max() ?? 0
+        let known = open.reduce(0) { $0 + (indexing.count($1.index.number, in: store)?.hints ?? 0) }
         guard !open.isEmpty, indexing.churn.load(ordering: .relaxed) >= max(1024, known / 3) else { return nil }
         indexing.churn.store(0, ordering: .relaxed)
+        var keptCount = 0
+        defer { indexing.keptCount.store(keptCount, ordering: .relaxed) }
         var result: HintCleaning?
         for index in open {
             let number = index.index.number
@@ -292,6 +294,7 @@ struct HintCleaning {
             indexing.note(
                 DatabaseIndexes.HintCount(
                     epoch: store.epoch, generation: generation, hints: count, staleShare: share), of: number)
+            keptCount += Int(Double(count) * (1 - share))
             guard share > staleShareMax else { continue }
             // One at a time: the next call looks again.
             if result != nil { indexing.churn.store(.max / 2, ordering: .relaxed) }
