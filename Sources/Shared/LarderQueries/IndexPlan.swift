@@ -236,11 +236,11 @@ package struct IndexPlanner {
         for case .test(path, let test) in conjuncts {
             let values: [QueryValue]
             switch test {
-            case .equal(.scalar(let value)): values = [value]
             case .missing: values = [.missing]
-            case .oneOf(let operands) where operands.containers.isEmpty: values = operands.scalars
             case .all(let operands) where !operands.scalars.isEmpty: values = [operands.scalars[0]]
-            default: continue
+            default:
+                guard let equal = test.equalValues else { continue }
+                values = equal
             }
             if values.count < found?.count ?? .max { found = values }
         }

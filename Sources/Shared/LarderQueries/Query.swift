@@ -14,27 +14,19 @@ package struct Query: Hashable, Sendable {
     }
 
     /// A value of a group.
-    package enum Aggregate: Hashable, Sendable {
-        case count
-        case sum(QueryPath)
-        case min(QueryPath)
-        case max(QueryPath)
-
-        package var path: QueryPath? {
-            switch self {
-            case .count: nil
-            case .sum(let path), .min(let path), .max(let path): path
-            }
+    package struct Aggregate: Hashable, Sendable {
+        package enum Function: String, Sendable {
+            case count = "COUNT"
+            case sum = "SUM"
+            case min = "MIN"
+            case max = "MAX"
         }
 
-        fileprivate var text: String {
-            switch self {
-            case .count: "COUNT"
-            case .sum(let path): "SUM \(path.text)"
-            case .min(let path): "MIN \(path.text)"
-            case .max(let path): "MAX \(path.text)"
-            }
-        }
+        package let function: Function
+        /// Nil for the number of entries.
+        package let path: QueryPath?
+
+        fileprivate var text: String { path.map { "\(function.rawValue) \($0.text)" } ?? function.rawValue }
     }
 
     package var output = Output.rows
@@ -137,18 +129,8 @@ package struct Query: Hashable, Sendable {
         } else if words.take("GROUP") {
             let path = try words.path()
             var aggregates: [Aggregate] = []
-            while !words.isAtEnd {
-                if words.take("COUNT") {
-                    aggregates.append(.count)
-                } else if words.take("SUM") {
-                    aggregates.append(.sum(try words.path()))
-                } else if words.take("MIN") {
-                    aggregates.append(.min(try words.path()))
-                } else if words.take("MAX") {
-                    aggregates.append(.max(try words.path()))
-                } else {
-                    break
-                }
+            while let function = Aggregate.Function(rawValue: words.keyword), words.take(function.rawValue) {
+                aggregates.append(Aggregate(function: function, path: try function == .count ? nil : words.path()))
             }
             output = .groups(path, aggregates)
         }
@@ -192,15 +174,13 @@ package struct Query: Hashable, Sendable {
 
     /// All paths that the query reads, each once, to report misspelt ones.
     package var paths: [QueryPath] {
-        var paths = condition?.paths ?? []
-        var others = order.parts.map(\.path)
+        var paths = (condition?.tests ?? []).map(\.path) + order.parts.map(\.path)
         switch output {
-        case .select(let selected): others += selected
-        case .groups(let path, let aggregates): others += [path] + aggregates.compactMap(\.path)
+        case .select(let selected): paths += selected
+        case .groups(let path, let aggregates): paths += [path] + aggregates.compactMap(\.path)
         default: break
         }
-        for path in others where !paths.contains(path) { paths.append(path) }
-        return paths
+        return paths.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 }
 
@@ -270,11 +250,7 @@ package struct QueryOrder: Hashable, Sendable {
     package var isOfKeys: Bool { parts.first.map { $0.path.root == .key && !$0.isDescending } ?? true }
 
     package func values(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [QueryValue] {
-        var values: [QueryValue] = []
-        for part in parts {
-            values.append(part.withValue(document, facts) { $0.value })
-        }
-        return values
+        parts.map { $0.withValue(document, facts) { $0.value } }
     }
 
     /// The paths, as in SORT.

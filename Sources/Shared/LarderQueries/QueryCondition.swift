@@ -43,37 +43,24 @@ package indirect enum QueryCondition: Hashable, Sendable {
         }
     }
 
-    /// The number of tests in the condition.
-    package var testCount: Int {
+    /// All tests in the condition, each with its path.
+    var tests: [(path: QueryPath, test: QueryTest)] {
         switch self {
-        case .test: 1
-        case .not(let condition): condition.testCount
-        case .and(let conditions), .or(let conditions): conditions.reduce(0) { $0 + $1.testCount }
+        case .test(let path, let test): [(path, test)]
+        case .not(let condition): condition.tests
+        case .and(let conditions), .or(let conditions): conditions.flatMap(\.tests)
         }
     }
+
+    package var testCount: Int { tests.count }
 
     /// The number of values of all IN and ALL in the condition.
     package var operandCount: Int {
-        switch self {
-        case .test(_, .oneOf(let operands)), .test(_, .all(let operands)): operands.count
-        case .test: 0
-        case .not(let condition): condition.operandCount
-        case .and(let conditions), .or(let conditions): conditions.reduce(0) { $0 + $1.operandCount }
-        }
-    }
-
-    /// The paths in the condition, each once.
-    package var paths: [QueryPath] {
-        var paths: [QueryPath] = []
-        collect(&paths)
-        return paths
-    }
-
-    private func collect(_ paths: inout [QueryPath]) {
-        switch self {
-        case .test(let path, _): if !paths.contains(path) { paths.append(path) }
-        case .not(let condition): condition.collect(&paths)
-        case .and(let conditions), .or(let conditions): for condition in conditions { condition.collect(&paths) }
+        tests.reduce(0) { count, part in
+            switch part.test {
+            case .oneOf(let operands), .all(let operands): count + operands.count
+            default: count
+            }
         }
     }
 }

@@ -81,14 +81,7 @@ package struct QueryGroups {
             let fact = path.fact(facts)
             if let json = fact.json { values[json] = fact }
         } else if let node = path.find(in: document) {
-            if document.kind(node) == .array {
-                document.forEachElement(node) { element in
-                    values[document.canonicalText(element)] = document.value(element)
-                    return true
-                }
-            } else {
-                values[document.canonicalText(node)] = document.value(node)
-            }
+            document.forEachValue(of: node) { values[document.canonicalText($0)] = document.value($0) }
         }
         guard !values.isEmpty else { return }
         let numbers = aggregates.map { aggregate in aggregate.path.flatMap { Self.number($0, document, facts) } }
@@ -131,7 +124,7 @@ package struct QueryGroups {
     }
 
     private static func value(_ aggregate: Query.Aggregate, _ count: Int, _ numbers: Numbers) -> Value {
-        switch aggregate {
+        switch aggregate.function {
         case .count: .count(count)
         case .sum: json(numbers.count == 0 ? nil : numbers.sum.number)
         case .min: json(numbers.least)

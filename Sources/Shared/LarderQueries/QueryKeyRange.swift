@@ -36,11 +36,7 @@ extension Query {
     /// A path with values, of which each match has one; nil if the condition demands none.
     package var equality: (path: QueryPath, values: [QueryValue])? {
         for case .test(let path, let test) in condition?.conjuncts ?? [] {
-            switch test {
-            case .equal(.scalar(let value)): return (path, [value])
-            case .oneOf(let operands) where operands.containers.isEmpty: return (path, operands.scalars)
-            default: break
-            }
+            if let values = test.equalValues { return (path, values) }
         }
         return nil
     }

@@ -121,11 +121,7 @@ package struct QueryPath: Hashable, Sendable {
     ) {
         guard root == .document else { return body(fact(facts)) }
         guard let node = find(in: document) else { return }
-        guard document.kind(node) == .array else { return body(document.value(node)) }
-        document.forEachElement(node) { element in
-            body(document.value(element))
-            return true
-        }
+        document.forEachValue(of: node) { body(document.value($0)) }
     }
 
     // MARK: Sorting and selecting

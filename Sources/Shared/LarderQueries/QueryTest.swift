@@ -61,6 +61,15 @@ package struct QueryBound: Hashable, Sendable {
     package let isInclusive: Bool
 
     package init(_ value: QueryValue, isInclusive: Bool) { (self.value, self.isInclusive) = (value, isInclusive) }
+
+    /// Whether a value of the same type is on the right side of the limit, by its order relative to the limit.
+    fileprivate func holds(for view: ValueView, _ isRightSide: (Int) -> Bool) -> Bool {
+        value.withView { limit in
+            guard view.isComparable(limit) else { return false }
+            let order = view.order(limit)
+            return isRightSide(order) || order == 0 && isInclusive
+        }
+    }
 }
 
 /// What a condition demands of the value of its path.
@@ -75,6 +84,15 @@ package enum QueryTest: Hashable, Sendable {
     case near(QueryPlace, meters: Double)
     case within(QueryBox)
 
+    /// The values of which each match has one; nil if the test demands none.
+    var equalValues: [QueryValue]? {
+        switch self {
+        case .equal(.scalar(let value)): [value]
+        case .oneOf(let operands) where operands.containers.isEmpty: operands.scalars
+        default: nil
+        }
+    }
+
     /// A function like ``passes(_:_:)``.
     var evaluator: (borrowing JSONDocument, Int?) -> Bool {
         switch self {
@@ -84,7 +102,7 @@ package enum QueryTest: Hashable, Sendable {
             }
         case .range(let lower, let upper):
             return { document, node in
-                Self.passes(document, node) { Self.isAbove(lower, $0) && Self.isBelow(upper, $0) }
+                Self.passes(document, node) { Self.isWithin(lower, upper, $0) }
             }
         default: return { passes($0, $1) }
         }
@@ -95,13 +113,7 @@ package enum QueryTest: Hashable, Sendable {
         _ document: borrowing JSONDocument, _ node: Int?, _ test: (ValueView) -> Bool
     ) -> Bool {
         guard let node else { return false }
-        guard document.kind(node) == .array else { return document.withView(node, test) }
-        var isFound = false
-        document.forEachElement(node) { element in
-            isFound = document.withView(element, test)
-            return !isFound
-        }
-        return isFound
+        return document.hasValue(of: node) { document.withView($0, test) }
     }
 
     /// Whether the value of a document at `node` passes; nil if it is missing.
@@ -118,13 +130,7 @@ package enum QueryTest: Hashable, Sendable {
             if let place = QueryPlace(document, node) { return passes(place) }
         default: break
         }
-        guard document.kind(node) == .array else { return passesAlone(document, node) }
-        var isFound = false
-        document.forEachElement(node) { element in
-            isFound = passesAlone(document, element)
-            return !isFound
-        }
-        return isFound
+        return document.hasValue(of: node) { passesAlone(document, $0) }
     }
 
     /// Whether a value passes that is not an array, or is an element of an array.
@@ -145,8 +151,7 @@ package enum QueryTest: Hashable, Sendable {
         case .exists: return true
         case .equal(.container): return false
         case .equal(.scalar(let value)): return value.withView { $0.order(view) == 0 }
-        case .range(let lower, let upper):
-            return Self.isAbove(lower, view) && Self.isBelow(upper, view)
+        case .range(let lower, let upper): return Self.isWithin(lower, upper, view)
         case .oneOf(let operands): return operands.index(view) != nil
         case .all(let operands): return operands.count == 1 && operands.index(view) != nil
         case .prefix(let prefix):
@@ -158,22 +163,8 @@ package enum QueryTest: Hashable, Sendable {
         }
     }
 
-    private static func isAbove(_ bound: QueryBound?, _ view: ValueView) -> Bool {
-        guard let bound else { return true }
-        return bound.value.withView { other in
-            guard view.isComparable(other) else { return false }
-            let order = view.order(other)
-            return order > 0 || order == 0 && bound.isInclusive
-        }
-    }
-
-    private static func isBelow(_ bound: QueryBound?, _ view: ValueView) -> Bool {
-        guard let bound else { return true }
-        return bound.value.withView { other in
-            guard view.isComparable(other) else { return false }
-            let order = view.order(other)
-            return order < 0 || order == 0 && bound.isInclusive
-        }
+    private static func isWithin(_ lower: QueryBound?, _ upper: QueryBound?, _ view: ValueView) -> Bool {
+        lower?.holds(for: view) { $0 > 0 } ?? true && upper?.holds(for: view) { $0 < 0 } ?? true
     }
 
     private func hasAll(_ operands: QueryOperands, _ document: borrowing JSONDocument, _ node: Int) -> Bool {

@@ -168,6 +168,26 @@ extension JSONDocument {
         while element < next(array), try body(element) { element = next(element) }
     }
 
+    /// Calls `body` with each element of an array, or with a value that is no array.
+    func forEachValue(of node: Int, _ body: (Int) -> Void) {
+        guard kind(node) == .array else { return body(node) }
+        forEachElement(node) { element in
+            body(element)
+            return true
+        }
+    }
+
+    /// Whether an element of an array, or a value that is no array, passes a test.
+    func hasValue(of node: Int, where passes: (Int) -> Bool) -> Bool {
+        guard kind(node) == .array else { return passes(node) }
+        var isFound = false
+        forEachElement(node) { element in
+            isFound = passes(element)
+            return !isFound
+        }
+        return isFound
+    }
+
     /// A JSON text of a value that is the same for equal values: with sorted members, and without white space.
     package func canonicalText(_ node: Int) -> [UInt8] {
         var text: [UInt8] = []
@@ -189,14 +209,9 @@ extension JSONDocument {
             }
             text.append(UInt8(ascii: "]"))
         case .object:
-            // If a name is repeated, its first value counts, as for paths.
-            var values: [[UInt8]: Int] = [:]
-            for name in members(node) {
-                let bytes = Array(string(name).utf8)
-                if values[bytes] == nil { values[bytes] = name + 1 }
-            }
+            let members = valuesByName(node).sorted { $0.key.lexicographicallyPrecedes($1.key) }
             text.append(UInt8(ascii: "{"))
-            for (index, member) in values.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }).enumerated() {
+            for (index, member) in members.enumerated() {
                 if index > 0 { text.append(UInt8(ascii: ",")) }
                 text += JSONText.quoted(String(decoding: member.key, as: UTF8.self)).bytes
                 text.append(UInt8(ascii: ":"))

@@ -207,8 +207,8 @@ package struct JSONDocument: ~Copyable {
         return hasher.finalize()
     }
 
-    /// The values of an object's members; of those with the same name, the first.
-    func valuesByName(_ object: Int) -> [[UInt8]: Int] {
+    /// The values of an object's members; of those with the same name, the first, as for paths.
+    package func valuesByName(_ object: Int) -> [[UInt8]: Int] {
         var values: [[UInt8]: Int] = [:]
         for name in members(object) {
             let text = Array(string(name).utf8)
