@@ -101,13 +101,7 @@ struct DecodingCore {
             let found = index.nodes[key]
             guard found.isPlain, !found.hasEscapes else { return false }
             let bytes = bytes(found)
-            var hash = UInt64(truncatingIfNeeded: bytes.count)
-            if bytes.count > 0 {
-                hash = hash &* 31 &+ UInt64(bytes[0])
-                hash = hash &* 31 &+ UInt64(bytes[bytes.count &- 1])
-                hash = hash &* 31 &+ UInt64(bytes[bytes.count / 2])
-            }
-            let bit: UInt64 = 1 << ((hash &* 0x9E37_79B9_7F4A_7C15) >> 58)
+            let bit = bytes.filterBit
             if filter & bit != 0, isThere(bytes, from: object &+ 1, to: key) { return false }
             filter |= bit
             key = Int(index.nodes[key &+ 1].next)
@@ -134,7 +128,7 @@ struct DecodingCore {
     private func isThere(_ name: UnsafeBufferPointer<UInt8>, from first: Int, to end: Int) -> Bool {
         var key = first
         while key < end {
-            if Self.areEqual(bytes(index.nodes[key]), name) { return true }
+            if bytes(index.nodes[key]).isEqual(to: name) { return true }
             key = Int(index.nodes[key &+ 1].next)
         }
         return false
@@ -186,7 +180,7 @@ struct DecodingCore {
         let first = Int(found.start)
         let next = Int(nodes[first &+ 1].next)
         let after = next == Int(found.next) ? object &+ 1 : next
-        if Self.areEqual(bytes(nodes[first]), name) {
+        if bytes(nodes[first]).isEqual(to: name) {
             nodes[object].start = UInt32(truncatingIfNeeded: after)
             return first &+ 1
         }
@@ -207,7 +201,7 @@ struct DecodingCore {
             let next = Int(nodes[key &+ 1].next)
             let after = next == end ? object &+ 1 : next
             steps &+= 1
-            if Self.areEqual(bytes(nodes[key]), name) {
+            if bytes(nodes[key]).isEqual(to: name) {
                 nodes[object].start = UInt32(truncatingIfNeeded: after)
                 if steps > Self.longSearchSteps { noteLongSearch(object, found) }
                 return key &+ 1
@@ -226,24 +220,6 @@ struct DecodingCore {
         let searches = longSearches[object, default: 0] + 1
         longSearches[object] = searches
         if searches >= Self.longSearchesMax { makeDictionary(object) }
-    }
-
-    @inline(__always) private static func areEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>)
-        -> Bool
-    {
-        guard a.count == b.count else { return false }
-        var index = 0
-        while index &+ 8 <= a.count {
-            let left = UnsafeRawPointer(a.baseAddress.unsafelyUnwrapped + index).loadUnaligned(as: UInt64.self)
-            let right = UnsafeRawPointer(b.baseAddress.unsafelyUnwrapped + index).loadUnaligned(as: UInt64.self)
-            if left != right { return false }
-            index &+= 8
-        }
-        while index < a.count {
-            if a[index] != b[index] { return false }
-            index &+= 1
-        }
-        return true
     }
 
     /// Like ``names(of:)``, for a model that asks for all names, probably to store the fields in a collection.

@@ -63,8 +63,8 @@ final class DecodingState {
             return try self.direct(direct, node, type, place, step())
         case .bool: return unsafeBitCast(try bool(node, place, step()), to: type)
         case .string: return unsafeBitCast(try string(node, place, step()), to: type)
-        case .double: return unsafeBitCast(try double(node, Double.self, place, step()), to: type)
-        case .float: return unsafeBitCast(try float(node, place, step()), to: type)
+        case .double: return unsafeBitCast(try real(node, Double.self, place, step()), to: type)
+        case .float: return unsafeBitCast(try real(node, Float.self, place, step()), to: type)
         case .int: return unsafeBitCast(try integer(node, Int.self, place, step()), to: type)
         case .int8: return unsafeBitCast(try integer(node, Int8.self, place, step()), to: type)
         case .int16: return unsafeBitCast(try integer(node, Int16.self, place, step()), to: type)
@@ -108,19 +108,13 @@ final class DecodingState {
         return text
     }
 
-    func double(_ node: Int, _ type: Double.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Double
-    {
+    func real<Value: ExactPowers>(
+        _ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?
+    ) throws -> Value {
         let found = core.pointee.node(node)
         guard found.kind == .number else { throw mismatch(type, node, place, step()) }
-        guard let value = NumberText.double(core.pointee.bytes(found)) else { throw outOfRange(type, place, step()) }
-        return value
-    }
-
-    func float(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Float {
-        let found = core.pointee.node(node)
-        guard found.kind == .number else { throw mismatch(Float.self, node, place, step()) }
-        guard let value = NumberText.float(core.pointee.bytes(found)) else {
-            throw outOfRange(Float.self, place, step())
+        guard let value = NumberText.real(core.pointee.bytes(found), type) else {
+            throw outOfRange(type, place, step())
         }
         return value
     }
@@ -156,7 +150,7 @@ final class DecodingState {
         -> DecodingError
     {
         .typeMismatch(
-            type, context("\(type) was expected, but \(core.pointee.node(node).kind.inWords) was found", place, step))
+            type, context("\(type) was expected, but \(core.pointee.node(node).kind.name) was found", place, step))
     }
 
     @inline(never) func nullFound(_ type: Any.Type, _ place: Place, _ step: PathStep?) -> DecodingError {
@@ -173,18 +167,5 @@ final class DecodingState {
 
     func context(_ text: String, _ place: Place, _ step: PathStep?) -> DecodingError.Context {
         DecodingError.Context(codingPath: core.pointee.path(place, step), debugDescription: text)
-    }
-}
-
-extension DocumentIndex.Node.Kind {
-    var inWords: String {
-        switch self {
-        case .null: "null"
-        case .no, .yes: "a truth value"
-        case .number: "a number"
-        case .string: "a string"
-        case .object: "an object"
-        case .array: "an array"
-        }
     }
 }

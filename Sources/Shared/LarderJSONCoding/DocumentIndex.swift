@@ -1,5 +1,19 @@
 /// The kinds of JSON values.
-package enum JSONKind: UInt8, Sendable { case null, no, yes, number, string, object, array }
+package enum JSONKind: UInt8, Sendable {
+    case null, no, yes, number, string, object, array
+
+    /// The kind in texts of errors.
+    var name: String {
+        switch self {
+        case .null: "null"
+        case .no, .yes: "a boolean"
+        case .number: "a number"
+        case .string: "a string"
+        case .object: "an object"
+        case .array: "an array"
+        }
+    }
+}
 
 /// The positions of all values and keys in a JSON text: one node for each, in the order of the text.
 ///

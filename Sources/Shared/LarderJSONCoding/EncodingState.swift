@@ -93,6 +93,38 @@ final class EncodingState {
         }
     }
 
+    /// Writes a value of a container, and discards its text if that fails.
+    /// - Parameter begin: writes what precedes the value.
+    @inline(__always) func write<Value: Encodable>(
+        _ value: Value, _ depth: Int, _ serial: UInt64, _ step: @autoclosure () -> PathStep?,
+        after begin: (inout EncodingCore) throws -> Void
+    ) throws {
+        try core.pointee.enter(depth, serial)
+        let mark = core.pointee.text.count
+        try begin(&core.pointee)
+        do {
+            try encode(value, step())
+        } catch {
+            core.pointee.discard(depth, serial, to: mark)
+            throw error
+        }
+    }
+
+    /// Begins a nested level, which ends when the model continues with its container. If the document is irregular,
+    /// returns a level to which nothing is written.
+    /// - Parameter begin: writes what precedes the value.
+    func nest(
+        _ kind: Level.Kind, _ step: PathStep, after begin: (inout EncodingCore) throws -> Void
+    ) -> (depth: Int, serial: UInt64) {
+        do {
+            try begin(&core.pointee)
+            let serial = try core.pointee.push(kind, isScope: false, step)
+            return (core.pointee.top, serial)
+        } catch {
+            return (-2, 0)
+        }
+    }
+
     func encode(_ value: Double, _ step: @autoclosure () -> PathStep?) throws {
         guard value.isFinite else { throw notFinite(value, step()) }
         core.pointee.text.append(value)

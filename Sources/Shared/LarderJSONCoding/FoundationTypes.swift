@@ -99,7 +99,7 @@ extension DecodingState {
         -> Value
     {
         if isNull(node) { throw nullFound(type, place, step()) }
-        let seconds = try double(node, Double.self, place, step())
+        let seconds = try real(node, Double.self, place, step())
         return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: type)
     }
 

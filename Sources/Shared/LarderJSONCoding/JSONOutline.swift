@@ -93,25 +93,6 @@ package enum JSONOutline {
 
     // MARK: Scanning
 
-    /// The stack of open objects and arrays, with one bit for each: 1 for an object.
-    private struct Levels {
-        private var bits = [UInt64](repeating: 0, count: DocumentIndex.depthMax / 64)
-        private(set) var count = 0
-
-        /// - Returns: false if too many levels are open.
-        mutating func open(isObject: Bool) -> Bool {
-            guard count < DocumentIndex.depthMax else { return false }
-            let bit = UInt64(1) << UInt64(count & 63)
-            if isObject { bits[count >> 6] |= bit } else { bits[count >> 6] &= ~bit }
-            count += 1
-            return true
-        }
-
-        var isObject: Bool { bits[(count - 1) >> 6] >> UInt64((count - 1) & 63) & 1 == 1 }
-
-        mutating func close() { count -= 1 }
-    }
-
     /// Skips a value that begins at the next byte.
     private static func skipValue(_ scanner: inout JSONScanner) -> Bool {
         // Most values are not objects or arrays, and need no stack of levels.
@@ -135,15 +116,14 @@ package enum JSONOutline {
     }
 
     private static func skipAggregate(_ scanner: inout JSONScanner, isObject: Bool) -> Bool {
-        var levels = Levels()
-        guard levels.open(isObject: isObject) else { return false }
+        // Whether each of the open objects and arrays is an object.
+        var levels = [isObject]
         // Whether the innermost object or array has just been opened, so that no comma is expected.
         var isNew = true
-        while true {
+        while let isObject = levels.last {
             scanner.skipSpace()
-            if scanner.skip(levels.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
-                levels.close()
-                if levels.count == 0 { return true }
+            if scanner.skip(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
+                levels.removeLast()
                 isNew = false
                 continue
             }
@@ -151,22 +131,21 @@ package enum JSONOutline {
                 guard scanner.skip(UInt8(ascii: ",")) else { return false }
                 scanner.skipSpace()
             }
-            if levels.isObject {
+            if isObject {
                 guard scanner.skip(UInt8(ascii: "\"")), scanner.skipString() != nil else { return false }
                 scanner.skipSpace()
                 guard scanner.skip(UInt8(ascii: ":")) else { return false }
                 scanner.skipSpace()
             }
-            isNew = false
-            switch scanner.next() {
-            case UInt8(ascii: "["):
-                guard levels.open(isObject: false) else { return false }
-                isNew = true
-            case UInt8(ascii: "{"):
-                guard levels.open(isObject: true) else { return false }
-                isNew = true
-            case let byte: guard skipScalar(&scanner, byte) else { return false }
+            let byte = scanner.next()
+            isNew = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{")
+            if isNew {
+                guard levels.count < DocumentIndex.depthMax else { return false }
+                levels.append(byte == UInt8(ascii: "{"))
+            } else {
+                guard skipScalar(&scanner, byte) else { return false }
             }
         }
+        return true
     }
 }

@@ -80,20 +80,16 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     // MARK: Fields of simple types
 
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-        let node = try find(key)
-        return try state.bool(node, place, PathStep(key))
+        try state.bool(try find(key), place, PathStep(key))
     }
     func decode(_ type: String.Type, forKey key: Key) throws -> String {
-        let node = try find(key)
-        return try state.string(node, place, PathStep(key))
+        try state.string(try find(key), place, PathStep(key))
     }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-        let node = try find(key)
-        return try state.double(node, type, place, PathStep(key))
+        try state.real(try find(key), type, place, PathStep(key))
     }
     func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
-        let node = try find(key)
-        return try state.float(node, place, PathStep(key))
+        try state.real(try find(key), type, place, PathStep(key))
     }
     // Inlined, because Swift does not specialize a generic function of a generic type for the integer type alone.
     @inline(__always)
@@ -104,20 +100,16 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try integer(type, key) }
     func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try integer(type, key) }
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.bool(node, place, PathStep(key))
+        try findPresent(key).map { try state.bool($0, place, PathStep(key)) }
     }
     func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.string(node, place, PathStep(key))
+        try findPresent(key).map { try state.string($0, place, PathStep(key)) }
     }
     func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.double(node, type, place, PathStep(key))
+        try findPresent(key).map { try state.real($0, type, place, PathStep(key)) }
     }
     func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.float(node, place, PathStep(key))
+        try findPresent(key).map { try state.real($0, type, place, PathStep(key)) }
     }
     func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try presentInteger(type, key) }
     func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try presentInteger(type, key) }
@@ -134,13 +126,11 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     @inline(__always)
     private func integer<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ key: Key) throws -> Value {
-        let node = try find(key)
-        return try state.integer(node, type, place, PathStep(key))
+        try state.integer(try find(key), type, place, PathStep(key))
     }
 
     @inline(__always)
     private func presentInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
-        guard let node = findPresent(key) else { return nil }
-        return try state.integer(node, type, place, PathStep(key))
+        try findPresent(key).map { try state.integer($0, type, place, PathStep(key)) }
     }
 }

@@ -34,15 +34,7 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try encodeValue(value, key) }
 
     private func encodeValue<Value: Encodable>(_ value: Value, _ key: Key) throws {
-        try state.core.pointee.enter(depth, serial)
-        let mark = state.core.pointee.text.count
-        try state.core.pointee.beginField(key.stringValue, depth, serial)
-        do {
-            try state.encode(value, PathStep(key))
-        } catch {
-            state.core.pointee.discard(depth, serial, to: mark)
-            throw error
-        }
+        try state.write(value, depth, serial, PathStep(key)) { try $0.beginField(key.stringValue, depth, serial) }
     }
 
     // MARK: Nested
@@ -69,15 +61,7 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a nested level, which ends when the model continues with this container. If the document is irregular,
-    /// returns a level to which nothing is written.
     private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> (depth: Int, serial: UInt64) {
-        do {
-            try state.core.pointee.beginField(key.stringValue, depth, serial)
-            let serial = try state.core.pointee.push(kind, isScope: false, PathStep(key))
-            return (state.core.pointee.top, serial)
-        } catch {
-            return (-2, 0)
-        }
+        state.nest(kind, PathStep(key)) { try $0.beginField(key.stringValue, depth, serial) }
     }
 }

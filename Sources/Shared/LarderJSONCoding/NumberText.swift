@@ -17,36 +17,25 @@ enum NumberText {
         text.allSatisfy { $0 == UInt8(ascii: "-") || $0 &- 0x30 < 10 }
     }
 
-    /// Returns the nearest double; nil if the number is too large, or so small that it would become zero.
-    static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
+    /// Returns the nearest number; nil if the text's number is too large, or so small that it would become zero.
+    static func real<Value: ExactPowers>(
+        _ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type
+    ) -> Value? {
         let decimal = Decimal(text)
-        // Integers up to 2^53 and powers of ten up to 10^22 are exact, so there is only one rounding (Clinger 1990).
-        if decimal.isExact, decimal.digits <= 1 << 53, abs(decimal.exponent) <= 22 {
-            let power = Powers.double[abs(decimal.exponent)]
-            let whole = Double(decimal.digits)
+        // Integers and powers of ten in these ranges are exact, so there is only one rounding (Clinger 1990).
+        if decimal.isExact, decimal.digits <= Value.exactIntegersMax, abs(decimal.exponent) < Value.exactPowers.count {
+            let power = Value.exactPowers[abs(decimal.exponent)]
+            let whole = Value(decimal.digits)
             let value = decimal.exponent < 0 ? whole / power : whole * power
             return decimal.isNegative ? -value : value
         }
-        guard let value = Double(StringText.plain(text)), value.isFinite, value != 0 || decimal.digits == 0 else {
+        guard let value = Value(StringText.plain(text)), value.isFinite, value != 0 || decimal.digits == 0 else {
             return nil
         }
         return value
     }
 
-    /// Like ``double(_:)``, for a float.
-    static func float(_ text: UnsafeBufferPointer<UInt8>) -> Float? {
-        let decimal = Decimal(text)
-        if decimal.isExact, decimal.digits <= 1 << 24, abs(decimal.exponent) <= 10 {
-            let power = Powers.float[abs(decimal.exponent)]
-            let whole = Float(decimal.digits)
-            let value = decimal.exponent < 0 ? whole / power : whole * power
-            return decimal.isNegative ? -value : value
-        }
-        guard let value = Float(StringText.plain(text)), value.isFinite, value != 0 || decimal.digits == 0 else {
-            return nil
-        }
-        return value
-    }
+    static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? { real(text, Double.self) }
 
     /// A decimal number: `digits` × 10^`exponent`.
     private struct Decimal {
@@ -96,12 +85,25 @@ enum NumberText {
             exponent &+= isDown ? -power : power
         }
     }
+}
 
-    private enum Powers {
-        static let double: [Double] = [
-            1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-            1e19, 1e20, 1e21, 1e22,
-        ]
-        static let float: [Float] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
-    }
+/// A type of numbers with a fraction, and the integers that it represents exactly.
+protocol ExactPowers: BinaryFloatingPoint, LosslessStringConvertible {
+    /// All integers up to this one are exact.
+    static var exactIntegersMax: UInt64 { get }
+    /// The powers of ten that are exact, from 1 on.
+    static var exactPowers: [Self] { get }
+}
+
+extension Double: ExactPowers {
+    static let exactIntegersMax: UInt64 = 1 << 53
+    static let exactPowers: [Double] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20, 1e21, 1e22,
+    ]
+}
+
+extension Float: ExactPowers {
+    static let exactIntegersMax: UInt64 = 1 << 24
+    static let exactPowers: [Float] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10]
 }

@@ -26,14 +26,13 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     var currentIndex: Int { Int(index) }
     var isAtEnd: Bool { index >= state.core.pointee.node(Int(array)).end }
 
-    private var step: PathStep { PathStep(index: Int(index)) }
-
     /// Reads the next element, and moves past it. If reading fails, the position does not change.
-    @inline(__always) private mutating func take<Value>(_ type: Value.Type, _ read: (Int) throws -> Value) throws
-        -> Value
-    {
+    /// - Parameter read: gets the node of the element, the place of the array, and the step to the element.
+    @inline(__always) private mutating func take<Value>(
+        _ type: Value.Type, _ read: (DecodingState, Int, Place, PathStep) throws -> Value
+    ) throws -> Value {
         guard !isAtEnd else { throw endReached(type) }
-        let value = try read(Int(next))
+        let value = try read(state, Int(next), place, PathStep(index: Int(index)))
         pass()
         return value
     }
@@ -44,7 +43,8 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     }
 
     private func endReached(_ type: Any.Type) -> DecodingError {
-        .valueNotFound(type, state.context("\(type) was expected, but the array has ended", place, step))
+        .valueNotFound(
+            type, state.context("\(type) was expected, but the array has ended", place, PathStep(index: Int(index))))
     }
 
     mutating func decodeNil() throws -> Bool {
@@ -55,9 +55,8 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     }
 
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        let (state, place, step) = (state, place, step)
         state.core.pointee.note(made: Made.growth &* MemoryLayout<Value>.stride)
-        return try take(type) { node in try state.value(node, type, place, step) }
+        return try take(type) { try $0.value($1, type, $2, $3) }
     }
 
     mutating func decodeIfPresent<Value: Decodable>(_ type: Value.Type) throws -> Value? {
@@ -71,42 +70,25 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
 
     mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested>
     {
-        let (state, place, step) = (state, place, step)
-        return try take(KeyedDecodingContainer<Nested>.self) { node in
-            KeyedDecodingContainer(try KeyedReader<Nested>(state, node, place, step))
+        try take(KeyedDecodingContainer<Nested>.self) {
+            KeyedDecodingContainer(try KeyedReader<Nested>($0, $1, $2, $3))
         }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let (state, place, step) = (state, place, step)
-        return try take((any UnkeyedDecodingContainer).self) { node in try UnkeyedReader(state, node, place, step) }
+        try take((any UnkeyedDecodingContainer).self) { try UnkeyedReader($0, $1, $2, $3) }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        let (state, place, step) = (state, place, step)
-        return try take((any Decoder).self) { node in
-            ValueReader(state, node, state.core.pointee.enterNested(place, step))
-        }
+        try take((any Decoder).self) { ValueReader($0, $1, $0.core.pointee.enterNested($2, $3)) }
     }
 
     // MARK: Elements of simple types
 
-    mutating func decode(_ type: Bool.Type) throws -> Bool {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.bool(node, place, step) }
-    }
-    mutating func decode(_ type: String.Type) throws -> String {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.string(node, place, step) }
-    }
-    mutating func decode(_ type: Double.Type) throws -> Double {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.double(node, type, place, step) }
-    }
-    mutating func decode(_ type: Float.Type) throws -> Float {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.float(node, place, step) }
-    }
+    mutating func decode(_ type: Bool.Type) throws -> Bool { try take(type) { try $0.bool($1, $2, $3) } }
+    mutating func decode(_ type: String.Type) throws -> String { try take(type) { try $0.string($1, $2, $3) } }
+    mutating func decode(_ type: Double.Type) throws -> Double { try take(type) { try $0.real($1, type, $2, $3) } }
+    mutating func decode(_ type: Float.Type) throws -> Float { try take(type) { try $0.real($1, type, $2, $3) } }
     mutating func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
         try integer(type)
     }
@@ -116,7 +98,6 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
 
     @inline(__always)
     private mutating func integer<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
-        let (state, place, step) = (state, place, step)
-        return try take(type) { node in try state.integer(node, type, place, step) }
+        try take(type) { try $0.integer($1, type, $2, $3) }
     }
 }

@@ -33,16 +33,8 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
     func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
 
     private func encodeValue<Value: Encodable>(_ value: Value) throws {
-        try state.core.pointee.enter(depth, serial)
-        let mark = state.core.pointee.text.count
         let index = count
-        try state.core.pointee.beginElement(depth, serial)
-        do {
-            try state.encode(value, PathStep(index: index))
-        } catch {
-            state.core.pointee.discard(depth, serial, to: mark)
-            throw error
-        }
+        try state.write(value, depth, serial, PathStep(index: index)) { try $0.beginElement(depth, serial) }
     }
 
     // MARK: Nested
@@ -62,16 +54,7 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a nested level, which ends when the model continues with this container. If the document is irregular,
-    /// returns a level to which nothing is written.
     private func nest(_ kind: Level.Kind) -> (depth: Int, serial: UInt64) {
-        do {
-            let index = count
-            try state.core.pointee.beginElement(depth, serial)
-            let serial = try state.core.pointee.push(kind, isScope: false, PathStep(index: index))
-            return (state.core.pointee.top, serial)
-        } catch {
-            return (-2, 0)
-        }
+        state.nest(kind, PathStep(index: count)) { try $0.beginElement(depth, serial) }
     }
 }

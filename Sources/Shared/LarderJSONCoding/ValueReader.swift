@@ -28,8 +28,8 @@ extension ValueReader: SingleValueDecodingContainer {
     func decodeNil() -> Bool { state.isNull(Int(node)) }
     func decode(_ type: Bool.Type) throws -> Bool { try state.bool(Int(node), place, nil) }
     func decode(_ type: String.Type) throws -> String { try state.string(Int(node), place, nil) }
-    func decode(_ type: Double.Type) throws -> Double { try state.double(Int(node), type, place, nil) }
-    func decode(_ type: Float.Type) throws -> Float { try state.float(Int(node), place, nil) }
+    func decode(_ type: Double.Type) throws -> Double { try state.real(Int(node), type, place, nil) }
+    func decode(_ type: Float.Type) throws -> Float { try state.real(Int(node), type, place, nil) }
     func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
         try state.integer(Int(node), type, place, nil)
     }

@@ -49,13 +49,6 @@ extension ValueWriter: SingleValueEncodingContainer {
     func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
 
     private func encodeValue<Value: Encodable>(_ value: Value) throws {
-        try state.core.pointee.decide(Int(depth), serial, .scalar)
-        let mark = state.core.pointee.text.count
-        do {
-            try state.encode(value, nil)
-        } catch {
-            state.core.pointee.discard(Int(depth), serial, to: mark)
-            throw error
-        }
+        try state.write(value, Int(depth), serial, nil) { try $0.decide(Int(depth), serial, .scalar) }
     }
 }

@@ -26,9 +26,13 @@ struct WrittenNames {
         guard order.isEmpty, ranges.count < Self.fewMax, Self.isPlain(text, start, end, name) else {
             return insertAmongAll(name, in: text)
         }
-        let bit = Self.filterBit(text, start, end)
+        func written(_ start: Int, _ end: Int) -> UnsafeBufferPointer<UInt8> {
+            UnsafeRawBufferPointer(rebasing: text[start..<end]).assumingMemoryBound(to: UInt8.self)
+        }
+        let bytes = written(start, end)
+        let bit = bytes.filterBit
         if filter & bit != 0 {
-            for range in ranges where Self.areEqual(text, range.start, range.end, start, end) { return false }
+            for range in ranges where written(range.start, range.end).isEqual(to: bytes) { return false }
         }
         filter |= bit
         ranges.append((start, end))
@@ -63,22 +67,34 @@ struct WrittenNames {
         for index in start..<end { bits |= text[index] }
         return bits < 0x80
     }
+}
 
-    private static func filterBit(_ text: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> UInt64 {
-        var hash = UInt64(truncatingIfNeeded: end - start)
-        if end > start {
-            hash = hash &* 31 &+ UInt64(text[start])
-            hash = hash &* 31 &+ UInt64(text[end &- 1])
-            hash = hash &* 31 &+ UInt64(text[start &+ (end &- start) / 2])
+// The bytes of a name.
+extension UnsafeBufferPointer<UInt8> {
+    /// One bit of a filter, the same for equal names.
+    @inline(__always) var filterBit: UInt64 {
+        var hash = UInt64(truncatingIfNeeded: count)
+        if count > 0 {
+            hash = hash &* 31 &+ UInt64(self[0])
+            hash = hash &* 31 &+ UInt64(self[count &- 1])
+            hash = hash &* 31 &+ UInt64(self[count / 2])
         }
         return 1 << ((hash &* 0x9E37_79B9_7F4A_7C15) >> 58)
     }
 
-    private static func areEqual(
-        _ text: UnsafeRawBufferPointer, _ start: Int, _ end: Int, _ otherStart: Int, _ otherEnd: Int
-    ) -> Bool {
-        guard end - start == otherEnd - otherStart else { return false }
-        for offset in 0..<(end - start) where text[start + offset] != text[otherStart + offset] { return false }
+    @inline(__always) func isEqual(to other: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard count == other.count else { return false }
+        var index = 0
+        while index &+ 8 <= count {
+            let left = UnsafeRawPointer(baseAddress.unsafelyUnwrapped + index).loadUnaligned(as: UInt64.self)
+            let right = UnsafeRawPointer(other.baseAddress.unsafelyUnwrapped + index).loadUnaligned(as: UInt64.self)
+            if left != right { return false }
+            index &+= 8
+        }
+        while index < count {
+            if self[index] != other[index] { return false }
+            index &+= 1
+        }
         return true
     }
 }

@@ -160,23 +160,12 @@ package struct JSONEdit: Equatable, Sendable {
         let around = EditPath(steps: Array(path.steps.prefix(depth))).text.prefix(128)
         let name = path.steps[depth].prefix(128)
         guard document.kind(value) == .array else {
-            return Reason("\(around) is \(Self.name(document.kind(value))) and has no member '\(name)'")
+            return Reason("\(around) is \(document.kind(value).name) and has no member '\(name)'")
         }
         let count = document.count(value)
         return Reason(
             "\(around) is an array of \(count) elements and has no element '\(name)'; PUSH appends elements"
         )
-    }
-
-    private static func name(_ kind: JSONKind) -> String {
-        switch kind {
-        case .null: "null"
-        case .no, .yes: "a boolean"
-        case .number: "a number"
-        case .string: "a string"
-        case .object: "an object"
-        case .array: "an array"
-        }
     }
 
     /// Returns the value that the action creates where there is none; nil if it creates none.
@@ -197,8 +186,7 @@ package struct JSONEdit: Equatable, Sendable {
     {
         func check(_ kind: JSONKind) throws(Reason) {
             guard document.kind(value) == kind else {
-                throw Reason(
-                    "\(path.text.prefix(128)) is \(Self.name(document.kind(value))) and not \(Self.name(kind))")
+                throw Reason("\(path.text.prefix(128)) is \(document.kind(value).name) and not \(kind.name)")
             }
         }
         switch action {

@@ -77,15 +77,7 @@ struct JSONPathParser {
     }
 
     /// Whether a byte may be in a name without quotes. RedisJSON allows only some ASCII characters in such names.
-    private static func isInName(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x00...0x20, UInt8(ascii: "."), UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "("), UInt8(ascii: ")"),
-            UInt8(ascii: ","), UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "="), UInt8(ascii: "!"),
-            UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "&"), UInt8(ascii: "|"), UInt8(ascii: "*"):
-            false
-        default: true
-        }
-    }
+    private static func isInName(_ byte: UInt8) -> Bool { byte > 0x20 && !".[](),'\"=!<>&|*".utf8.contains(byte) }
 
     private mutating func bracketed(isRecursive: Bool) throws(JSONPath.Defect) -> JSONPath.Step {
         position += 1

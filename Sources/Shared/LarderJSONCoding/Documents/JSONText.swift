@@ -186,9 +186,7 @@ extension JSONText {
         func hashes(_ text: JSONText) -> [Int]? {
             text.bytes.withUnsafeBytes { bytes in
                 guard let document = JSONDocument(bytes), document.kind(JSONDocument.root) == .array else { return nil }
-                var hashes: [Int] = []
-                for element in document.children(JSONDocument.root) { hashes.append(document.hash(element)) }
-                return hashes.sorted()
+                return document.children(JSONDocument.root).map { document.hash($0) }.sorted()
             }
         }
         guard let mine = hashes(self), let others = hashes(other) else { return false }
