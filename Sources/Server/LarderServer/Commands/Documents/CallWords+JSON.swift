@@ -30,9 +30,7 @@ extension CallWords {
 
     /// Parses all words from a position on as JSON values.
     func jsons(from first: Int) throws(CommandError) -> [JSONText] {
-        var values: [JSONText] = []
-        for index in first..<count { values.append(try json(index)) }
-        return values
+        try (first..<count).map { (index) throws(CommandError) in try json(index) }
     }
 }
 

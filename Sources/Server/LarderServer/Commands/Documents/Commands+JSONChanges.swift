@@ -88,19 +88,14 @@ extension CommandTable {
     @Sendable private static func jsonSet(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let path = try words.path(2)
         let value = try words.json(3)
-        var existence = Existence.any
-        var index = 4
-        while index < words.count {
-            if words.isWord(index, "NX"), existence == .any {
-                existence = .absent
-            } else if words.isWord(index, "XX"), existence == .any {
-                existence = .present
-            } else if words.isWord(index, "FORMAT"), index + 1 < words.count, words.isWord(index + 1, "JSON") {
-                index += 1
-            } else {
-                throw .syntax
+        var (options, existence) = (OptionReader(words, from: 4), Existence.any)
+        while let option = options.next() {
+            switch option {
+            case "nx" where existence == .any: existence = .absent
+            case "xx" where existence == .any: existence = .present
+            case "format" where words.isWord(try options.value(), "JSON"): break
+            default: throw .syntax
             }
-            index += 1
         }
         return try change(words, path) { [existence] (text) throws(CommandError) in
             let changed = try set(path, value, existence, in: text)

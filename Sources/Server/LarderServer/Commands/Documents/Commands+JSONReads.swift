@@ -31,12 +31,9 @@ extension CommandTable {
     ///   - reply: gets nil if there is no entry. Throws before it writes anything.
     private static func read(
         _ words: CallWords, _ path: JSONPath,
-        _ reply: @escaping (CommandDocument?, inout ReplyBuffer) throws(CommandError) -> Void
+        _ reply: @escaping (Record?, inout ReplyBuffer) throws(CommandError) -> Void
     ) throws(CommandError) -> EntryPlan {
-        read([try words.key(1)], path) { (records, replies) throws(CommandError) in
-            guard let record = records[0] else { return try reply(nil, &replies) }
-            try reply(CommandDocument(record), &replies)
-        }
+        read([try words.key(1)], path) { (records, replies) throws(CommandError) in try reply(records[0], &replies) }
     }
 
     private static func read(
@@ -45,23 +42,6 @@ extension CommandTable {
     ) -> EntryPlan {
         let plan = EntryPlan.records(keys, cost: { $0.reduce(0, +) * Limits.parsingCost }, reply: reply)
         return plan.offLoop(if: path.mayRevisit)
-    }
-
-    /// The entry of a command, parsed when it is needed.
-    private struct CommandDocument {
-        private let record: Record
-
-        init(_ record: Record) { self.record = record }
-
-        func with<Result>(
-            _ body: (borrowing JSONDocument) throws(CommandError) -> Result
-        ) throws(CommandError) -> Result {
-            try withoutActuallyEscaping(body) { body in
-                record.withPayload { payload in
-                    Swift.Result { () throws(CommandError) in try JSONDocument.with(payload, body) }
-                }
-            }.get()
-        }
     }
 
     /// Replies with a result for each value of a path; for a legacy path, with the result for the first value.
@@ -77,13 +57,11 @@ extension CommandTable {
         _ result: @escaping (borrowing JSONDocument, Int) -> RESPValue?
     ) throws(CommandError) -> EntryPlan {
         let path = try words.path(2)
-        return try read(words, path) { (document, replies) throws(CommandError) in
-            let reply = try document?.with { (document) throws(CommandError) -> RESPValue in
+        return try read(words, path) { (record, replies) throws(CommandError) in
+            let reply = try record?.withDocument { (document) throws(CommandError) -> RESPValue in
                 let values = try document.values(path)
                 guard path.isLegacy else {
-                    var results: [RESPValue] = []
-                    for value in values { results.append(result(document, value) ?? .null) }
-                    return .array(results)
+                    return .array(values.map { result(document, $0) ?? .null })
                 }
                 guard let first = values.first else {
                     if let noValue { throw noValue }
@@ -178,9 +156,9 @@ extension CommandTable {
         }
         if paths.isEmpty { paths = [.root] }
         let limits = words.server.limits
-        let plan = try read(words, .root) { [format, paths, names] (document, replies) throws(CommandError) in
-            guard let document else { return replies.null() }
-            let text = try document.with { (document) throws(CommandError) in
+        let plan = try read(words, .root) { [format, paths, names] (record, replies) throws(CommandError) in
+            guard let record else { return replies.null() }
+            let text = try record.withDocument { (document) throws(CommandError) in
                 try selected(paths, names, document, limits)
             }
             guard let formatted = text.withUnsafeBytes({ format.write($0, most: limits.replyBytesMax) }) else {
@@ -230,8 +208,7 @@ extension CommandTable {
 
     @Sendable private static func jsonMget(_ words: CallWords) throws(CommandError) -> EntryPlan {
         let path = try words.path(words.count - 1)
-        var keys: [Key] = []
-        for index in 1..<words.count - 1 { keys.append(try words.key(index)) }
+        let keys = try (1..<words.count - 1).map { (index) throws(CommandError) in try words.key(index) }
         let limits = words.server.limits
         return read(keys, path) { (records, replies) throws(CommandError) in
             // As in RedisJSON, entries that are not JSON give null.
@@ -239,7 +216,7 @@ extension CommandTable {
             var room = limits.replyBytesMax
             for record in records {
                 let text = try record.flatMap { record throws(CommandError) in
-                    try self.text(of: path, in: CommandDocument(record), room, limits)
+                    try self.text(of: path, in: record, room, limits)
                 }
                 room -= text?.count ?? 0
                 texts.append(text)
@@ -251,11 +228,11 @@ extension CommandTable {
 
     /// Returns the values of a path without white space; nil if the entry is not JSON, or a legacy path finds nothing.
     private static func text(
-        of path: JSONPath, in document: CommandDocument, _ room: Int, _ limits: Limits
+        of path: JSONPath, in record: Record, _ room: Int, _ limits: Limits
     ) throws(CommandError) -> [UInt8]? {
         let text: [UInt8]?
         do throws(CommandError) {
-            text = try document.with { (document) throws(CommandError) in
+            text = try record.withDocument { (document) throws(CommandError) in
                 try self.text(of: path, isLegacy: path.isLegacy, in: document, room, limits)
             }
         } catch {
@@ -270,13 +247,22 @@ extension CommandTable {
     }
 }
 
+extension Record {
+    /// Calls `body` with the document that the entry contains. Throws ``CommandError/notJSON`` if it contains none.
+    fileprivate func withDocument<Result>(
+        _ body: (borrowing JSONDocument) throws(CommandError) -> Result
+    ) throws(CommandError) -> Result {
+        try withoutActuallyEscaping(body) { body in
+            withPayload { payload in
+                Swift.Result { () throws(CommandError) in try JSONDocument.with(payload, body) }
+            }
+        }.get()
+    }
+}
+
 extension JSONDocument {
     /// An array that contains values, as a text.
-    fileprivate func array(_ values: [Int]) -> [UInt8] {
-        var texts: [UnsafeRawBufferPointer] = []
-        for value in values { texts.append(bytes(value)) }
-        return JSONText.array(texts)
-    }
+    fileprivate func array(_ values: [Int]) -> [UInt8] { JSONText.array(values.map { bytes($0) }) }
 
     /// The index of the first element that equals `wanted`, from `start` up to but not including `end`. Negative
     /// indices count from the end. As in RedisJSON, an end of 0 is that of the array.
@@ -301,14 +287,9 @@ extension JSONDocument {
         case .yes: return .simpleString("true")
         case .number: return RESPValue(digits: [UInt8](bytes(value)))
         case .string: return .bulk(string(value))
-        case .array:
-            var items: [RESPValue] = [.simpleString("[")]
-            for child in children(value) { items.append(resp(child)) }
-            return .array(items)
+        case .array: return .array([.simpleString("[")] + children(value).map { resp($0) })
         case .object:
-            var items: [RESPValue] = [.simpleString("{")]
-            for name in members(value) { items += [.bulk(string(name)), resp(name + 1)] }
-            return .array(items)
+            return .array([.simpleString("{")] + members(value).flatMap { [.bulk(string($0)), resp($0 + 1)] })
         }
     }
 }
