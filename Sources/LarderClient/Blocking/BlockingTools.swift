@@ -48,8 +48,7 @@ extension BlockingLarderClient {
     package func monitor(_ visit: (String) throws -> Void) throws -> Never {
         var hasBegun = false
         try session.stream([wordList("MONITOR")], operation: "MONITOR") { reply in
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "MONITOR") }
-            if hasBegun, let line = reply.string { try visit(line) }
+            if let line = try reply.checked("MONITOR").string, hasBegun { try visit(line) }
             hasBegun = true
         }
     }
@@ -82,8 +81,7 @@ extension BlockingLarderClient {
     private func messages(_ requests: [[[UInt8]]], _ visit: (TopicMessage) throws -> Void) throws -> Never {
         let operation = requests.first?.first.map { printableKey($0) } ?? "SUBSCRIBE"
         try session.stream(requests, operation: operation) { reply in
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: operation) }
-            if let message = reply.elements.flatMap({ TopicMessage($0) }) { try visit(message) }
+            if let message = try reply.checked(operation).elements.flatMap({ TopicMessage($0) }) { try visit(message) }
         }
     }
 }

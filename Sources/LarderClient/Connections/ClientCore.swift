@@ -263,8 +263,7 @@ final class DatabaseStore: LinkEvents, Sendable {
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {
             // Check first: a server without MULTI would execute the following commands one at a time.
-            let replies = try await link.perform(Exchange([wordList("MULTI"), wordList("DISCARD")]))
-            if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
+            _ = try await link.perform(Exchange([wordList("MULTI"), wordList("DISCARD")]))[0].checked("MULTI")
             knowsTransactions.store(true, ordering: .relaxed)
         }
         guard let results = try await execute(commands, on: link, connection: nil) else {

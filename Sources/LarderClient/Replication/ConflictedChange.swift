@@ -91,7 +91,7 @@ extension BlockingLarderClient {
     @discardableResult
     func pipelineWithoutErrors(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         let replies = try pipeline(commands)
-        for reply in replies { if let text = reply.errorMessage { throw .server(text, operation: "pipeline") } }
+        for reply in replies { _ = try reply.checked("pipeline") }
         return replies
     }
 }

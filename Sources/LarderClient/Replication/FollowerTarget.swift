@@ -113,9 +113,7 @@ struct FollowerTarget {
         var words = wordList("PURGE", "UPTO", version)
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         if let tags { words += [Array("TAG".utf8)] + tags }
-        let reply = try client.command(bytes: words)
-        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "PURGE") }
-        counts.removed += Int(clamping: reply.int ?? 0)
+        counts.removed += Int(clamping: try client.command(bytes: words).checked("PURGE").int ?? 0)
     }
 
     // MARK: Entries that a full pass does not list

@@ -37,17 +37,15 @@ struct ReplicationMark: Codable, Equatable {
     /// Reads the mark from a larder.
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
-        let replies = try inDatabase(client, [[Array("GET".utf8), key]])
-        // Throw also if the user has no permission to read the mark, because a mark may exist.
-        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
-        return try client.decoded(ReplicationMark.self, replies.first?.bytes, key)
+        // Throws also if the user has no permission to read the mark, because a mark may exist.
+        let reply = try inDatabase(client, [[Array("GET".utf8), key]]).first?.checked("GET")
+        return try client.decoded(ReplicationMark.self, reply?.bytes, key)
     }
 
     /// Writes the mark into a larder.
     func write(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) {
         let entry = try client.newEntry(self, key, .never, [])
-        let replies = try Self.inDatabase(client, [entry.words(for: ServerKind())])
-        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "SET") }
+        _ = try Self.inDatabase(client, [entry.words(for: ServerKind())]).first?.checked("SET")
     }
 
     /// Runs commands in the database for marks, and selects the client's database again.

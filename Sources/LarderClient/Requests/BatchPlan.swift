@@ -80,9 +80,7 @@ enum BatchPlan {
     ///   EXEC does not.
     static func results(of commands: [[[UInt8]]], _ replies: [RESPValue]) throws(LarderClientError) -> [RESPValue]? {
         let names = ["MULTI"] + commands.map { $0.first.map { printableKey($0) } ?? "EXEC" } + ["EXEC"]
-        for (name, reply) in zip(names, replies) {
-            if let text = reply.errorMessage { throw .server(text, operation: name) }
-        }
+        for (name, reply) in zip(names, replies) { _ = try reply.checked(name) }
         guard let last = replies.last, !last.isNull else { return nil }
         guard let results = last.elements, results.count == commands.count else {
             throw .unexpectedReply(to: "EXEC", "an array of \(commands.count)")

@@ -23,8 +23,7 @@ struct FeedReply {
     /// Parses a reply.
     /// - Throws: `server` for an error, `protocolViolation` for anything that is not a reply to CHANGES.
     init(_ reply: RESPValue) throws(LarderClientError) {
-        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "CHANGES") }
-        let fields = try ReplyFields(reply, of: "CHANGES")
+        let fields = try ReplyFields(try reply.checked("CHANGES"), of: "CHANGES")
         guard let changes = fields.value("changes")?.elements else { throw Self.wrong }
         position = try fields.string("position")
         state = try fields.string("state")

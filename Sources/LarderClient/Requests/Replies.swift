@@ -106,6 +106,17 @@ extension UpdatePolicy {
     }
 }
 
+extension RESPValue {
+    /// Returns the reply to a command. Throws if it is an error of the server.
+    package func checked(_ operation: String) throws(LarderClientError) -> RESPValue {
+        if let text = errorMessage { throw .server(text, operation: operation) }
+        return self
+    }
+
+    /// The value of a name in a map; nil if there is none.
+    package func field(_ name: String) -> RESPValue? { pairs?.first { $0.key.string == name }?.value }
+}
+
 /// The fields of a reply with names and values: a map, or in RESP2 alternating names and values.
 ///
 /// Unknown fields are ignored, so that a newer server may send more.

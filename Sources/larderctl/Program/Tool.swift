@@ -110,8 +110,8 @@ import LarderPlatform
         if let reason = refusal(command, words) {
             throw UsageError("\(command.name.uppercased()) cannot be sent from here: \(reason)")
         }
-        guard let reply = try ShellSession(try context.options.connect()).run([words]).first else { return .done }
-        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: command.name) }
+        let replies = try ShellSession(try context.options.connect()).run([words])
+        guard let reply = try replies.first?.checked(command.name) else { return .done }
         context.show(FieldText.json(reply, to: words)) { PlainReply.write(reply, to: $0) }
         return reply.isNull ? .notFound : .done
     }

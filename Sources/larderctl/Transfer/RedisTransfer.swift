@@ -108,8 +108,7 @@ struct RedisImport {
             try request(key, results[2 * index], results[2 * index + 1], asked)
         }
         for reply in try client.pipeline(requests) {
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "import") }
-            if reply.isNull { report.kept += 1 } else { report.imported += 1 }
+            if try reply.checked("import").isNull { report.kept += 1 } else { report.imported += 1 }
         }
     }
 

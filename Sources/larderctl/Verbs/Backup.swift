@@ -19,8 +19,7 @@ extension Verb {
     ) { arguments, context in
         let directory = FileSystem.absolute(try path(arguments.words[0]))
         let client = try context.options.connect()
-        let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
-        if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
+        let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context).checked("backup")
         guard let path = result.field("path")?.bytes.map({ String(decoding: $0, as: UTF8.self) }) else {
             throw InputOutputError(message: "the daemon's reply is malformed")
         }

@@ -69,8 +69,9 @@ extension Verb {
         if repairs { words.append("REPAIR") }
         let reply = try LongCall.run(client, words, field: "check", context)
         if let text = reply.errorMessage, text.hasPrefix("UNCHECKED ") { throw Failure.unseen(text) }
-        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
-        guard reply.pairs != nil else { throw InputOutputError(message: "the daemon's reply is malformed") }
+        guard try reply.checked("check").pairs != nil else {
+            throw InputOutputError(message: "the daemon's reply is malformed")
+        }
         let problems = reply.field("problems")?.elements ?? []
         let left = reply.field("left")?.elements ?? []
         for failure in reply.field("failures")?.elements ?? [] {

@@ -49,8 +49,7 @@ extension Verb {
     /// Writes the rows of a live query, and then its messages, until the connection ends.
     private static func follow(_ words: [[UInt8]], _ client: BlockingLarderClient, _ context: Context) throws -> Never {
         try client.stream(wordList("QUERY") + words) { reply in
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "query") }
-            var parts = (reply.elements ?? [])[...]
+            var parts = (try reply.checked("query").elements ?? [])[...]
             var event = "reset"
             if case .push = reply {
                 event = parts.dropFirst(2).first?.string ?? ""
@@ -103,9 +102,7 @@ extension Verb {
             return .done
         }
         let names = ["name", "paths", "prefix", "state", "percent", "entries", "stale"]
-        let rows = indexes.map { index in
-            names.map { name in index.pairs?.first { $0.key.string == name }?.value ?? .null }
-        }
+        let rows = indexes.map { index in names.map { index.field($0) ?? .null } }
         context.show(
             .array(rows.map { row in .object(zip(names, row).map { ($0, JSONText($1)) }) })
         ) { output in
@@ -123,11 +120,8 @@ extension Verb {
 
     /// Sends a command, and returns its reply. Throws if the reply is an error.
     private static func answer(_ words: [[UInt8]], _ client: BlockingLarderClient) throws -> RESPValue {
-        guard let reply = try ShellSession(client).run([words]).first else { return .null }
-        if let text = reply.errorMessage {
-            throw LarderClientError.server(text, operation: String(decoding: words[0], as: UTF8.self).lowercased())
-        }
-        return reply
+        let operation = String(decoding: words[0], as: UTF8.self).lowercased()
+        return try ShellSession(client).run([words]).first?.checked(operation) ?? .null
     }
 }
 

@@ -62,11 +62,6 @@ struct InfoRates {
     }
 }
 
-extension RESPValue {
-    /// Returns the value in a map; nil if there is none.
-    func field(_ name: String) -> RESPValue? { pairs?.first { $0.key.string == name }?.value }
-}
-
 /// Runs commands that may take any time, and shows their progress on a terminal.
 enum LongCall {
     /// Sends a command on a connection of its own, and waits for its reply while the daemon answers other commands

@@ -67,8 +67,7 @@ struct Changes: Sendable {
                 path == "/api/drop-index"
                 ? wordList("INDEX", "DROP", name) : wordList("INDEX", "CREATE", name) + definition
             return try change(request) { client throws(LarderClientError) in
-                let reply = try client.command(bytes: words)
-                if let text = reply.errorMessage { throw .server(text, operation: "INDEX") }
+                _ = try client.command(bytes: words).checked("INDEX")
                 return ["done": true]
             }
         default: return .problem(404, "this path does not accept POST")
@@ -79,10 +78,6 @@ struct Changes: Sendable {
     private func change(
         _ request: Request, _ body: (BlockingLarderClient) throws(LarderClientError) -> JSONObject
     ) throws(LarderClientError) -> HTTPResponse {
-        .json(
-            try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> JSONObject in
-                try client.select(request.database)
-                return try body(client)
-            })
+        .json(try collector.link.withClient(in: request.database, mayRepeat: false, body))
     }
 }

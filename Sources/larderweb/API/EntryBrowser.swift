@@ -14,20 +14,17 @@ struct EntryBrowser: Sendable {
     /// Handles `/api/keys`, with `database`, `prefix`, `cursor` and `count`. The response has the keys, each with the
     /// size in bytes, the remaining lifetime in milliseconds and the state from META, and the cursor of the next page.
     func keys(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
-        let database = request.text("database") ?? "0"
         guard let wanted = Int(request.text("count") ?? "50"), wanted > 0 else {
             return .problem(400, "count must be a number from 1 to \(Self.countMax)")
         }
         let count = min(wanted, Self.countMax)
         let pattern = Self.escaped(request.bytes("prefix") ?? []) + Array("*".utf8)
         var cursor = request.text("cursor") ?? "0"
-        let reports = try link.withClient { client throws(LarderClientError) -> [JSONObject] in
-            try client.select(database)
+        let reports = try link.withClient(in: request.database) { client throws(LarderClientError) -> [JSONObject] in
             var keys: [[UInt8]] = []
             for _ in 0..<Self.stepsMax {
                 let words = ["SCAN", cursor, "COUNT", "\(count - keys.count)", "MATCH"].map { Array($0.utf8) }
-                let reply = try client.command(bytes: words + [pattern])
-                if let text = reply.errorMessage { throw .server(text, operation: "SCAN") }
+                let reply = try client.command(bytes: words + [pattern]).checked("SCAN")
                 guard let parts = reply.elements, parts.count == 2, let next = parts[0].string else {
                     throw .unexpectedReply(to: "SCAN", "a cursor with keys")
                 }
@@ -37,10 +34,9 @@ struct EntryBrowser: Sendable {
             }
             let metas = keys.isEmpty ? [] : try client.pipeline(keys.map { [Array("META".utf8), $0] })
             return zip(keys, metas).map { key, meta in
-                let fields = Dictionary((meta.pairs ?? []).map { ($0.key.string, $0.value) }) { $1 }
-                return [
-                    "key": Self.report(key: key), "size": fields["size"]?.int, "ttl": fields["ttl"]?.int,
-                    "state": fields["state"]?.string,
+                [
+                    "key": Self.report(key: key), "size": meta.field("size")?.int, "ttl": meta.field("ttl")?.int,
+                    "state": meta.field("state")?.string,
                 ]
             }
         }
@@ -59,14 +55,12 @@ struct EntryBrowser: Sendable {
     /// clock. Entries that do not expire have no `deadline`, and stale ones, which only FETCH returns, no `value`.
     func entry(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         guard let key = request.bytes("key") else { return .problem(400, "key is missing") }
-        let database = request.text("database") ?? "0"
-        let report = try link.withClient { client throws(LarderClientError) -> JSONObject? in
-            try client.select(database)
+        let report = try link.withClient(in: request.database) { client throws(LarderClientError) -> JSONObject? in
             guard let info = try client.info(forKey: key) else { return nil }
             let range = [Array("GETRANGE".utf8), key, Array("0".utf8), Array("\(Self.valueBytesMax - 1)".utf8)]
             let value = info.isExpired ? nil : try client.command(bytes: range).bytes
             return [
-                "database": database, "key": Self.report(key: key), "storedAt": info.storedAtMilliseconds,
+                "database": request.database, "key": Self.report(key: key), "storedAt": info.storedAtMilliseconds,
                 "now": info.readAtMilliseconds, "deadline": info.deadlineMilliseconds, "grace": info.graceMilliseconds,
                 "rule": info.rule.name, "policy": "\(info.databasePolicy)", "size": info.byteCount,
                 "codec": "\(info.codec)", "isStale": info.isExpired, "isUnverified": info.isUnverified,

@@ -21,8 +21,8 @@ struct QueryBrowser: Sendable {
         var words = request.bytes("after").map { Query.words(asked, after: $0) } ?? asked
         // Request only the keys of whole values, and then the beginning of each value, because it may be long.
         if query.output == .rows { words.insert(Array("KEYS".utf8), at: 0) }
-        return try withDatabase(request) { client throws(LarderClientError) in
-            let reply = try Self.answer(wordList("QUERY") + words, client)
+        return try link.withClient(in: request.database) { client throws(LarderClientError) in
+            let reply = try client.command(bytes: wordList("QUERY") + words).checked("QUERY")
             guard let parts = reply.elements else { return Self.response(query, [["values": [Self.text(reply)]]]) }
             if case .groups = query.output {
                 return Self.response(query, parts.map { ["values": ($0.elements ?? []).map(Self.text)] })
@@ -50,23 +50,23 @@ struct QueryBrowser: Sendable {
     /// Handles `/api/explain`, with `database` and `query`. The response has lines of text.
     func explanation(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         let words = try wordList("EXPLAIN", "QUERY") + Self.query(request).words
-        let reply = try withDatabase(request) { client throws(LarderClientError) in try Self.answer(words, client) }
-        return .json(["text": reply.string])
+        return try link.withClient(in: request.database) { client throws(LarderClientError) in
+            .json(["text": try client.command(bytes: words).checked("QUERY").string])
+        }
     }
 
     /// Handles `/api/indexes`, with `database`. The response is an array of the maps of INDEX.
     func indexes(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
-        let reply = try withDatabase(request) { client throws(LarderClientError) in
-            try Self.answer(wordList("INDEX"), client)
+        let reply = try link.withClient(in: request.database) { client throws(LarderClientError) in
+            try client.command("INDEX").checked("INDEX")
         }
         return .json(
             (reply.elements ?? []).map { index -> JSONObject in
-                let fields = Dictionary((index.pairs ?? []).map { ($0.key.string, $0.value) }) { $1 }
-                return [
-                    "name": fields["name"]?.string, "paths": fields["paths"]?.elements?.compactMap(\.string),
-                    "prefix": EntryBrowser.report(key: fields["prefix"]?.bytes ?? []),
-                    "state": fields["state"]?.string, "percent": fields["percent"]?.int,
-                    "entries": fields["entries"]?.int, "stale": fields["stale"]?.int,
+                [
+                    "name": index.field("name")?.string, "paths": index.field("paths")?.elements?.compactMap(\.string),
+                    "prefix": EntryBrowser.report(key: index.field("prefix")?.bytes ?? []),
+                    "state": index.field("state")?.string, "percent": index.field("percent")?.int,
+                    "entries": index.field("entries")?.int, "stale": index.field("stale")?.int,
                 ]
             })
     }
@@ -87,24 +87,6 @@ struct QueryBrowser: Sendable {
             throw LarderClientError(.invalidArgument, "LIMIT is at most \(rowsMax) here", operation: "QUERY")
         }
         return (words, query)
-    }
-
-    private func withDatabase<Result>(
-        _ request: HTTPRequest, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
-    ) throws(LarderClientError) -> Result {
-        try link.withClient { client throws(LarderClientError) in
-            try client.select(request.text("database") ?? "0")
-            return try body(client)
-        }
-    }
-
-    /// Sends a command. Throws its error reply.
-    private static func answer(
-        _ words: [[UInt8]], _ client: BlockingLarderClient
-    ) throws(LarderClientError) -> RESPValue {
-        let reply = try client.command(bytes: words)
-        if let text = reply.errorMessage { throw .server(text, operation: "QUERY") }
-        return reply
     }
 
     /// Returns a value as text; nil if it is missing. No stored JSON is empty.

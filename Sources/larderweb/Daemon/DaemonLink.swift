@@ -30,17 +30,25 @@ final class DaemonLink: @unchecked Sendable {
 
     /// Sends a command. Throws its error reply.
     func command(_ words: String...) throws(LarderClientError) -> RESPValue {
-        let reply = try withClient { client throws(LarderClientError) in try client.command(words) }
-        if let text = reply.errorMessage { throw .server(text, operation: words[0]) }
-        return reply
+        try withClient { client throws(LarderClientError) in try client.command(words) }.checked(words[0])
     }
 
-    /// Runs `body` with a connection that no other thread uses in the meantime. Any database may be selected.
-    /// - Parameter mayRepeat: whether the commands may be sent again if the connection was lost.
+    /// Runs `body` with a connection that no other thread uses in the meantime.
+    /// - Parameters:
+    ///   - database: is selected first; nil if any may be selected.
+    ///   - mayRepeat: whether the commands may be sent again if the connection was lost.
     func withClient<Result>(
-        mayRepeat: Bool = true, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
+        in database: String? = nil, mayRepeat: Bool = true,
+        _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
-        do throws(LarderClientError) { return try lend(mayRepeat, body) } catch { throw explained(error) }
+        do throws(LarderClientError) {
+            return try lend(mayRepeat) { client throws(LarderClientError) in
+                if let database { try client.select(database) }
+                return try body(client)
+            }
+        } catch {
+            throw explained(error)
+        }
     }
 
     /// Adds advice about a missing or wrong password to an error.

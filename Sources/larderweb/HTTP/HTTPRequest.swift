@@ -49,6 +49,8 @@ final class HTTPRequest {
 
     func text(_ name: String) -> String? { bytes(name).flatMap { String(validating: $0, as: UTF8.self) } }
 
+    var database: String { text("database") ?? "0" }
+
     /// Returns the value of a header, given its lower-case name; nil unless there is exactly one.
     func header(_ name: String) -> String? { Self.value(name, headers).map { String(decoding: $0, as: UTF8.self) } }
 

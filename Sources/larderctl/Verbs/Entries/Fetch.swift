@@ -63,9 +63,8 @@ private struct FetchCall {
         let ttl: Int64
 
         init(_ reply: RESPValue) throws {
-            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "fetch") }
-            guard let fields = reply.elements, fields.count == 6, let state = fields[0].string, let age = fields[4].int,
-                let ttl = fields[5].int
+            guard let fields = try reply.checked("fetch").elements, fields.count == 6, let state = fields[0].string,
+                let age = fields[4].int, let ttl = fields[5].int
             else { throw LarderClientError.unexpectedReply(to: "fetch", "six fields") }
             (self.state, value, token, self.age, self.ttl) = (state, fields[1].bytes, fields[2].bytes, age, ttl)
         }
