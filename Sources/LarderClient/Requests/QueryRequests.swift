@@ -114,23 +114,19 @@ package struct ListedIndex: Hashable, Sendable {
     }
 
     fileprivate init?(_ reply: RESPValue) {
-        let fields = Dictionary((reply.pairs ?? []).map { ($0.key.string, $0.value) }) { $1 }
-        guard let name = fields["name"]?.string, let paths = fields["paths"]?.elements else { return nil }
-        self.init(name: name, prefix: fields["prefix"]?.bytes ?? [], paths: paths.compactMap(\.string))
+        guard let name = reply.field("name")?.string, let paths = reply.field("paths")?.elements else { return nil }
+        self.init(name: name, prefix: reply.field("prefix")?.bytes ?? [], paths: paths.compactMap(\.string))
     }
 
     /// The command that creates the index.
     var words: [[UInt8]] {
-        var words = wordList("INDEX", "CREATE", name)
-        if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         let isOfPlaces = paths.first?.hasSuffix(" GEO") ?? false
-        words += isOfPlaces ? wordList("GEO", "ON") : wordList("ON")
-        for path in paths {
+        let parts = paths.map { path in
             let isDescending = path.hasSuffix(" DESC")
-            words += wordList(QueryPath.word(String(path.dropLast(isOfPlaces ? 4 : isDescending ? 5 : 0))))
-            if isDescending { words += wordList("DESC") }
+            return (path: String(path.dropLast(isOfPlaces ? 4 : isDescending ? 5 : 0)), isDescending: isDescending)
         }
-        return words
+        return wordList("INDEX", "CREATE", name)
+            + IndexDefinition.words(prefix: prefix, isOfPlaces: isOfPlaces, parts)
     }
 }
 

@@ -119,10 +119,7 @@ public struct Index: Sendable {
 
     /// The words of INDEX CREATE after the name.
     package var words: [[UInt8]] {
-        var words = prefix.isEmpty ? [] : QueryWord.list("PREFIX") + [prefix]
-        words += isGeo ? QueryWord.list("GEO", "ON") : QueryWord.list("ON")
-        for part in parts { words += [QueryWord.path(part.path)] + (part.isDescending ? QueryWord.list("DESC") : []) }
-        return words
+        IndexDefinition.words(prefix: prefix, isOfPlaces: isGeo, parts.map { ($0.path, $0.isDescending) })
     }
 
     /// Throws if the index is impossible for models of this codec.

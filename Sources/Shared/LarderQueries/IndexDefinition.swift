@@ -42,6 +42,15 @@ package struct IndexDefinition: Hashable, Sendable {
         }
     }
 
+    /// The words of INDEX CREATE after the name.
+    package static func words(
+        prefix: [UInt8], isOfPlaces: Bool, _ paths: [(path: String, isDescending: Bool)]
+    ) -> [[UInt8]] {
+        var words = isOfPlaces ? ["GEO", "ON"] : ["ON"]
+        for part in paths { words += [QueryPath.word(part.path)] + (part.isDescending ? ["DESC"] : []) }
+        return (prefix.isEmpty ? [] : [Array("PREFIX".utf8), prefix]) + words.map { Array($0.utf8) }
+    }
+
     /// The definition as it is stored.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = [kind.rawValue]
