@@ -69,8 +69,7 @@ extension ModelQuery where Source: BlockingQuerySource & AsyncQuerySource {
     /// The computed values of the model contain one of these.
     public func `where`<Value>(_ index: ComputedIndex<Model, Value>, in values: some Sequence<Value>) -> Self {
         adding { (query) throws(ImpossibleQuery) in
-            var operands: [JSONText] = []
-            for value in values { operands.append(try ModelCodec.json.operand(value)) }
+            let operands = try ModelCodec.json.operands(values)
             try query.add(index) { ConditionWords($0, isIn: operands) }
         }
     }

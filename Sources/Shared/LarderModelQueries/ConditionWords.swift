@@ -98,6 +98,10 @@ extension ModelCodec {
         return text
     }
 
+    func operands(_ values: some Sequence<some Encodable>) throws(ImpossibleQuery) -> [JSONText] {
+        try values.map { (value) throws(ImpossibleQuery) in try operand(value) }
+    }
+
     /// The longitude and latitude of a place.
     func place(_ value: some Encodable) throws(ImpossibleQuery) -> [[UInt8]] {
         let place = try operand(value).bytes.withUnsafeBytes { text -> QueryPlace? in

@@ -47,9 +47,7 @@ extension ModelQuery {
         _ property: KeyPath<Model, Value>, in values: some Sequence<Value>, at place: String? = nil
     ) -> Self {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            var operands: [JSONText] = []
-            for value in values { operands.append(try codec.operand(value)) }
-            return ConditionWords(path, isIn: operands)
+            ConditionWords(path, isIn: try codec.operands(values))
         }
     }
 
@@ -101,8 +99,7 @@ extension ModelQuery {
         at place: String? = nil
     ) -> Self where Elements.Element: Encodable {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            var operands: [JSONText] = []
-            for element in elements { operands.append(try codec.operand(element)) }
+            let operands = try codec.operands(elements)
             if operands.isEmpty { return .always }
             return ConditionWords(
                 path, "ALL", QueryWord.list("\(operands.count)") + operands.flatMap(QueryWord.operand))
