@@ -4,13 +4,19 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char index_html[] = {
-#embed "Pages/index.html"
+#embed "Pages/top.html" suffix(, )
+#embed "Pages/index.html" suffix(, )
+#embed "Pages/bottom.html"
 };
 static const unsigned char entries_html[] = {
-#embed "Pages/entries.html"
+#embed "Pages/top.html" suffix(, )
+#embed "Pages/entries.html" suffix(, )
+#embed "Pages/bottom.html"
 };
 static const unsigned char queries_html[] = {
-#embed "Pages/queries.html"
+#embed "Pages/top.html" suffix(, )
+#embed "Pages/queries.html" suffix(, )
+#embed "Pages/bottom.html"
 };
 static const unsigned char login_html[] = {
 #embed "Pages/login.html"

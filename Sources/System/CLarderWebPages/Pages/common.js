@@ -169,6 +169,12 @@ export function question(title, text, labelText, yes) {
   });
 }
 
+// The name of the page, in its title and in the list of pages
+
+const link = document.querySelector(`nav a[href="${location.pathname}"]`);
+link.setAttribute("aria-current", "page");
+document.title = `Larder: ${link.textContent.toLowerCase()}`;
+
 // The theme
 
 const media = matchMedia("(prefers-color-scheme: dark)");
