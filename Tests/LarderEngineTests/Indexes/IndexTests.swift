@@ -181,6 +181,22 @@ import Testing
         #expect(!books.indexing.isCleaningTooSlow)
     }
 
+    @Test func theListCountsStaleHints() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<20 { try books.put("k\(number)", "red") }
+        try books.flush()
+        #expect(try books.indexes.list(counting: true).map(\.stale) == [0])
+        let head = Hint.head(books.appliedState.indexes[0].number)
+        let store = try #require(books.durableState.store)
+        for number in 10..<30 { try store.rawPut(head + Array("old\0k\(number)".utf8), Hint.value(termCount: 4)) }
+        try books.put("k", "red")
+        try books.flush()
+        let status = try #require(try books.indexes.list(counting: true).first)
+        #expect(status.hints == 41 && status.stale == 20)
+    }
+
     @Test func withoutAnExtractorAnIndexIsBuiltAnewLater() throws {
         let larder = try larder()
         try larder.database().createIndex("w")

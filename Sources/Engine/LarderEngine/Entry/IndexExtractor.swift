@@ -124,7 +124,8 @@ package struct IndexStatus: Hashable, Sendable {
     /// The number of hints, with stale ones. An entry has one for each of its terms; one that was written since the
     /// last checkpoint may count again.
     package let hints: Int
-    /// How many hints are probably stale: they list an entry that was changed or removed since.
+    /// The estimated number of stale hints in LevelDB, from a sample of 64: they list an entry that LevelDB has not, or
+    /// with other terms. 0 without an extractor.
     package let stale: Int
 
     package init(index: DatabaseIndex, state: State, hints: Int, stale: Int) {

@@ -287,20 +287,28 @@ struct HintCleaning {
         var result: HintCleaning?
         for index in open {
             let number = index.index.number
-            let generation = store.writeGeneration
-            let (count, sample) = try sample(number, store)
-            let stale = try areStale(sample, database, store).filter(\.self).count
-            let share = sample.isEmpty ? 0 : Double(stale) / Double(sample.count)
-            indexing.note(
-                DatabaseIndexes.HintCount(
-                    epoch: store.epoch, generation: generation, hints: count, staleShare: share), of: number)
-            keptCount += Int(Double(count) * (1 - share))
-            guard share > staleShareMax else { continue }
+            let count = try count(number, database, store)
+            keptCount += Int(Double(count.hints) * (1 - count.staleShare))
+            guard count.staleShare > staleShareMax else { continue }
             // One at a time: the next call looks again.
             if result != nil { indexing.churn.store(.max / 2, ordering: .relaxed) }
             result = result ?? HintCleaning(number: number, position: Hint.head(number))
         }
         return result
+    }
+
+    /// Counts the hints of an index, and estimates the share of stale ones.
+    static func count(
+        _ number: UInt64, _ database: Database, _ store: EpochStore
+    ) throws(LarderError) -> DatabaseIndexes.HintCount {
+        let generation = store.writeGeneration
+        let (count, sample) = try sample(number, store)
+        let stale = try areStale(sample, database, store).count(where: \.self)
+        let found = DatabaseIndexes.HintCount(
+            epoch: store.epoch, generation: generation, hints: count,
+            staleShare: Double(stale) / Double(max(1, sample.count)))
+        database.indexing.note(found, of: number)
+        return found
     }
 
     /// Counts the hints of an index, and chooses some of them at random.

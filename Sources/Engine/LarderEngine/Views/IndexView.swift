@@ -384,7 +384,9 @@ extension IndexCatalog {
         var result: [IndexStatus] = []
         for open in indexing.open where database.appliedState.indexes.contains(open.index) {
             let number = open.index.number
-            if counting { try countHints(number, in: store) }
+            if counting, indexing.count(number, in: store)?.generation != store.writeGeneration {
+                _ = try HintCleaning.count(number, database, store)
+            }
             let count = indexing.count(number, in: store)
             let inMemory = (runs[number] ?? []).reduce(0) { $0 + $1.count }
             result.append(
@@ -403,17 +405,5 @@ extension IndexCatalog {
             let total = store.knownCount?.total ?? 0
             return .building(percent: total == 0 ? 0 : min(99, Int(records) * 100 / total))
         }
-    }
-
-    private func countHints(_ number: UInt64, in store: EpochStore) throws(LarderError) {
-        let generation = store.writeGeneration
-        let known = indexing.count(number, in: store)
-        if known?.generation == generation { return }
-        var hints = 0
-        try store.forEachHint(number) { _, _ in hints += 1 }
-        indexing.note(
-            DatabaseIndexes.HintCount(
-                epoch: store.epoch, generation: generation, hints: hints, staleShare: known?.staleShare ?? 0),
-            of: number)
     }
 }
