@@ -128,5 +128,5 @@ import Testing
 }
 
 extension SocketClient {
-    fileprivate func text(_ words: [String]) throws -> String { String(decoding: try call(words), as: UTF8.self) }
+    func text(_ words: [String]) throws -> String { String(decoding: try call(words), as: UTF8.self) }
 }

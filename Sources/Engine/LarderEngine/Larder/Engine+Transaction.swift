@@ -28,16 +28,19 @@ extension Engine {
         } ?? .cold
     }
 
-    /// Reads the entries for a trial run of a transaction. The caller runs the commands on these entries without
-    /// holding locks, so other callers may change the entries in the meantime. The changes of a trial run are never
-    /// applied. May wait for the disk.
+    /// Copies the entries of a transaction at one instant, for a trial run, or for commands that only read. The caller
+    /// runs the commands on these entries without holding locks, so other callers may change the entries in the
+    /// meantime. Changes of the copies are never applied. May wait for the disk.
+    /// - Returns: also the ticket of the last commit that a reply has to wait for.
     package func speculate(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int
-    ) throws(LarderError) -> TransactionUpdate {
-        let update = try withEntries(parts, now: now, bytesMax: bytesMax, .mayBlock, isSpeculative: true) {
-            (update, _) throws(LarderError) in update
+    ) throws(LarderError) -> (update: TransactionUpdate, ticket: CommitTicket) {
+        let copies = try withEntries(parts, now: now, bytesMax: bytesMax, .mayBlock, isSpeculative: true) {
+            (update, sequence) throws(LarderError) in
+            for part in update.updates { for index in part.slots.indices { part.touch(index) } }
+            return (update, CommitTicket(sequence: sequence))
         }
-        return update ?? TransactionUpdate([], [])
+        return copies ?? (TransactionUpdate([], []), CommitTicket.none)
     }
 
     /// Reads the entries of keys of several databases, as of one instant. Calls `body` with these entries, while the

@@ -60,6 +60,9 @@ package struct TransactionUpdate {
         return updates[part].add(key, found ?? nil)
     }
 
+    /// Counts the hits and misses of commands that have run without locks.
+    package func countReads() { for update in updates { update.countReads() } }
+
     /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 

@@ -443,18 +443,20 @@ extension Update {
     package func has(_ index: Int) -> Bool {
         let slot = slot(index)
         let isFresh = slots[slot].pointee.isFresh
+        if isFresh { reads.hits += 1 } else { reads.misses += 1 }
         if isSpeculative { return isFresh }
         slots[slot].pointee.withShard { shard in
             guard isFresh else {
-                reads.misses += 1
                 return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now)
             }
-            reads.hits += 1
             shard.counters.hits += 1
             if let entry = slots[slot].pointee.entry { shard.table.touch(entry) }
         }
         return isFresh
     }
+
+    /// Counts the hits and misses of commands that have run without locks.
+    func countReads() { database.noteReads(hits: reads.hits, misses: reads.misses) }
 
     /// Subtracts the counted hits and misses, because the commands run again. Called with the shard locks held.
     func uncountReads() {

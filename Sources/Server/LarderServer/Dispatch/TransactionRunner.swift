@@ -148,6 +148,10 @@ struct TransactionRunner {
     /// Decides how the commands start again after an abandoned attempt.
     /// - Returns: whether the next attempt must run on another thread.
     private func mustMove(_ attempt: Attempt) -> Bool {
+        if attempt.takesLong {
+            execution.readsCopies = execution.onlyReads
+            return !mayBlock
+        }
         guard let script = execution.script else { return attempt.needsLongThread }
         script.repeats += 1
         server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
@@ -177,7 +181,9 @@ struct TransactionRunner {
     private func speculate(_ plan: TransactionPlan, _ now: Int64) throws(CommandError) {
         let startCount = session.replies.count
         let bytesMax = server.limits.replyBytesMax
-        let update = try CommandError.wrap(server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax))
+        let update = try CommandError.wrap(
+            server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax)
+        ).update
         let run = TransactionRun(plan, update, loadedBytesMax: bytesMax)
         let command = execution.commands[0]
         var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
@@ -207,6 +213,7 @@ struct TransactionRunner {
         var missing: [TransactionMissing] = []
         var needsLongThread = false
         var needsScriptThread = false
+        var takesLong = false
         /// The positions of the commands' replies, counted from the first byte of the connection's output.
         var regions: [Range<Int>] = []
         /// The index of the first command that has not run.
@@ -222,31 +229,46 @@ struct TransactionRunner {
         _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64
     ) throws(LarderError) -> Attempt {
         var attempt = Attempt()
-        attempt.end = try server.engine.transact(
-            plan.engineParts, now: now, bytesMax: server.limits.replyBytesMax,
-            mayBlock ? .mayBlock : .memoryOnly
-        ) { (update) throws(LarderError) in
-            guard execution.isBegun || update.watchesHold else {
-                attempt.isRefused = true
-                return false
-            }
+        let onlyReads = execution.onlyReads
+        func runCommands(on update: inout TransactionUpdate, readCostMax: Int) -> Bool {
             if !execution.isBegun, execution.script == nil {
                 session.replies.array(count: execution.commands.count)
             }
-            let run = TransactionRun(plan, update)
+            let run = TransactionRun(plan, update, readCostMax: readCostMax)
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
             attempt.shown = run.shown
             update = run.update
             attempt.needsLongThread = run.needsLongThread
             attempt.needsScriptThread = run.needsScriptThread
+            attempt.takesLong = run.takesLong
             session.accounting.endScriptCalls(areCounted: !run.mustBeginAgain)
             return !run.mustBeginAgain
+        }
+        let bytesMax = server.limits.replyBytesMax
+        if mayBlock, onlyReads, execution.readsCopies {
+            let held = try server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax)
+            var copies = held.update
+            let isComplete = runCommands(on: &copies, readCostMax: .max)
+            if isComplete { copies.countReads() }
+            attempt.end = isComplete ? .applied(held.ticket) : .dropped
+            return attempt
+        }
+        // Long reads run on another thread, and without locks if nothing is written.
+        let isLimited = onlyReads || !mayBlock && execution.script == nil
+        attempt.end = try server.engine.transact(
+            plan.engineParts, now: now, bytesMax: bytesMax, mayBlock ? .mayBlock : .memoryOnly
+        ) { (update) throws(LarderError) in
+            guard execution.isBegun || update.watchesHold else {
+                attempt.isRefused = true
+                return false
+            }
+            return runCommands(on: &update, readCostMax: isLimited ? Limits.loopBytesMax : .max)
         }
         return attempt
     }
 
-    /// Runs the commands while the locks are held. Stops after a command whose work must run on another thread.
+    /// Runs the commands, usually while the locks are held. Stops after a command whose work must run on another thread.
     private func runQueued(
         _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
     ) {

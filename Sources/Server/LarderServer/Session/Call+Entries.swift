@@ -48,8 +48,9 @@ extension Call {
     // MARK: Threads
 
     /// Throws if the command must move to another thread, because processing this many bytes would delay the other
-    /// connections of the event loop. Commands in a transaction always run on the transaction's thread.
+    /// connections of the event loop. The commands of a transaction move together.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
+        if let run, !run.note(cost: bytes) { throw cold() }
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 

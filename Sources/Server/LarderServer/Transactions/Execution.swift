@@ -17,6 +17,8 @@ final class Execution {
     /// Whether the transaction is committed in several parts. This is necessary if some commands must run on the event
     /// loop, and others must read the disk.
     var isSplit = false
+    /// Whether commands that only read run on copies of the entries, without locks, because they take long.
+    var readsCopies = false
     /// The position at which the reply starts, counted from the first byte of the connection's output.
     var start = 0
     /// Messages for the client that arrived before the reply was complete. They are sent after the reply.
@@ -54,6 +56,17 @@ final class Execution {
     /// The maximum number of words in the description. `shownBytesMax` is the maximum length of a word, in bytes.
     private static let shownWordsMax = 32
     private static let shownBytesMax = 128
+
+    /// Whether the next commands only read entries, so that they can run on copies. Watches need the locks.
+    var onlyReads: Bool {
+        func read(_ commands: some Sequence<QueuedCommand>) -> Bool {
+            commands.allSatisfy { $0.row.flags.contains(.readonly) && !$0.row.flags.contains(.runsScript) }
+        }
+        guard watches.isEmpty else { return false }
+        guard let script else { return read(commands[next...]) }
+        if case .replaying(let record) = script.stage { return read(record.commands) }
+        return false
+    }
 
     /// Ends the watches. The caller must not hold locks of the engine's shards, the parts of a database's memory.
     func endWatches() {

@@ -160,6 +160,11 @@ final class TransactionRun {
     private(set) var needsScriptThread = false
     /// Whether entries have changed since a script has read them without locks. If so, nothing is applied.
     private(set) var isOutdated = false
+    /// Whether reading takes so long that the commands must start again on another thread, or without locks. If so,
+    /// nothing is applied.
+    private(set) var takesLong = false
+    private let readCostMax: Int
+    private var readCost = 0
     /// The lines for clients that use MONITOR. They are sent only if the attempt is applied.
     var shown: [[UInt8]] = []
     /// The maximum length of a record that a script may read while it runs without locks, in bytes. Nil if the script
@@ -170,9 +175,12 @@ final class TransactionRun {
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
     /// - Parameter loadedBytesMax: the maximum length of a record that may be read, if the transaction runs without
-    ///   locks; otherwise nil.
-    init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
+    ///   locks; otherwise nil. `readCostMax`: the maximum of all ``note(cost:)``.
+    init(
+        _ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil, readCostMax: Int = .max
+    ) {
         self.plan = plan
+        self.readCostMax = readCostMax
         self.update = update
         self.loadedBytesMax = loadedBytesMax
         var parts: [ObjectIdentifier: (plan: Int, engine: Int)] = [:]
@@ -187,13 +195,21 @@ final class TransactionRun {
     func leaveToScriptThread() { needsScriptThread = true }
     func outdate() { isOutdated = true }
 
+    /// Notes how long a command takes: as long as copying this many bytes.
+    /// - Returns: whether the attempt may continue.
+    func note(cost: Int) -> Bool {
+        readCost = readCost.addingReportingOverflow(cost).overflow ? .max : readCost + cost
+        takesLong = readCost > readCostMax
+        return !takesLong
+    }
+
     /// The keys that were read while a script ran without locks.
     var loadedKeys: [TransactionMissing] {
         loaded.flatMap { part, keys in keys.keys.map { .key(update.parts[part].database, $0) } }
     }
 
     /// Whether the attempt has failed for a reason other than ``missing``.
-    var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
+    var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated || takesLong }
 
     /// Whether the commands must run again, so that this attempt is not applied.
     var mustBeginAgain: Bool { mustLeave || !missing.isEmpty }
