@@ -136,6 +136,41 @@ import Testing
         #expect(cells < 3 * circles, "\(cells / circles)")
     }
 
+    @Test("cells come from the nearest to the farthest, and have all places between two distances")
+    func nearestCellsHaveAllPlacesOfARing() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let places = Self.places(500, &random)
+        var (inside, passedOver) = (0, 0)
+        for _ in 0..<300 {
+            let center = Place.random(&random)
+            let meters = exp(Double.random(in: log(1)...log(2.1e7), using: &random))
+            let nearest = random.oneIn(3) ? 0 : Double.random(in: 0...1, using: &random) * meters
+            var cells = NearestCells(around: try center.queried, meters: meters, after: nearest)
+            var found: [ClosedRange<UInt64>] = []
+            var divisions = 0
+            while let (next, terms) = cells.next(upTo: nil) {
+                divisions += 1
+                if divisions < 200, next.freeBits > 20, cells.divide(next) { continue }
+                #expect(
+                    terms.contains(IndexTerms.term(of: next.first)) && terms.contains(IndexTerms.term(of: next.last)))
+                found.append(next.first...next.last)
+            }
+            for place in places {
+                let (distance, cell) = (place.distance(to: center), try place.queried.cell)
+                let isFound =
+                    IndexTerms.term(of: cell).withUnsafeBytes { cells.contains($0) }
+                    && found.contains { $0.contains(cell) }
+                if (nearest...meters).contains(distance) {
+                    inside += 1
+                    #expect(isFound, "\(place) \(center) \(nearest) \(meters)")
+                } else if !isFound {
+                    passedOver += 1
+                }
+            }
+        }
+        #expect(inside > 5_000 && passedOver > 50_000, "\(inside) \(passedOver)")
+    }
+
     // MARK: Definitions and plans
 
     @Test func definitionsOfEachKindHaveTheirBytes() throws {

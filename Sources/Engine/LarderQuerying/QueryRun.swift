@@ -75,6 +75,8 @@ package struct QueryRun: ~Copyable {
 
     /// The number of candidates whose entries are looked up together.
     private static let batchCount = 64
+    /// The least number of candidates for which the cells around a place are divided.
+    private static let nearestCount = 16
     /// The number of tests in a condition up to which an event loop may run the query, and other short work need not
     /// be separated from it.
     package static let quickTestsMax = 16
@@ -185,12 +187,7 @@ package struct QueryRun: ~Copyable {
         var batch = CandidateBatch()
         for part in plan.parts {
             for range in part.ranges { try follow(range, part.index, view, nil, &batch) }
-            // All other rows are farther away.
-            if let reach = part.reach, rows.isCut, let last = rows.last?.position.values.first,
-                last.order(.number(reach)) <= 0
-            {
-                return
-            }
+            if let cells = part.nearest { try follow(cells, part.index, view, &batch) }
         }
         if let ordered = plan.ordered { try follow(ordered.range, ordered.index, view, ordered, &batch) }
     }
@@ -212,14 +209,53 @@ package struct QueryRun: ~Copyable {
                 try list.next(min(left, Self.batchCount), into: &batch)
             }
             if !isMore { return }
-            if !mayBlock, candidates + batch.count > Self.batchCount { throw .tooLong }
-            for place in 0..<batch.count {
-                let isOver = try batch.withCandidate(place) { (candidate) throws(QueryFailure) in
-                    try follow(candidate, number, view, ordered)
+            if try examine(&batch, of: list, number, view, ordered) { return }
+        }
+    }
+
+    /// Examines the candidates around a place, the nearest first, until no other row can be nearer than the kept ones.
+    private mutating func follow(
+        _ nearest: NearestCells, _ number: Int, _ view: IndexView, _ batch: inout CandidateBatch
+    ) throws(QueryFailure) {
+        var nearest = nearest
+        var count = 0
+        while true {
+            var farthest: Double?
+            if rows.isCut, case .number(let distance)? = rows.last?.position.values.first { farthest = distance.double }
+            guard let (cells, range) = nearest.next(upTo: farthest) else { return }
+            count += 1
+            if !mayBlock, count > Self.quickRangesMax { throw .tooLong }
+            try note(work: Self.entryWork)
+            let list = try Self.engine { () throws(LarderError) in
+                try view.candidates(indexes[number].index, from: range.lower, upTo: range.end)
+            }
+            // Small cells have few candidates that are too far away, but if many are needed, they take longer.
+            let most = min(max(Self.nearestCount, candidates / Self.batchCount), Self.batchCount)
+            while true {
+                let isMore = try Self.engine { () throws(LarderError) in
+                    try list.next(most, into: &batch) { nearest.contains($0) }
                 }
-                if isOver { return }
+                if !isMore || batch.count == most && nearest.divide(cells) { break }
+                if try examine(&batch, of: list, number, view, nil) { return }
             }
         }
+    }
+
+    /// Looks up and examines the candidates of a batch.
+    /// - Returns: whether no candidate after them is needed.
+    private mutating func examine(
+        _ batch: inout CandidateBatch, of list: IndexCandidates, _ number: Int, _ view: IndexView,
+        _ ordered: IndexPlan.Ordered?
+    ) throws(QueryFailure) -> Bool {
+        if !mayBlock, candidates + batch.count > Self.batchCount { throw .tooLong }
+        try Self.engine { () throws(LarderError) in try list.look(up: &batch) }
+        for place in 0..<batch.count {
+            let isOver = try batch.withCandidate(place) { (candidate) throws(QueryFailure) in
+                try follow(candidate, number, view, ordered)
+            }
+            if isOver { return true }
+        }
+        return false
     }
 
     /// Examines a candidate.

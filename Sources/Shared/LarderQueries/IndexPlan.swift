@@ -19,8 +19,8 @@ package struct IndexPlan: Hashable, Sendable {
         /// The position of the index in the list that was passed to the planner.
         package let index: Int
         package var ranges: [TermRange]
-        /// If the rows have the order of distances: this part and the earlier ones have all candidates up to this distance.
-        package var reach: QueryNumber?
+        /// The cells that are read after the ranges, if the rows have the order of distances.
+        package var nearest: NearestCells?
     }
 
     /// A range whose candidates have the order of the rows.
@@ -183,7 +183,7 @@ package struct IndexPlanner {
             prefixes.map { TermRange(lower: [region] + $0 + limit.lower, upper: [region] + $0 + limit.upper) }
         }
         var unordered = ranges(IndexTerms.Region.element, limits.first ?? whole)
-        unordered.append(TermRange(lower: [IndexTerms.Region.several], upper: [IndexTerms.Region.several]))
+        unordered.append(Self.several)
         let single = definition.kind == .computed ? [] : ranges(IndexTerms.Region.single, narrow)
         if let order, let query, single.count == 1, !isLast, narrow.isPossible {
             let beginning = [IndexTerms.Region.single] + prefixes[0]
@@ -196,39 +196,32 @@ package struct IndexPlanner {
         return (rank, plan)
     }
 
-    /// The number of rows for which it pays to search in small circles first.
-    private static let nearestMax = 100
-
     /// The candidates in an index of places, for the first condition on them.
     private static func choice(
         _ index: Int, of path: QueryPath, _ conjuncts: [QueryCondition], _ order: QueryOrder?, _ query: Query?
     ) -> (rank: Rank, plan: IndexPlan)? {
         for case .test(path, let test) in conjuncts {
             guard let box = test.box else { continue }
-            var plan = IndexPlan(parts: [])
-            if case .near(let center, let meters) = test, let query, query.skip + query.rowsMax <= nearestMax,
+            var part = IndexPlan.Part(index: index, ranges: [several])
+            if case .near(let center, let meters) = test,
                 order == QueryOrder([QueryOrder.Part(path, distanceTo: center)])
             {
-                for radius in [meters / 256, meters / 64, meters / 16, meters / 4] {
-                    let reach = QueryNumber(radius)
-                    if let last = query.cursor?.last.values[0], last.order(.number(reach)) > 0 { continue }
-                    let ranges = ranges(of: QueryBox(around: center, meters: radius))
-                    plan.parts.append(IndexPlan.Part(index: index, ranges: ranges, reach: reach))
+                var nearest = 0.0
+                if case .number(let distance)? = query?.cursor?.last.values[0] { nearest = distance.double }
+                part.nearest = NearestCells(around: center, meters: meters, after: nearest)
+            } else {
+                part.ranges += PlaceCells.ranges(covering: box).map {
+                    TermRange(lower: IndexTerms.term(of: $0.lowerBound), upper: IndexTerms.term(of: $0.upperBound))
                 }
             }
-            plan.parts.append(IndexPlan.Part(index: index, ranges: ranges(of: box)))
+            let plan = IndexPlan(parts: [part])
             return (Rank(hasRange: true, pathCount: 1), plan)
         }
         return nil
     }
 
-    /// The terms of all entries with a place in a box.
-    private static func ranges(of box: QueryBox) -> [TermRange] {
-        let several = TermRange(lower: [IndexTerms.Region.several], upper: [IndexTerms.Region.several])
-        return PlaceCells.ranges(covering: box).map {
-            TermRange(lower: IndexTerms.term(of: $0.lowerBound), upper: IndexTerms.term(of: $0.upperBound))
-        } + [several]
-    }
+    /// The term of entries with many elements.
+    private static let several = TermRange(lower: [IndexTerms.Region.several], upper: [IndexTerms.Region.several])
 
     /// The values of which one must be that of a path; nil if there are no such conditions.
     private static func values(of path: QueryPath, _ conjuncts: [QueryCondition]) -> [QueryValue]? {

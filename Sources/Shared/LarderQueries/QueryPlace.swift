@@ -13,6 +13,12 @@ package struct QueryPlace: Hashable, Sendable {
         (self.longitude, self.latitude) = (longitude, latitude)
     }
 
+    /// Between places, so it is on the earth.
+    fileprivate init(between longitudes: ClosedRange<Double>, _ latitudes: ClosedRange<Double>) {
+        longitude = (longitudes.lowerBound + longitudes.upperBound) / 2
+        latitude = (latitudes.lowerBound + latitudes.upperBound) / 2
+    }
+
     private static let longitudes = ["lon", "lng", "longitude"].map { Array($0.utf8) }
     private static let latitudes = ["lat", "latitude"].map { Array($0.utf8) }
 
@@ -129,7 +135,7 @@ extension QueryTest {
 }
 
 /// A rectangle of cells whose beginnings are equal: all cells between the first and the last one.
-struct PlaceCells {
+package struct PlaceCells: Hashable, Sendable {
     let first: UInt64
     /// The number of bits that are not equal.
     let freeBits: Int
@@ -176,15 +182,46 @@ struct PlaceCells {
     private var rows: ClosedRange<UInt32> { Self.compact(first)...Self.compact(last) }
 
     /// The halves, in the order of their cells.
-    private var halves: [PlaceCells] {
+    fileprivate var halves: [PlaceCells] {
         [
             PlaceCells(first: first, freeBits: freeBits - 1),
             PlaceCells(first: first | 1 << UInt64(freeBits - 1), freeBits: freeBits - 1),
         ]
     }
 
+    /// The distances that a place may have to the places of the cells, in meters, rounded to the outside.
+    fileprivate func distances(to place: QueryPlace) -> ClosedRange<Double> {
+        // In larger cells, the corners need not be the farthest places from the middle.
+        guard freeBits <= 62 else { return 0...(.infinity) }
+        func degrees(_ part: ClosedRange<UInt32>, of all: Double) -> ClosedRange<Double> {
+            ((Double(part.lowerBound) / 0x1p32 - 0.5) * all)...((Double(part.upperBound) + 1) / 0x1p32 - 0.5) * all
+        }
+        let (longitudes, latitudes) = (degrees(columns, of: 360), degrees(rows, of: 180))
+        let middle = QueryPlace(between: longitudes, latitudes)
+        var radius = 2.0
+        if freeBits > 0 {
+            let corners = [latitudes.lowerBound, latitudes.upperBound].map {
+                QueryPlace(between: longitudes.lowerBound...longitudes.lowerBound, $0...$0)
+            }
+            radius += corners.reduce(0) { max($0, middle.distance(to: $1)) }
+        }
+        let distance = middle.distance(to: place)
+        return max(0, distance - radius)...(distance + radius)
+    }
+
     /// At most ``rangesMax`` ranges that contain the cells of all places in a box, in their order.
     static func ranges(covering box: QueryBox) -> [ClosedRange<UInt64>] {
+        cover(of: box).reduce(into: []) { ranges, cells in
+            if let last = ranges.last, last.upperBound &+ 1 == cells.first {
+                ranges[ranges.count - 1] = last.lowerBound...cells.last
+            } else {
+                ranges.append(cells.first...cells.last)
+            }
+        }
+    }
+
+    /// At most ``rangesMax`` rectangles that contain all places in a box, in their order.
+    fileprivate static func cover(of box: QueryBox) -> [PlaceCells] {
         let rows = row(box.south)...row(box.north)
         let columns = box.longitudes.map { column($0.lowerBound)...column($0.upperBound) }
         func isOutside(_ cells: PlaceCells) -> Bool {
@@ -202,13 +239,60 @@ struct PlaceCells {
             if finer.count > rangesMax || finer.allSatisfy(isInside) && cover.count == finer.count { break }
             cover = finer
         }
-        return cover.reduce(into: []) { ranges, cells in
-            if let last = ranges.last, last.upperBound &+ 1 == cells.first {
-                ranges[ranges.count - 1] = last.lowerBound...cells.last
-            } else {
-                ranges.append(cells.first...cells.last)
-            }
-        }
+        return cover
+    }
+}
+
+/// The cells in which the rows of NEAR are searched, from the nearest one to the farthest.
+package struct NearestCells: Hashable, Sendable {
+    private struct Item: Hashable {
+        let cells: PlaceCells
+        let distances: ClosedRange<Double>
+    }
+
+    private let center: QueryPlace
+    /// The distances of the rows that are searched, in meters.
+    private var distances: ClosedRange<Double>
+    /// The nearest one is the last.
+    private var items: [Item] = []
+
+    /// - Parameter nearest: the distance of the row after which rows are searched, in meters.
+    init(around center: QueryPlace, meters: Double, after nearest: Double) {
+        self.center = center
+        distances = min(nearest, meters)...meters
+        for cells in PlaceCells.cover(of: QueryBox(around: center, meters: meters)) { insert(cells) }
+    }
+
+    private mutating func insert(_ cells: PlaceCells) {
+        let found = cells.distances(to: center)
+        guard found.overlaps(distances) else { return }
+        let place = items.lastIndex { $0.distances.lowerBound >= found.lowerBound } ?? -1
+        items.insert(Item(cells: cells, distances: found), at: place + 1)
+    }
+
+    /// Removes the nearest cells.
+    /// - Parameter farthest: the greatest distance of a row that is still searched, in meters; nil if not known.
+    /// - Returns: nil if there are no cells up to this distance.
+    package mutating func next(upTo farthest: Double?) -> (cells: PlaceCells, terms: TermRange)? {
+        if let farthest { distances = distances.lowerBound...max(distances.lowerBound, farthest) }
+        guard let nearest = items.popLast(), nearest.distances.overlaps(distances) else { return nil }
+        let (first, last) = (IndexTerms.term(of: nearest.cells.first), IndexTerms.term(of: nearest.cells.last))
+        return (nearest.cells, TermRange(lower: first, upper: last))
+    }
+
+    /// Adds the halves of cells that ``next(upTo:)`` returned.
+    /// - Returns: false if they are smaller than a meter.
+    package mutating func divide(_ cells: PlaceCells) -> Bool {
+        guard cells.freeBits > 14 else { return false }
+        for half in cells.halves { insert(half) }
+        return true
+    }
+
+    /// Whether the place of a term may have one of the distances that are searched.
+    package func contains(_ term: UnsafeRawBufferPointer) -> Bool {
+        guard term.count == 9 else { return true }
+        let cell = UInt64(bigEndian: term.loadUnaligned(fromByteOffset: 1, as: UInt64.self))
+        return PlaceCells(first: cell, freeBits: 0).distances(to: center).overlaps(distances)
     }
 }
 

@@ -131,14 +131,21 @@ package struct CandidateBatch {
 }
 
 extension IndexCandidates {
-    /// Replaces the content of a batch by the next candidates, and looks up their entries. Waits until these are
-    /// committed.
-    /// - Parameter most: the number of candidates.
+    /// Replaces the content of a batch by the next candidates, without their entries.
+    /// - Parameters:
+    ///   - most: the number of candidates.
+    ///   - isWanted: whether a candidate with this term is not passed over.
     /// - Returns: false if there are no more candidates.
-    package func next(_ most: Int, into batch: inout CandidateBatch) throws(LarderError) -> Bool {
+    package func next(
+        _ most: Int, into batch: inout CandidateBatch, where isWanted: (UnsafeRawBufferPointer) -> Bool = { _ in true }
+    ) throws(LarderError) -> Bool {
         batch.removeAll()
-        while batch.count < most, try next() { try withCandidate { batch.add($0, $1) } }
-        if batch.count == 0 { return false }
+        while batch.count < most, try next() { try withCandidate { if isWanted($0) { batch.add($0, $1) } } }
+        return batch.count > 0
+    }
+
+    /// Looks up the entries of a batch. Waits until they are committed.
+    package func look(up batch: inout CandidateBatch) throws(LarderError) {
         var ticket = CommitTicket.none
         batch.look(in: view.database, counts: true, &ticket)
         let pipeline = view.database.pipeline
@@ -146,6 +153,5 @@ extension IndexCandidates {
             throw LarderError(.invalidated, "the entries are not committed yet", operation: "query")
         }
         try pipeline.wait(for: ticket)
-        return true
     }
 }

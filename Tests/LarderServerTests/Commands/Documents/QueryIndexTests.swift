@@ -227,6 +227,31 @@ import Testing
         #expect(try client.keys(near.split(separator: " ").map(String.init), limit: 7) == (0..<900).map(String.init))
     }
 
+    @Test func aPageOfNEARExaminesAboutAsManyEntriesAsItHas() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
+        defer { server.stop() }
+        let client = Client(socket: try server.connect())
+        _ = try client("INDEX CREATE byPlace GEO ON at")
+        for key in 0..<4000 {
+            let place = (0..<2).map { _ in "\(Double.random(in: -1...1, using: &random))" }.joined(separator: ",")
+            _ = try client(["SET", "\(key)", "{\"at\":[\(place)]}"])
+            if key == 2000 { _ = try client("SAVE") }
+        }
+        try client.waitForIndexes()
+        let near = ["KEYS", "WHERE", "at", "NEAR", "0.1", "0", "150", "km", "LIMIT", "100"]
+        var (keys, cursor): (Set<String>, [String]) = ([], [])
+        repeat {
+            let lines = try client(["QUERY"] + near + cursor).split(separator: "\r\n").map(String.init)
+            keys.formUnion(lines.dropFirst(3).filter { Int($0) != nil })
+            let explanation = try client(["EXPLAIN", "QUERY"] + near + cursor)
+            let examined = explanation.firstMatch(of: /([0-9]+) entries examined/).flatMap { Int($0.1) }
+            #expect((1..<800).contains(try #require(examined)), "\(keys.count): \(explanation)")
+            cursor = lines[1] == "$-1" ? [] : ["AFTER", lines[2]]
+        } while !cursor.isEmpty
+        #expect(keys.count == 4000)
+    }
+
     /// A query with an index examines a part of the entries, so it does not know which fields no entry has.
     @Test func fieldsOfEntriesThatWereNotExaminedAreNotReported() throws {
         let server = try InProcessServer(configure: { $0.defaultPolicy = .never })
