@@ -465,7 +465,7 @@ package struct QueryRun: ~Copyable {
         let values: [[UInt8]?]
         switch query.output {
         case .rows: values = [[UInt8](payload)]
-        case .select(let paths): values = paths.map { $0.json(document, facts) }
+        case .select(let paths): values = query.values(of: paths, document, facts)
         default: values = []
         }
         rowBytes += Self.byteCount(key, values)

@@ -37,7 +37,7 @@ package struct IndexDefinition: Hashable, Sendable {
             switch part.path.root {
             case .key: throw QueryError("@key needs no index: entries have the order of their keys")
             case .expires: throw QueryError("@expires cannot be indexed: a change of the policy would change it")
-            case .document, .stored, .computed: break
+            case .document, .stored, .computed, .distance: break
             }
         }
     }

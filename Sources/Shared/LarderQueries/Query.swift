@@ -104,10 +104,28 @@ package struct Query: Hashable, Sendable {
     private mutating func setDefaultOrder() {
         guard order.parts.isEmpty, output != .count else { return }
         if case .groups = output { return }
+        if let distance { order = QueryOrder([distance]) }
+    }
+
+    /// The distance of the first NEAR that all matches pass; nil if there is none.
+    private var distance: QueryOrder.Part? {
         for case .test(let path, .near(let center, _)) in condition?.conjuncts ?? [] where path.root == .document {
-            order = QueryOrder([QueryOrder.Part(path, distanceTo: center)])
-            return
+            return QueryOrder.Part(path, distanceTo: center)
         }
+        return nil
+    }
+
+    /// The JSON of the paths of SELECT, nil for missing values.
+    package func values(
+        of paths: [QueryPath], _ document: borrowing JSONDocument, _ facts: QueryFacts
+    ) -> [[UInt8]?] {
+        var values: [[UInt8]?] = []
+        for path in paths {
+            let isDistance = path.root == .distance
+            values.append(
+                isDistance ? distance?.withValue(document, facts) { $0.value.json } : path.json(document, facts))
+        }
+        return values
     }
 
     private mutating func readOutput(_ words: inout QueryWords) throws(QueryError) {
@@ -121,7 +139,7 @@ package struct Query: Hashable, Sendable {
             var paths: [QueryPath] = []
             var seen: Set<QueryPath> = []
             while paths.count < count {
-                let path = try words.path()
+                let path = try words.take("@distance") ? .distance : words.path()
                 guard seen.insert(path).inserted else { throw QueryError("the path '\(path.text)' is repeated") }
                 paths.append(path)
             }
@@ -150,6 +168,10 @@ package struct Query: Hashable, Sendable {
             if cursor != nil { throw QueryError("GROUP takes no AFTER; use SKIP and LIMIT, which count groups") }
             if !order.parts.isEmpty, order.parts.map(\.path) != [path] {
                 throw QueryError("GROUP returns groups in their order, so SORT takes only the path of GROUP")
+            }
+        case .select(let paths):
+            if distance == nil, paths.contains(.distance) {
+                throw QueryError("@distance is that of NEAR, which the condition must have outside of NOT and OR")
             }
         default: break
         }

@@ -23,7 +23,7 @@ package indirect enum QueryCondition: Hashable, Sendable {
             case .key: return { _, facts in test.passes(.text(facts.key)) }
             case .stored, .expires: return { _, facts in path.fact(facts).withView { test.passes($0) } }
             // It only finds candidates: the library computes the values of the models of the rows.
-            case .computed: return { _, _ in true }
+            case .computed, .distance: return { _, _ in true }
             }
         case .not(let condition):
             let matches = condition.evaluator

@@ -18,7 +18,7 @@ package struct QueryFacts {
 /// A place in a document, as for EDIT: `name`, `a.b`, `a.0`, or `$` for the whole document. `$.name` is the same as
 /// `name`, for names that are words of a query. Or a fact of the entry: `@key`, `@stored`, `@expires`.
 package struct QueryPath: Hashable, Sendable {
-    package enum Root: UInt8, Sendable { case document, key, stored, expires, computed }
+    package enum Root: UInt8, Sendable { case document, key, stored, expires, computed, distance }
 
     private struct Step: Hashable {
         let name: [UInt8]
@@ -36,6 +36,9 @@ package struct QueryPath: Hashable, Sendable {
 
     /// The key of the entry.
     package static let key = QueryPath(of: .key, "@key")
+
+    /// The distance of NEAR, which only SELECT knows.
+    static let distance = QueryPath(of: .distance, "@distance")
 
     private static let computedPrefix = "@computed "
 
@@ -108,7 +111,7 @@ package struct QueryPath: Hashable, Sendable {
     /// The value of a path that refers to the entry itself.
     func fact(_ facts: QueryFacts) -> QueryValue {
         switch root {
-        case .document, .computed: .missing
+        case .document, .computed, .distance: .missing
         case .key: .text([UInt8](facts.key))
         case .stored: .number(.integer(Int128(facts.stored)))
         case .expires: facts.expires.map { .number(.integer(Int128($0))) } ?? .missing

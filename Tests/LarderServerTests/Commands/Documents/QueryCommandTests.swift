@@ -40,6 +40,19 @@ import Testing
         #expect(client("QUERY COUNT WHERE author EXISTS SKIP 1 LIMIT 1") == Wire.int(1))
     }
 
+    @Test func theDistanceOfNEARCanBeSelected() {
+        #expect(client(["SET", "x", #"{"at":[[0,1],[0.001,0]],"n":1}"#]) == Wire.ok)
+        func selected(_ rest: String) -> String { client("QUERY SELECT 2 @distance n WHERE \(rest)") }
+        for rest in ["at NEAR 0 0 1 km", "n = 1 AND ( at NEAR 0 0 1 km AND at NEAR 1 1 1000 km ) SORT n"] {
+            let reply = selected(rest)
+            #expect(reply.contains("\r\n111.2263") && reply.hasSuffix(Wire.bulk("1")), "\(reply)")
+        }
+        for rest in ["n = 1", "at NEAR 0 0 1 km OR n = 1", "NOT at NEAR 0 0 1 km"] {
+            #expect(selected(rest).hasPrefix("-ERR @distance is that of NEAR"), "\(rest)")
+        }
+        #expect(client("QUERY KEYS WHERE @distance < 5").hasPrefix("-ERR unknown field '@distance'"))
+    }
+
     @Test func pagesFollowEachOther() throws {
         var keys: [String] = []
         var cursor: String?
