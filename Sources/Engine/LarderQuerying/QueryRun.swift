@@ -356,10 +356,14 @@ package struct QueryRun: ~Copyable {
         guard let cursor else { return }
         defer { cursor.close() }
         let isWhole = options.prefix.isEmpty && options.start == nil && range.end == nil
+        // The library evaluates conditions on a computed index, so all pages together examine all entries. The first page
+        // finds out whether these are too many.
+        let isFirstOfAll = query.cursor == nil && query.paths.contains { $0.root == .computed }
+        let endsEarly = isOrdered && (query.scans || !isFirstOfAll)
         var end = ScanEnd.none
         try Self.engine { () throws(LarderError) in
             try cursor.readAll { entry in
-                end = scan(entry, upTo: range.end, isOrdered: isOrdered)
+                end = scan(entry, upTo: range.end, endsEarly: endsEarly)
                 if case .none = end { return true }
                 return false
             }
@@ -379,11 +383,11 @@ package struct QueryRun: ~Copyable {
     }
 
     /// Examines the next entry of a scan.
-    private mutating func scan(_ entry: EntryView, upTo end: [UInt8]?, isOrdered: Bool) -> ScanEnd {
+    private mutating func scan(_ entry: EntryView, upTo end: [UInt8]?, endsEarly: Bool) -> ScanEnd {
         if let end, end.withUnsafeBytes({ ByteOrder.compare(entry.key, $0) }) >= 0 { return .complete }
         if examined >= limits.scannedMax, !query.scans { return .tooMany }
         do throws(QueryFailure) {
-            if try !examine(QueryFacts(entry), entry.payload), isOrdered { return .complete }
+            if try !examine(QueryFacts(entry), entry.payload), endsEarly { return .complete }
             try note(work: Self.entryWork)
             return .none
         } catch {

@@ -23,7 +23,8 @@ import LarderQueries
 /// - Values are compared as JSON, as ``ModelCodec/json`` encodes them, whatever codec the cache has. A value that cannot
 ///   be encoded is left out. An entry with more than 256 values is a candidate of each query.
 /// - A query on an index that is not ready, that is not declared in this process, or in a snapshot, calls the closure
-///   for all entries that match its other conditions, in pages, like ``ModelQuery/filter(_:)``.
+///   for all entries that match its other conditions, in pages, like ``ModelQuery/filter(_:)``. Without
+///   ``ModelQuery/scan()``, it throws `invalidArgument` if more than 100,000 entries would be examined.
 /// - A process that stores entries without declaring the index, such as `larderd`, makes it incomplete; the next process
 ///   that declares it builds it anew.
 ///

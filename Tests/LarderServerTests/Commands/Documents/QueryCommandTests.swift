@@ -53,6 +53,29 @@ import Testing
         #expect(client("QUERY KEYS WHERE @distance < 5").hasPrefix("-ERR unknown field '@distance'"))
     }
 
+    @Test("without its index, a query on computed values is refused above the limit of a scan")
+    func computedValuesWithoutAnIndexAreScanned() throws {
+        var limits = QueryLimits()
+        limits.scannedMax = 4
+        func run(_ words: String) throws(QueryFailure) -> QueryResult? {
+            let words = ["WHERE", "@computed x version 1", "=", "1"] + words.split(separator: " ").map(String.init)
+            guard let query = try? Query(words.map { Array($0.utf8) }, allowsComputed: true),
+                let database = try? server.engine.database("0")
+            else { return nil }
+            var run = QueryRun(query, in: database, nil, limits)
+            return try run.result()
+        }
+        #expect(try run("LIMIT 1")?.rows.count == 1)
+        for key in 0..<4 { #expect(client(["SET", "c\(key)", "1"]) == Wire.ok) }
+        #expect(throws: QueryFailure.self) { try run("LIMIT 1") }
+        let first = try #require(try run("LIMIT 1 SCAN"))
+        #expect(first.rows.count == 1)
+        let cursor = String(decoding: try #require(first.cursor), as: UTF8.self)
+        // The limit is one of all pages: the first one has found it observed.
+        #expect(try run("LIMIT 1 AFTER \(cursor)")?.rows.count == 1)
+        #expect(try run("AND @key PREFIX c LIMIT 1")?.rows.count == 1)
+    }
+
     @Test func pagesFollowEachOther() throws {
         var keys: [String] = []
         var cursor: String?
