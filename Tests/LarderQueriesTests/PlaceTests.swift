@@ -189,6 +189,13 @@ import Testing
         var distance: [UInt8] = [1, 0, 0, 0, 0]
         distance.append(try Self.condition(["at", "NEAR", "1", "2", "3", "m"]).order)
         #expect(IndexDefinition(bytes: distance) == nil)
+        for wrong in [["at DESC"], ["b", "at GEO"], ["at", "DESC", "a.b DESC", "DESC"]] {
+            #expect {
+                try IndexDefinition(QueryRun.words(["ON"] + wrong))
+            } throws: { error in
+                (error as? QueryError)?.text.hasSuffix("lists of indexes write DESC and GEO after a name") ?? false
+            }
+        }
         for wrong in [["at", "DESC"], ["at", "b"], ["@stored"], ["@key"]] {
             #expect(throws: QueryError.self) { try IndexDefinition(QueryRun.words(["GEO", "ON"] + wrong)) }
         }

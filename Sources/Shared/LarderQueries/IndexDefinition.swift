@@ -39,6 +39,10 @@ package struct IndexDefinition: Hashable, Sendable {
             case .expires: throw QueryError("@expires cannot be indexed: a change of the policy would change it")
             case .document, .stored, .computed, .distance: break
             }
+            if [" DESC", " GEO"].contains(where: { part.path.text.hasSuffix($0) }) {
+                throw QueryError(
+                    "the field '\(part.path.text)' cannot be indexed: lists of indexes write DESC and GEO after a name")
+            }
         }
     }
 
