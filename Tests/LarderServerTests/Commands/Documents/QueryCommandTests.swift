@@ -56,7 +56,7 @@ import Testing
     @Test("without its index, a query on computed values is refused above the limit of a scan")
     func computedValuesWithoutAnIndexAreScanned() throws {
         var limits = QueryLimits()
-        limits.scannedMax = 4
+        limits.scannedMax = 5
         func run(_ words: String) throws(QueryFailure) -> QueryResult? {
             let words = ["WHERE", "@computed x version 1", "=", "1"] + words.split(separator: " ").map(String.init)
             guard let query = try? Query(words.map { Array($0.utf8) }, allowsComputed: true),

@@ -239,7 +239,7 @@ import Testing
             if key == 2000 { _ = try client("SAVE") }
         }
         try client.waitForIndexes()
-        let near = ["KEYS", "WHERE", "at", "NEAR", "0.1", "0", "150", "km", "LIMIT", "100"]
+        let near = ["KEYS", "WHERE", "at", "NEAR", "0.1", "0", "200", "km", "LIMIT", "100"]
         var (keys, cursor): (Set<String>, [String]) = ([], [])
         repeat {
             let lines = try client(["QUERY"] + near + cursor).split(separator: "\r\n").map(String.init)
