@@ -139,7 +139,7 @@ import Testing
         try database.put("k", "1", rule: .own(deadline))
         let store = try #require(database.durableState.store)
         let pass = try #require(CheckpointPass(database, upTo: database.pipeline.lastDecided, room: .max))
-        try pass.write()
+        try pass.write(progress: {}, sync: {})
         larder.time.advance(milliseconds: 20_000)
         var sweeper = Sweeper()
         _ = try sweeper.step(database)

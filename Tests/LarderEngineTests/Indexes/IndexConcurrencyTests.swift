@@ -116,7 +116,7 @@ import Testing
         let pass = try #require(CheckpointPass(books, upTo: sequence, room: .max))
         try books.put("3", "later")
         books.indexes.fillHints()
-        try pass.write()
+        try pass.write(progress: {}, sync: {})
         try pass.store.noteSynced()
         pass.finish()
         #expect(try books.hintCountInLevelDB() == 1)
@@ -125,7 +125,7 @@ import Testing
         }
         // A checkpoint that fails drops nothing.
         let failed = try #require(CheckpointPass(books, upTo: books.pipeline.lastDecided, room: .max))
-        try failed.write()
+        try failed.write(progress: {}, sync: {})
         failed.abandon()
         #expect(try books.keys(withWordsFrom: "a", through: "z")?.count == 3)
         #expect(books.indexing.dirty.hintCount == 2)
@@ -163,7 +163,7 @@ import Testing
             }
             while !hasPassed.value { usleep(100) }
             #expect(throws: Never.self) {
-                try checkpoint.write()
+                try checkpoint.write(progress: {}, sync: {})
                 try checkpoint.store.noteSynced()
             }
             checkpoint.finish()

@@ -39,8 +39,9 @@ final class CheckpointPass: CheckpointWork {
 
     /// The size at which a batch is written to LevelDB, in bytes. LevelDB appends each batch to its log.
     private static let batchBytes = 1 << 20
-    /// The size limit of a run of entries that are sorted and written together, in bytes.
-    private static let runBytesMax = 48 << 20
+    /// The part of the run that was passed to LevelDB, in bytes. Until its entries are clean, it counts as room for
+    /// writers.
+    private var passedBytes = 0
 
     /// Freezes the dirty entries: assigns them to this pass, so that entries written later do not belong to it.
     /// - Parameter room: the number of bytes that may be added to LevelDB; entries that do not fit are evicted.
@@ -70,13 +71,21 @@ final class CheckpointPass: CheckpointWork {
         run = SortedRun(pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
-    /// Writes the frozen entries up to `sequence` to LevelDB. The entries must be committed. They are durable after
-    /// ``EpochStore/noteSynced(isReopening:)``.
-    func write() throws(LarderError) {
-        // After a failure, some entries may still be pinned.
-        defer { unpinAll() }
-        let countMax = Self.runBytesMax / SortedRun.itemBytes
-        run.reserve(bytes: min(frozen.bytes, Self.runBytesMax), count: min(frozen.count, countMax))
+    /// Writes the frozen entries up to `sequence` to LevelDB, in runs, and marks those of each run as clean. The entries
+    /// must be committed. The last run, if it is short, is durable after ``EpochStore/noteSynced(isReopening:)``, and
+    /// becomes clean at ``finish()``.
+    /// - Parameters:
+    ///   - progress: called when writers may have more room.
+    ///   - sync: makes everything written so far durable. Called with `indexLock` held: it must not wait for a commit.
+    func write(progress: () -> Void, sync: () throws(LarderError) -> Void) throws(LarderError) {
+        defer {
+            // After a failure, some entries may still be pinned.
+            unpinAll()
+            notePassed(0)
+        }
+        let runBytesMax = database.context.options.checkpointRunBytes
+        run.reserve(
+            bytes: min(frozen.bytes, runBytesMax), count: min(frozen.count, runBytesMax / SortedRun.itemBytes))
         try store.indexLock.withLock { () throws(LarderError) in
             try prepareIndexes()
             // Until this checkpoint ends, LevelDB is consistent only together with the journal up to this sequence.
@@ -89,10 +98,10 @@ final class CheckpointPass: CheckpointWork {
                         shard.changedKeys?.add(entry.key)
                     }
                 }
-                if run.byteCount > Self.runBytesMax { try writeRun() }
+                if run.byteCount > runBytesMax { try writeAndClean(progress, sync) }
                 return hasMore
             }
-            try writeRun()
+            if run.byteCount > Self.batchBytes { try writeAndClean(progress, sync) } else { try writeRun(progress) }
             run.removeAll(keepingCapacity: false)
         }
     }
@@ -167,7 +176,16 @@ final class CheckpointPass: CheckpointWork {
         for open in indexes { database.indexing.note(nil, of: open.index.number, in: store) }
     }
 
-    private func writeRun() throws(LarderError) {
+    /// Writes a run, and marks its entries as clean before the checkpoint ends. Until then, the journal still has them:
+    /// a crash or a rollback makes them dirty again.
+    private func writeAndClean(_ progress: () -> Void, _ sync: () throws(LarderError) -> Void) throws(LarderError) {
+        try writeRun(progress)
+        try sync()
+        clean()
+        progress()
+    }
+
+    private func writeRun(_ progress: () -> Void) throws(LarderError) {
         run.sort()
         // LevelDB's log of a large run need not reach the disk: it is removed as soon as the run is in tables, which
         // LevelDB syncs. The journal has the entries until the checkpoint has synced what is left of the log.
@@ -197,6 +215,8 @@ final class CheckpointPass: CheckpointWork {
                 hasWrittenLong = true
             }
             try store.write(batch, sync: !isForTables)
+            notePassed(run.byteCount / run.count * next)
+            progress()
         }
         if isForTables { store.flushMemtable() }
         store.noteRemovals(run.removalCount)
@@ -228,15 +248,26 @@ final class CheckpointPass: CheckpointWork {
     }
 
     /// Marks the written entries as clean, except for those that were changed in the meantime. Called when LevelDB has
-    /// all written entries.
-    func finish() {
+    /// synced all written entries.
+    private func clean() {
         database.forEachSlice { shard in
             shard.lock.withLock {
                 defer { shard.makeRoomNow() }
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
+        notePassed(0)
         database.context.hasFreedMemory.store(true, ordering: .relaxed)
+    }
+
+    private func notePassed(_ bytes: Int) {
+        database.context.memory.notePassed(bytes - passedBytes)
+        passedBytes = bytes
+    }
+
+    /// Ends the pass. Called when LevelDB has synced all written entries.
+    func finish() {
+        clean()
         database.indexing.dirty.drop(hintStamp)
         // Merge only now, when the entry table no longer has these long records: a merge needs much memory too.
         for key in longKeys { store.mergeVersions(of: key) }

@@ -20,8 +20,10 @@ final class Checkpointer: Checkpointing {
     private let trigger: CheckpointTrigger
     private let pipeline: CommitPipeline
     private let evictor: Evictor
-    private let turn = Lock()
+    private let turn = CheckpointTurn()
     private let loop = BackgroundLoop()
+    /// Slows writers down while a checkpoint is running.
+    private let paceLoop = BackgroundLoop()
     // Changed with `turn` held:
     /// When the last checkpoint other than a rewrite began, in monotonic milliseconds.
     private let lastBegan: Atomic<Int64>
@@ -52,13 +54,27 @@ final class Checkpointer: Checkpointing {
             if !checkpointIfDue() { loop.rest() }
             return pause
         }
+        paceLoop.start("larder-pace", onDemand: onDemand) { [self] in pace() }
+    }
+
+    /// The time between two changes of the writers' speed, in milliseconds.
+    private static let pacePause: Int64 = 10
+
+    /// - Returns: the pause until the next call, in milliseconds.
+    private func pace() -> Int64 {
+        let isPacing = trigger.paceWriters(seconds: Double(Self.pacePause) / 1000)
+        noteRoom()
+        return isPacing ? Self.pacePause : .max
     }
 
     /// Starts the thread if it is not running, there is something to write, and the last checkpoint was long ago.
     func startIfOld() { if loop.isAsleep, trigger.byteCount > 0, isOld { loop.wake() } }
 
     /// Stops the thread, after waiting for the running checkpoint.
-    func stop() { loop.stop() }
+    func stop() {
+        loop.stop()
+        paceLoop.stop()
+    }
 
     /// Runs a checkpoint if there is enough to write, or if the last checkpoint was long ago. The second condition
     /// limits how long entries that expired in memory keep their space.
@@ -77,17 +93,16 @@ final class Checkpointer: Checkpointing {
             >= min(options.checkpointMilliseconds, isCrowded ? options.crowdedCheckpointMilliseconds : .max)
     }
 
-    /// Waits until no other checkpoint runs. Then, if `isNeeded` returns true, runs a checkpoint. If the file system is
-    /// full, frees space and retries.
+    /// Waits until no other checkpoint runs, and runs a checkpoint. Does nothing once `isNeeded` returns false, which may
+    /// be before the other checkpoint has ended. If the file system is full, frees space and retries.
     /// - Returns: false if the checkpoint failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         for number in 0... {
             do throws(LarderError) {
-                try turn.withLock { () throws(LarderError) in
-                    guard isNeeded() else { return }
-                    if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
-                    _ = trigger.note(failure: nil)
-                }
+                guard turn.take(while: isNeeded) else { return true }
+                defer { turn.unlock() }
+                if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
+                _ = trigger.note(failure: nil)
                 break
             } catch {
                 if number < Self.reliefsMax, relieve(after: error) { continue }
@@ -125,14 +140,21 @@ final class Checkpointer: Checkpointing {
         checkpointIfDue()
     }
 
-    /// Called by writers if too many changes wait for LevelDB: runs a checkpoint on this thread, or waits for the
-    /// running one.
+    /// Called by writers if too many changes wait for LevelDB: runs a checkpoint on this thread, or waits until the
+    /// running one has made room.
     /// - Returns: false if the checkpoint failed. Writes are then refused until a checkpoint succeeds or the journal is
     ///   no longer full.
-    func assist(for write: PendingWrite) -> Bool { attempt { trigger.isFull(for: write) } }
+    func assist(for write: PendingWrite) -> Bool { attempt { trigger.mustWait(for: write) } }
+
+    /// Lets waiting writers continue if the running checkpoint has made room for them.
+    private func noteRoom() {
+        guard !trigger.mustWait() else { return }
+        turn.noteRoom()
+        pipeline.reportCheckpoint()
+    }
 
     /// Whether so many changes wait to be written to LevelDB that writers should assist.
-    func isFull(for write: PendingWrite) -> Bool { trigger.isFull(for: write) }
+    func isFull(for write: PendingWrite) -> Bool { trigger.mustWait(for: write) }
 
     /// Runs a checkpoint: writes all committed entries to LevelDB.
     func checkpoint() throws(LarderError) {
@@ -147,6 +169,9 @@ final class Checkpointer: Checkpointing {
     /// Runs a checkpoint. Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan.store(context.time.monotonic(), ordering: .relaxed)
+        trigger.setPacing(true)
+        paceLoop.wake()
+        defer { trigger.setPacing(false) }
         try journal.requireInPlace("checkpoint")
         // If another program has removed the files of a LevelDB, suspend that LevelDB. The journal then keeps the
         // entries written to it.
@@ -465,7 +490,14 @@ final class Checkpointer: Checkpointing {
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
         do throws(LarderError) {
-            try pass.write()
+            try pass.write(
+                progress: { noteRoom() },
+                sync: { () throws(LarderError) in
+                    try journal.syncDirectory(pass.store.path)
+                    // Record how much is synced, as at the end of a flush: if a later run fails, the journal may be
+                    // rewritten without the clean entries.
+                    try pass.store.noteSynced()
+                })
         } catch {
             pass.abandon()
             // A database that was purged or deleted in the meantime has nothing to write.

@@ -20,6 +20,11 @@ final class CheckpointTrigger: Sendable {
     private let liveBytes = Atomic<Int>(0)
     /// Like `liveBytes`, but a long frame counts only in part.
     private let countedBytes = Atomic<Int>(0)
+    private let pace = Locked(WritePace())
+    /// The sizes of the journal, and of the dirty bytes in memory, above which writers wait for a moment; `.max` while
+    /// writers are not slowed down.
+    private let pacedJournal = Atomic<Int>(.max)
+    private let pacedMemory = Atomic<Int>(.max)
     private let wanted = Atomic<Bool>(false)
     private let isStuck = Atomic<Bool>(false)
     /// The error of the last checkpoint; nil if it succeeded.
@@ -100,6 +105,39 @@ final class CheckpointTrigger: Sendable {
             || memory.mustBlockWriters(besides: live - counted)
     }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
+
+    /// Whether writers should wait: for room, or for a moment because they are faster than LevelDB.
+    func mustWait(for write: PendingWrite = .short) -> Bool {
+        isFull(for: write) || countedBytes.load(ordering: .relaxed) > pacedJournal.load(ordering: .relaxed)
+            || waitingBytes > pacedMemory.load(ordering: .relaxed)
+    }
+
+    /// The dirty bytes in memory that wait for LevelDB, without those for which ``isFull(for:)`` has another limit.
+    private var waitingBytes: Int { memory.waitingBytes - byteCount + countedBytes.load(ordering: .relaxed) }
+
+    /// Called when a checkpoint begins and ends.
+    func setPacing(_ isOn: Bool) {
+        pace.withLock { pace in
+            pace.isOn = isOn
+            pacedJournal.store(.max, ordering: .relaxed)
+            pacedMemory.store(.max, ordering: .relaxed)
+        }
+    }
+
+    /// Sets the speed of writers while a checkpoint is running: see ``WritePace``.
+    /// - Parameter seconds: the time until the next call.
+    /// - Returns: whether a checkpoint is running.
+    func paceWriters(seconds: Double) -> Bool {
+        pace.withLock { pace in
+            guard pace.isOn else { return false }
+            pace.note(passed: memory.passedBytes, seconds: seconds)
+            let counted = countedBytes.load(ordering: .relaxed)
+            pacedJournal.store(pace.limit(used: counted, most: bytesMax, seconds: seconds), ordering: .relaxed)
+            pacedMemory.store(
+                pace.limit(used: waitingBytes, most: memory.waitingBytesMax, seconds: seconds), ordering: .relaxed)
+            return true
+        }
+    }
 
     /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
     /// checkpoints succeed.

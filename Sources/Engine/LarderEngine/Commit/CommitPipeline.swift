@@ -202,7 +202,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Whether so many bytes wait for a commit, or to be written to LevelDB, that writers should wait.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > pendingBytesMax
-            || trigger.isFull() && journal.refusal("write") == nil
+            || trigger.mustWait() && journal.refusal("write") == nil
     }
 
     /// Returns the error for writes if the journal's files were removed or replaced, or if the journal is full and

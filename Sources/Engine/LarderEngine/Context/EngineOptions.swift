@@ -23,6 +23,9 @@ package struct EngineOptions: Sendable {
     package var pendingBytesMax = 64 << 20
     /// The size of the journal at which a checkpoint is due: 64 MiB. At twice this size, writers wait.
     package var checkpointBytes = 64 << 20
+    /// The size limit of a run of entries that a checkpoint sorts, writes and syncs together, in bytes: 16 MiB. Then its
+    /// entries become clean. With longer runs, LevelDB's tables overlap less, so merging them is cheaper.
+    package var checkpointRunBytes = 16 << 20
     /// The longest time between two checkpoints, in milliseconds, if there is anything to write: ten minutes.
     package var checkpointMilliseconds: Int64 = 600_000
     /// The same if the journal is larger than a quarter of ``memoryBytes``, so that its entries leave little memory for

@@ -13,6 +13,10 @@ final class MemoryBudget: @unchecked Sendable {
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
     private let attached = Atomic<Int>(0)
+    /// The size of the batches with which the running checkpoint has passed dirty entries to LevelDB. These entries are
+    /// about to become clean.
+    private let passed = Atomic<Int>(0)
+    private let everPassed = Atomic<Int>(0)
     /// The part of the limit that is not available for entries, in bytes.
     private let reserved = Atomic<Int>(0)
     /// The last measured sizes of the process's other memory, in bytes.
@@ -119,7 +123,18 @@ final class MemoryBudget: @unchecked Sendable {
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
     /// Returns whether writers should wait for the checkpoint, because there are too many dirty bytes even without
     /// `bytes` of them, for which ``CheckpointTrigger`` has a limit of its own.
-    func mustBlockWriters(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
+    func mustBlockWriters(besides bytes: Int) -> Bool { waitingBytes - bytes > waitingBytesMax }
+    /// The number of dirty bytes that were not passed to LevelDB yet, and its limit.
+    var waitingBytes: Int { dirty.load(ordering: .relaxed) - passed.load(ordering: .relaxed) }
+    var waitingBytesMax: Int { 2 * dirtyBytesMax }
+    /// The number of bytes that checkpoints have ever passed to LevelDB.
+    var passedBytes: Int { everPassed.load(ordering: .relaxed) }
+
+    /// Records that a checkpoint has passed `bytes` of dirty entries to LevelDB; negative when they are clean.
+    func notePassed(_ bytes: Int) {
+        passed.add(bytes)
+        if bytes > 0 { everPassed.add(bytes) }
+    }
 
     /// Measures the exact size of all entries. Takes the locks of all shards one after another.
     func measure() -> Int {
