@@ -230,9 +230,15 @@ import Testing
     func aRunThatCannotBeWrittenLosesNothing() throws {
         let fixture = try Fixture()
         let store = try #require(fixture.database.durableState.store)
+        let segments = Set(fixture.larder.journalSegments)
         try fixture.whileHeld(at: 2) { store.suspend(LarderError(.io, "told to fail", operation: "test")) }
         #expect(fixture.database.dirtyCount > 0)
         #expect(fixture.database.dirtyCount < Fixture.count)
+        // The old segments were removed, and the LevelDB was not synced after the failure.
+        #expect(segments.isDisjoint(with: fixture.larder.journalSegments))
+        let copy = try fixture.powerCut()
+        #expect(try copy.database().contents() == Fixture.old)
+        copy.close()
         try fixture.database.prepare(forWriting: true)
         try fixture.check()
         try fixture.database.checkpointer.checkpoint()

@@ -103,7 +103,7 @@ package struct ServerConfiguration: Sendable {
         engine.checkpointBytes = asked
         // A checkpoint removes only whole journal files. So a journal of this size must consist of several files.
         engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(Self.segmentBytesMin, asked / 4))
-        engine.checkpointRunBytes = min(engine.checkpointRunBytes, max(Self.segmentBytesMin, asked / 4))
+        engine.checkpointRunBytes = min(engine.checkpointRunBytes, max(4 << 10, asked / 4))
         setWriteBuffer()
     }
 }
