@@ -16,6 +16,8 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
     /// The number of the query whose messages were dropped.
     private var oldID: Int64?
     private var hasBegun = false
+    /// The events of a change whose last message has not arrived.
+    private var incomplete: [LiveEvent] = []
     private var first: Promise<Result<Void, LarderClientError>>? = Promise()
 
     /// - Parameter words: the words after QUERY LIVE.
@@ -110,9 +112,11 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
 
     func linkIsReady(_ link: Link) { if lock.withLock({ hasBegun }) { submit() } }
 
-    func linkWasLost(_ link: Link) { lock.withLock { (id, oldID) = (nil, nil) } }
+    func linkWasLost(_ link: Link) { lock.withLock { (id, oldID, incomplete) = (nil, nil, []) } }
 
     func link(_ link: Link, pushed message: [RESPValue]) {
+        let continues = message.last?.string == "more" && message.count > 4
+        let message = continues ? message.dropLast() : message
         guard message.count >= 4, message[0].string == "live", let id = message[1].int,
             lock.withLock({ self.id == id })
         else { return }
@@ -128,7 +132,13 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         case ("end", _?, 4): return end(.server(message[3].string ?? "", operation: "QUERY"))
         default: return
         }
-        guard !sink([event]) else { return }
+        let events = lock.withLock {
+            incomplete.append(event)
+            if continues { return [LiveEvent]() }
+            defer { incomplete = [] }
+            return incomplete
+        }
+        guard !events.isEmpty, !sink(events) else { return }
         // The messages are dropped until the reader requests the result.
         lock.withLock { (self.id, oldID) = (nil, id) }
     }

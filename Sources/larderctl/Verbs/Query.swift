@@ -73,6 +73,8 @@ extension Verb {
     private static func write(_ event: String, _ parts: ArraySlice<RESPValue>, _ context: Context) {
         var rest = parts
         let key = event == "end" ? nil : rest.popFirst()?.bytes
+        // Another message of the same change follows.
+        if rest.count > 1, rest.last?.string == "more" { rest.removeLast() }
         let (text, position) = (rest.first?.bytes, rest.last.flatMap { $0.bytes == nil ? $0.int : nil })
         let isRow = event == "row" || event == "set"
         // Line breaks in JSON are white space.

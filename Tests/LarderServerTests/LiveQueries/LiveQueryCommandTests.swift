@@ -67,6 +67,17 @@ import Testing
                 + Self.live(1, "set", Wire.bulk("b:3"), Wire.bulk("{\"n\":3}")))
     }
 
+    @Test func messagesOfOneChangeAreMarked() async {
+        for number in 1...3 { _ = writer(["SET", "b:\(number)", "{\"n\":\(number)}"]) }
+        let client = reader()
+        _ = client("QUERY LIVE POSITIONS KEYS SORT n LIMIT 2")
+        _ = writer("DEL b:1")
+        await expect(
+            client,
+            Self.live(1, "out", Wire.bulk("b:1"), Wire.bulk("removed"), Wire.bulk("more"))
+                + Self.live(1, "set", Wire.bulk("b:3"), Wire.int(1)))
+    }
+
     @Test func impossibleCallsAreErrors() {
         #expect(writer("QUERY LIVE") == Wire.error("ERR QUERY LIVE needs RESP3: send HELLO 3 first"))
         let client = reader()

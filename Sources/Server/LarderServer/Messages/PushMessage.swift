@@ -120,8 +120,10 @@ final class PushMessage: Sendable {
 
     /// Creates the message of an event of a live query: `live id set key text`, `live id out key reason`,
     /// `live id reset rows`, or `live id end text`. With KEYS there are no texts.
-    /// - Parameter positions: whether `set` ends with the index of the row.
-    static func live(_ id: Int, _ event: LiveEvent, positions: Bool) -> PushMessage {
+    /// - Parameters:
+    ///   - positions: whether `set` has the index of the row.
+    ///   - isLast: otherwise `set` and `out` end with `more`: another message of the same change follows.
+    static func live(_ id: Int, _ event: LiveEvent, positions: Bool, isLast: Bool = true) -> PushMessage {
         var endsQuery = false
         let bytes = encode { buffer in
             func begin(_ word: String, _ count: Int) {
@@ -132,14 +134,16 @@ final class PushMessage: Sendable {
             }
             switch event {
             case .out(let key, let reason):
-                begin("out", 2)
+                begin("out", isLast ? 2 : 3)
                 buffer.bulk(key)
                 buffer.bulk(reason.rawValue)
+                if !isLast { buffer.bulk("more") }
             case .set(let row, let index):
-                begin("set", 1 + (row.text == nil ? 0 : 1) + (positions ? 1 : 0))
+                begin("set", 1 + (row.text == nil ? 0 : 1) + (positions ? 1 : 0) + (isLast ? 0 : 1))
                 buffer.bulk(row.key)
                 if let text = row.text { buffer.bulk(text) }
                 if positions { buffer.integer(index) }
+                if !isLast { buffer.bulk("more") }
             case .reset(let rows):
                 begin("reset", 1)
                 buffer.rows(rows)

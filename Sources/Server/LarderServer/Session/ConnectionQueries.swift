@@ -45,7 +45,10 @@ final class ConnectionQueries: @unchecked Sendable {
     ///   disconnect the client; 0 for no limit.
     func sink(_ id: Int, positions: Bool, bytesMax: Int) -> LiveSink {
         { [weak self] events in
-            let messages = events.map { PushMessage.live(id, $0, positions: positions) }
+            let messages = events.indices.map { index in
+                PushMessage.live(
+                    id, events[index], positions: positions, isLast: index == events.indices.last || !positions)
+            }
             guard bytesMax > 0, let long = messages.first(where: { $0.byteCount > bytesMax }) else {
                 return self?.send(messages) ?? true
             }
