@@ -143,6 +143,7 @@ extension CacheSource {
     /// Drops all indexes except these. May block.
     /// - Returns: the number of dropped ones.
     func drop(except indexes: [Index]) throws(LarderError) -> Int {
+        codec.checks?.keep(indexes.flatMap(\.checks))
         let kept = Set(indexes.map(\.name))
         return try whileOpen("index") { (_) throws(LarderError) in
             var count = 0

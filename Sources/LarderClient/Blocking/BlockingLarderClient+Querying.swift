@@ -45,6 +45,7 @@ extension BlockingLarderClient: BlockingQuerySource {
     /// Drops the other indexes of the selected database, as ``RemoteCache/dropIndexes(except:)``.
     @discardableResult
     public func dropIndexes(except indexes: [Index]) throws(LarderClientError) -> Int {
+        codec.checks?.keep(indexes.flatMap(\.checks))
         let kept = Set(indexes.map(\.name))
         var count = 0
         for index in try perform(Request.indexes) where !kept.contains(index.name) {

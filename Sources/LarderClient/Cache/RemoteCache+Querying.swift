@@ -66,6 +66,7 @@ extension RemoteCache: AsyncQuerySource {
     /// - Returns: the number of dropped indexes.
     @discardableResult
     public func dropIndexes(except indexes: [Index]) async throws(LarderClientError) -> Int {
+        codec.checks?.keep(indexes.flatMap(\.checks))
         let kept = Set(indexes.map(\.name))
         var count = 0
         for index in try await store.perform(.indexes) where !kept.contains(index.name) {

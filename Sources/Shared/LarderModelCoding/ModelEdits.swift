@@ -27,6 +27,15 @@ public struct ModelEdits<Model: Codable> {
         let path: EditPath
         /// Returns the property of a model as JSON.
         let encode: (Model) throws -> JSONText
+        /// Whether the property is a `Float`: sums are stored with the digits of doubles.
+        let isFloat: Bool
+
+        func holds(_ stored: JSONText, _ property: JSONText) -> Bool {
+            // A set is encoded in any order.
+            if stored.isEqual(to: property) || stored.hasSameElements(as: property) { return true }
+            guard isFloat, let value = stored.float else { return false }
+            return value == property.float
+        }
     }
 
     package private(set) var edits: [JSONEdit] = []
@@ -44,11 +53,16 @@ public struct ModelEdits<Model: Codable> {
 
     // MARK: Values
 
-    /// Sets a property.
+    /// Sets a property. Nil removes its field, as ``removeValue(of:at:)`` does.
     public mutating func set<Value: Encodable>(
         _ property: KeyPath<Model, Value>, to value: Value, at place: String? = nil
     ) {
-        change(property, place) { .set(try $0.json(value)) }
+        change(property, place) { edits in
+            let text = try edits.json(value)
+            // In an array, there is no field.
+            let isElement = place.flatMap { EditPath($0)?.steps.last }.flatMap { Int($0) } != nil
+            return text.isNull && !isElement ? .delete : .set(text)
+        }
     }
 
     /// Removes the field of an optional property, so that it is nil.
@@ -125,8 +139,18 @@ public struct ModelEdits<Model: Codable> {
         do {
             let path = try Self.path(of: property, place)
             let codec = codec
-            edits.append(JSONEdit(path, try action(self)))
-            places.append(Place(path: path) { try Self.json($0[keyPath: property], codec) })
+            let action = try action(self)
+            switch action {
+            case .push(let elements) where elements.isEmpty, .addUnique(let elements) where elements.isEmpty,
+                .remove(let elements) where elements.isEmpty:
+                throw Impossible(message: "'\(printableKey(path.text.utf8))': no elements were given")
+            default: break
+            }
+            edits.append(JSONEdit(path, action))
+            places.append(
+                Place(
+                    path: path, encode: { try Self.json($0[keyPath: property], codec) },
+                    isFloat: Value.self is Float.Type || Value.self is Float?.Type))
         } catch {
             let name = place ?? PropertyPath.names(of: property) ?? "\(property)"
             failure =
@@ -182,8 +206,7 @@ public struct ModelEdits<Model: Codable> {
             do { property = try place.encode(model) } catch {
                 throw Impossible(message: CodingProblem.encoding(error, codec.codec))
             }
-            // A set is encoded in any order.
-            if let stored, stored.isEqual(to: property) || stored.hasSameElements(as: property) { continue }
+            if let stored, place.holds(stored, property) { continue }
             if stored == nil, property.isNull { continue }
             throw Impossible(
                 message:
@@ -193,4 +216,8 @@ public struct ModelEdits<Model: Codable> {
                         ? "" : "; if the entry is older than the schema, upgrade it first, with update or upgradeAll"))
         }
     }
+}
+
+extension JSONText {
+    fileprivate var float: Float? { Float(String(decoding: bytes, as: UTF8.self)) }
 }

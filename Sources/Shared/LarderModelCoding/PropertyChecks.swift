@@ -118,6 +118,15 @@ package final class PropertyChecks: Sendable {
         isPending.store(true, ordering: .releasing)
     }
 
+    /// Ends the checks of indexes other than these.
+    package func keep(_ kept: [Check]) {
+        let ids = Set(kept.map(\.id))
+        checks.withLock { checks in
+            checks.removeAll { !ids.contains($0.id) }
+            isPending.store(!checks.isEmpty, ordering: .releasing)
+        }
+    }
+
     /// Compares a model with its encoded form. Costs nothing after the first models of each type.
     func verify(_ model: some Encodable, _ payload: Payload, _ codec: ModelCodec) throws {
         guard isPending.load(ordering: .acquiring) else { return }

@@ -31,6 +31,9 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     public private(set) var rules: SchemaRules
     /// Each returns the text of an error; nil if the model passes.
     private var checks: [@Sendable (Model) -> String?] = []
+    /// The defaults, and functions that return the text of an error for a value, with their properties.
+    private var defaultValues: [(property: any AnyKeyPath & Sendable, value: any Sendable)] = []
+    private var valueChecks: [(property: any AnyKeyPath & Sendable, problem: @Sendable (Any) -> String?)] = []
 
     /// Declares the rules of models of a type.
     /// - Parameters:
@@ -70,12 +73,23 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
         var schema = self
         if isEmpty ?? false { schema.rules.problem = text + ", which is an empty range" }
         schema.checks.append { isValid($0[keyPath: property]) ? nil : text }
+        schema.valueChecks.append((property, { ($0 as? Value).map(isValid) ?? true ? nil : text }))
+        schema.compareDefaults()
         schema.rules.check = { [checks = schema.checks] model in
             guard let model = model as? Model else { return nil }
             for check in checks { if let problem = check(model) { return problem } }
             return nil
         }
         return schema
+    }
+
+    /// Defaults must pass the checks of their properties.
+    private mutating func compareDefaults() {
+        for (property, value) in defaultValues {
+            for check in valueChecks where check.property as AnyKeyPath == property as AnyKeyPath {
+                if let problem = check.problem(value) { rules.problem = "the default of " + problem }
+            }
+        }
     }
 
     /// Declares what a property is if the stored text has no such field: also an optional one, which is then never nil.
@@ -94,6 +108,8 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
             schema.rules.problem = "the property '\(printableKey(path.text.utf8))' has two defaults"
         }
         schema.rules.defaults.append(SchemaRules.Default(path: path) { try $0.json(of: value) })
+        schema.defaultValues.append((property, value))
+        schema.compareDefaults()
         if Value.self is any ExpressibleByNilLiteral.Type { schema.rules.completes = true }
         return schema
     }

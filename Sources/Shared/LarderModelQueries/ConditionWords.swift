@@ -59,6 +59,12 @@ struct ConditionWords: Sendable {
         ConditionWords(.factor, QueryWord.list("NOT") + condition.asFactor)
     }
 
+    /// Throws for collections that are not stored as an array of their elements.
+    static func requireArray(_ type: Any.Type) throws(ImpossibleQuery) {
+        guard type is any RangeExpression.Type || type == Data.self else { return }
+        throw ImpossibleQuery(message: "\(type) is not stored as an array of its elements; use filter { }")
+    }
+
     private static func join(
         _ conditions: [ConditionWords], _ kind: Kind, _ word: String, _ empty: ConditionWords
     ) -> ConditionWords {
@@ -96,6 +102,21 @@ extension ModelCodec {
         }
         guard let text else { throw ImpossibleQuery(message: notJSON) }
         return text
+    }
+
+    /// The JSON of a value that a whole property equals. A condition also tests the elements of an array: an array of
+    /// empty ones could equal an element.
+    func whole(_ value: some Encodable) throws(ImpossibleQuery) -> JSONText {
+        func holdsArrays<Elements: Collection>(_: Elements) -> Bool {
+            Elements.Element.self is any Collection.Type
+                && ![String.self, Data.self].contains { $0 == Elements.Element.self }
+        }
+        let text = try operand(value)
+        guard text.bytes.allSatisfy("[],".utf8.contains), let array = value as? any Collection, holdsArrays(array)
+        else {
+            return text
+        }
+        throw ImpossibleQuery(message: "\(value) may also equal an element of the array; use a predicate")
     }
 
     func operands(_ values: some Sequence<some Encodable>) throws(ImpossibleQuery) -> [JSONText] {

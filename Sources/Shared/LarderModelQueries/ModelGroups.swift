@@ -120,7 +120,8 @@ extension ModelQuery {
         byElementsOf property: KeyPath<Model, Elements>, at place: String? = nil,
         _ aggregates: repeat QueryAggregate<Model, each Result>
     ) -> ModelGroups<Model, Source, Elements.Element, (repeat each Result)> where Elements.Element: Codable {
-        groups(property, place, repeat each aggregates)
+        adding { (_) throws(ImpossibleQuery) in try ConditionWords.requireArray(Elements.self) }
+            .groups(property, place, repeat each aggregates)
     }
 
     private func groups<Group: Codable, each Result: Sendable>(

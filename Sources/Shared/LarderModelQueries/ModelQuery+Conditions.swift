@@ -31,7 +31,7 @@ extension ModelQuery {
             guard !(value is any SetAlgebra) || value is any RawRepresentable else {
                 throw ImpossibleQuery(message: "\(Value.self) has no order in JSON; use where(_:containsAll:)")
             }
-            return ConditionWords(path, equals: try codec.operand(value))
+            return ConditionWords(path, equals: try codec.whole(value))
         }
     }
 
@@ -47,7 +47,7 @@ extension ModelQuery {
         _ property: KeyPath<Model, Value>, in values: some Sequence<Value>, at place: String? = nil
     ) -> Self {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            ConditionWords(path, isIn: try codec.operands(values))
+            ConditionWords(path, isIn: try values.map { (value) throws(ImpossibleQuery) in try codec.whole(value) })
         }
     }
 
@@ -89,7 +89,8 @@ extension ModelQuery {
         _ property: KeyPath<Model, Elements>, contains element: Elements.Element, at place: String? = nil
     ) -> Self where Elements.Element: Encodable {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            ConditionWords(path, "=", QueryWord.operand(try codec.operand(element)))
+            try ConditionWords.requireArray(Elements.self)
+            return ConditionWords(path, "=", QueryWord.operand(try codec.operand(element)))
         }
     }
 
@@ -99,6 +100,7 @@ extension ModelQuery {
         at place: String? = nil
     ) -> Self where Elements.Element: Encodable {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
+            try ConditionWords.requireArray(Elements.self)
             let operands = try codec.operands(elements)
             if operands.isEmpty { return .always }
             return ConditionWords(

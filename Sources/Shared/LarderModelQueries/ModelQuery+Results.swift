@@ -79,7 +79,8 @@ extension ModelQuery where Source: BlockingQuerySource {
     /// ```swift
     /// try books.query(Book.self).where(.stored, ..<(Date.now - 30 * 86_400)).remove()
     /// ```
-    /// The entries are not removed together: after an error, some are left.
+    /// The entries are not removed together: after an error, some are left. A cancelled task stops, with the number so
+    /// far.
     /// - Returns: the number of removed entries.
     /// - Throws: as `keys()`; `invalidArgument` for a snapshot.
     @discardableResult
@@ -141,9 +142,9 @@ extension ModelQuery where Source: AsyncQuerySource {
         let remove = try runner.removal(runner.removeForTask)
         try await verifyProperties()
         var (pages, count) = (try QueryPages(self, .texts), 0)
-        while let words = pages.next {
+        while let words = pages.next, !Task.isCancelled {
             try pages.add(try await runner.resultForTask(words))
-            while let rows = pages.takeRows() { count += try await remove(rows) }
+            while !Task.isCancelled, let rows = pages.takeRows() { count += try await remove(rows) }
         }
         return count
     }

@@ -20,9 +20,10 @@ import Testing
         var author: Author
         var sold: Int?
         var isbn: String
+        var weight: Float = 0.1
 
         enum CodingKeys: String, CodingKey {
-            case title, price, stock, tags, shelves, author, sold
+            case title, price, stock, tags, shelves, author, sold, weight
             case isbn = "ISBN"
         }
 
@@ -41,6 +42,10 @@ import Testing
         edits.increment(\.price, by: 0.5)
         edits.increment(\.stock, by: -1)
         edits.increment(\.sold)
+        edits.set(\.sold, to: nil)
+        edits.increment(\.sold)
+        // The sum of the doubles has more digits than a Float.
+        edits.increment(\.weight, by: 0.2)
         edits.append("b", "a", to: \.tags)
         edits.insert("b", "c", into: \.tags)
         edits.remove("a", from: \.tags)
@@ -53,7 +58,7 @@ import Testing
 
     private static let edited = Book(
         title: "Land!", price: 9, stock: 1, tags: ["b", "c"], shelves: [2, 3], author: Author(name: "Al", born: nil),
-        sold: 1, isbn: "2")
+        sold: 1, isbn: "2", weight: 0.3)
 
     /// Runs the checks for one way to edit.
     private func check(
@@ -64,6 +69,7 @@ import Testing
         #expect(throws: (any Error).self, "the field has another name") { try edit { $0.set(\.isbn, to: "9") } }
         #expect(throws: (any Error).self, "computed") { try edit { $0.set(\.label, to: "x") } }
         #expect(throws: (any Error).self, "no edits") { try edit { _ in } }
+        #expect(throws: (any Error).self, "no elements") { try edit { $0.append(to: \.tags) } }
         #expect(throws: (any Error).self, "the second edit is impossible") {
             try edit {
                 $0.increment(\.stock)

@@ -397,6 +397,8 @@ import Testing
         // Other types, and bytes, are not compared.
         try cache.set(Publisher(name: "x"), forKey: "p")
         try cache.set("text", forKey: "t")
+        try cache.dropIndexes(except: indexes)
+        try cache.set(Self.books[0], forKey: "book:9")
     }
 
     @Test("queries of a property that is stored under another name throw, and say what to do")
@@ -442,6 +444,33 @@ import Testing
             note = try container.decodeIfPresent(String.self, forKey: .note)
             language = try container.decodeIfPresent(String.self, forKey: .language) ?? "en"
         }
+    }
+
+    private struct Shapes: Codable, Sendable {
+        var rows: [[Int]]
+        var span: Range<Int>
+        var data: Data
+    }
+
+    /// Conditions also test the elements of arrays.
+    @Test func valuesThatAreNotStoredAsTheirElementsAreRefused() throws {
+        let shapes = try workspace.cache("shapes").query(Shapes.self)
+        #expect(expectError(.invalidArgument) { _ = try shapes.where(\.span, contains: 3).keys() }.contains("filter"))
+        expectError(.invalidArgument) { _ = try shapes.where(\.span, containsAll: [1, 5]).keys() }
+        expectError(.invalidArgument) { _ = try shapes.where(\.data, contains: 1).keys() }
+        expectError(.invalidArgument) { _ = try shapes.grouped(byElementsOf: \.data, .count).rows() }
+        #expect(expectError(.invalidArgument) { _ = try shapes.where(\.rows, []).keys() }.contains("predicate"))
+        expectError(.invalidArgument) { _ = try shapes.where(\.rows, in: [[[1]], []]).keys() }
+        #expect(try shapes.where(\.rows, [[1]]).keys() == [] && all.where(\.tags, []).count() == 1)
+    }
+
+    @Test func aCancelledTaskRemovesNothing() async throws {
+        let task = Task { [all] in
+            while !Task.isCancelled { await Task.yield() }
+            return try await all.remove()
+        }
+        task.cancel()
+        #expect(try await task.value == 0 && all.count() == 4)
     }
 
     @Test func impossibleCallsAreExplained() throws {
