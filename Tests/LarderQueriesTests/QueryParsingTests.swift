@@ -48,11 +48,16 @@ import Testing
         #expect(error("WHERE", "a", "NEAR", "200", "0", "1", "m").contains("longitude is between"))
         #expect(error("WHERE", "a", "NEAR", "0", "0", "1", "ft") == "m, km or mi expected, not 'ft' after '1'")
         #expect(error("LIMIT", "-1").contains("LIMIT must be a number"))
+        #expect(error("LIMIT") == "a number after LIMIT expected, but the words end after 'LIMIT'")
         #expect(error("LIMIT", "5", "LIMIT", "6") == "LIMIT is repeated")
         #expect(error("SORT", "a", "a").contains("repeated"))
         #expect(error("SORT").hasPrefix("a path expected"))
         #expect(error("SELECT", "0") == "SELECT needs at least one path")
         #expect(error("GROUP", "a", "SORT", "b").contains("SORT takes only the path of GROUP"))
+        #expect(error("GROUP", "a", "SUM", "b", "sum", "$.b") == "SUM b is repeated")
+        #expect(error("SORT", "a", "asc").contains("ASC is out of place after a path: ascending is the default"))
+        #expect(
+            error("SORT", "a", "KEYS").contains("KEYS is out of place after a path; a field of that name is $.keys"))
         #expect(error("WHERE", "a", "LIKE", String(repeating: "*", count: 1025)).contains("at most 1024 bytes"))
     }
 

@@ -147,8 +147,11 @@ package struct Query: Hashable, Sendable {
         } else if words.take("GROUP") {
             let path = try words.path()
             var aggregates: [Aggregate] = []
+            var seen: Set<Aggregate> = []
             while let function = Aggregate.Function(rawValue: words.keyword), words.take(function.rawValue) {
-                aggregates.append(Aggregate(function: function, path: try function == .count ? nil : words.path()))
+                let aggregate = Aggregate(function: function, path: try function == .count ? nil : words.path())
+                guard seen.insert(aggregate).inserted else { throw QueryError("\(aggregate.text) is repeated") }
+                aggregates.append(aggregate)
             }
             output = .groups(path, aggregates)
         }
@@ -256,7 +259,8 @@ package struct QueryOrder: Hashable, Sendable {
         }
 
         fileprivate var text: String {
-            center == nil ? isDescending ? "\(path.text) DESC" : path.text : "the distance of \(path.text)"
+            let word = QueryPath.word(path.text)
+            return center == nil ? isDescending ? "\(word) DESC" : word : "the distance of \(word)"
         }
     }
 
@@ -308,12 +312,20 @@ package struct QueryPosition: Hashable, Sendable {
 }
 
 extension QueryWords {
+    /// Words that are probably not meant as fields.
+    static let misplaced = ["ASC", "PREFIX", "GEO", "ON", "KEYS", "SELECT", "GROUP"]
+
     /// Reads `path [DESC] [path [DESC] …]` until a keyword or the end.
     mutating func order(until keywords: [String]) throws(QueryError) -> QueryOrder {
         var parts: [QueryOrder.Part] = []
         while parts.isEmpty || !isAtEnd, !keywords.contains(keyword) {
             guard parts.count < QueryOrder.partsMax else {
                 throw QueryError("at most \(QueryOrder.partsMax) paths are possible")
+            }
+            if !parts.isEmpty, Self.misplaced.contains(keyword) {
+                throw QueryError(
+                    "\(keyword) is out of place after a path\(keyword == "ASC" ? ": ascending is the default" : ""); "
+                        + "a field of that name is $.\(keyword.lowercased())")
             }
             let path = try path()
             if parts.contains(where: { $0.path == path }) { throw QueryError("the path '\(path.text)' is repeated") }

@@ -126,7 +126,7 @@ struct QueryWords {
 
     /// A decimal number without a sign.
     mutating func count(_ what: String) throws(QueryError) -> Int {
-        let word = try next(what)
+        let word = try next(what.hasPrefix("the ") ? what : "a number after \(what)")
         guard let text = String(validating: word, as: UTF8.self), text.utf8.allSatisfy({ $0 &- 0x30 < 10 }),
             let count = Int(text)
         else { throw QueryError("\(what) must be a number from 0 on, not '\(Self.shown(word))'") }

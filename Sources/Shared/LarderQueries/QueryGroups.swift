@@ -59,7 +59,7 @@ package struct QueryGroups {
 
     /// The memory for groups is bounded.
     package static let groupsMax = 100_000
-    static let bytesMax = 64 << 20
+    static let bytesMax = 128 << 20
 
     private let path: QueryPath
     private let aggregates: [Query.Aggregate]
@@ -90,10 +90,11 @@ package struct QueryGroups {
 
     private mutating func add(_ text: [UInt8], _ value: QueryValue, _ numbers: [QueryNumber?]) throws(QueryError) {
         if groups[text] == nil {
-            byteCount += 2 * text.count
+            byteCount += 2 * text.count + aggregates.count * MemoryLayout<Numbers>.stride
             guard groups.count < Self.groupsMax, byteCount <= Self.bytesMax else {
                 throw QueryError(
-                    "GROUP has more than \(Self.groupsMax) groups, or their values have more than 32 MiB; use WHERE")
+                    "GROUP has more than \(Self.groupsMax) groups, or they need more than "
+                        + "\(Self.bytesMax >> 20) MiB; use WHERE")
             }
         }
         groups[text, default: Group(value: value, numbers: aggregates.map { _ in Numbers() })].add(numbers)

@@ -111,6 +111,7 @@ import Testing
     }
 
     @Test func aPathCannotBeSelectedRepeatedly() {
+        #expect(client("INDEX CREATE x ON year PREFIX b:").hasPrefix("-ERR PREFIX is out of place after a path"))
         #expect(client("QUERY SELECT 2 year $.year") == Wire.error("ERR the path 'year' is repeated"))
         #expect(client("QUERY SELECT 3 year @key @key") == Wire.error("ERR the path '@key' is repeated"))
     }
