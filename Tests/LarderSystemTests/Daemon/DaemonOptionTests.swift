@@ -347,7 +347,8 @@ import Testing
                 "new databases get the policy 'lowest' (--policy): entries are not kept longer unless they or their "
                     + "database have another policy",
                 "the larder may take all of the disk (--max-disk none)",
-                "created database '0', policy lowest", "stopping: SIGTERM", "stopped",
+                "created database '0', policy lowest", "stopping: SIGTERM", "writing the last checkpoint",
+                "stopped",
             ])
         #expect(daemon.process.output == "")
     }

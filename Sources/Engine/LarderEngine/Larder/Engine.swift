@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 // Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
 // interface.
 @_exported import LarderVocabulary
@@ -319,6 +320,13 @@ extension Engine {
         }
         return nil
     }
+
+    /// The largest resident memory of the process since the last reset: of twice a second, and of this call.
+    package func residentPeak(_ residentBytes: Int) -> Int {
+        context.memory.residentPeak.max(residentBytes, ordering: .relaxed).newValue
+    }
+
+    package func resetResidentPeak() { context.memory.residentPeak.store(0, ordering: .relaxed) }
     /// The size of the journal's files, in bytes.
     package var journalByteCount: Int { journal.trigger.byteCount }
     /// Returns the time of the monotonic clock in milliseconds, for timers.

@@ -147,7 +147,9 @@ final class Maintenance: Sendable {
             last = now
             return true
         }
-        if isDue, let memory = ProcessMemory.measure() { context.memory.note(residentBytes: memory.ownBytes) }
+        guard isDue, let memory = ProcessMemory.measure() else { return }
+        context.memory.residentPeak.max(memory.residentBytes, ordering: .relaxed)
+        context.memory.note(residentBytes: memory.ownBytes)
     }
 
     /// Returns the memory that checkpoints have freed to the system: their buffers, and what new entries take until

@@ -17,6 +17,8 @@ final class MemoryBudget: @unchecked Sendable {
     /// about to become clean.
     private let passed = Atomic<Int>(0)
     private let everPassed = Atomic<Int>(0)
+    /// The largest measured resident memory of the process, in bytes.
+    let residentPeak = Atomic<Int>(0)
     /// The part of the limit that is not available for entries, in bytes.
     private let reserved = Atomic<Int>(0)
     /// The last measured sizes of the process's other memory, in bytes.

@@ -73,7 +73,11 @@ package enum Server {
             early?.remove()
             throw .larder(error)
         }
-        defer { during("writing the last checkpoint", service) { engine.shutdown() } }
+        var hasServed = false
+        defer {
+            during("writing the last checkpoint", service) { engine.shutdown() }
+            if hasServed { log.info("stopped") }
+        }
         let socket = if let early { early } else { try listen(configuration) }
         defer { socket.remove() }
         configuration.socketPath = socket.path
@@ -82,11 +86,12 @@ package enum Server {
         let surroundings = Surroundings(
             commandLine: commandLine, service: service, descriptors: descriptors, socket: socket)
         try serve(configuration, surroundings, engine, log, onReady)
-        log.info("stopped")
+        hasServed = true
+        log.info("writing the last checkpoint")
     }
 
-    /// Opens the larder. A daemon that has it open, but does not listen any more, is stopping. Waits up to five seconds
-    /// for the end of such a daemon.
+    /// Opens the larder. A daemon that has it open, but does not listen any more, is stopping: it writes its last
+    /// checkpoint. Waits up to a minute for its end.
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {
@@ -100,8 +105,8 @@ package enum Server {
                     let holder = Engine.holder(of: configuration.directory), let socket = holder.socket,
                     !UnixSocket.hasListener(at: socket)
                 else { throw error }
-                if end == nil { log.info("waiting up to 5 s for process \(holder.pid), which is stopping") }
-                end = end ?? now + 5000
+                if end == nil { log.info("waiting up to 60 s for process \(holder.pid), which is stopping") }
+                end = end ?? now + 60_000
                 WorkThread.sleep(nanoseconds: 10_000_000)
             }
         }

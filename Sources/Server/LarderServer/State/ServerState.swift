@@ -28,8 +28,6 @@ package final class ServerState: Sendable {
     let saves: LongWork
     let backups = LongWork("backup")
     let checks = LongWork("check")
-    /// The highest resident memory that INFO has seen, in bytes.
-    let memoryPeak = Atomic<Int>(0)
     /// A random text of 40 hexadecimal digits, which identifies this run of the daemon.
     let runID: String
     /// Commands that no user may run.
@@ -189,7 +187,7 @@ package final class ServerState: Sendable {
         clientsSeen.store(0, ordering: .relaxed)
         clientsRefused.store(0, ordering: .relaxed)
         clientsEvicted.store(0, ordering: .relaxed)
-        memoryPeak.store(0, ordering: .relaxed)
+        engine.resetResidentPeak()
     }
 
     /// Runs work such as a save on a thread that may block. Set up once, before the first connection.

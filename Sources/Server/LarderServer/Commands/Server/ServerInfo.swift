@@ -112,7 +112,7 @@ struct ServerInfo {
         let scripts = server.scripts.kept
         let functions = try? server.functions.current()
         let resident = ProcessMemory.measure()?.residentBytes ?? 0
-        let peak = server.memoryPeak.max(resident, ordering: .relaxed).newValue
+        let peak = server.engine.residentPeak(resident)
         return [
             ("used_memory", "\(resident)"), ("used_memory_human", Self.human(resident)),
             ("used_memory_rss", "\(resident)"), ("used_memory_rss_human", Self.human(resident)),
