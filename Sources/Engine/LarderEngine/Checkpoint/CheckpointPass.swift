@@ -268,7 +268,7 @@ final class CheckpointPass: CheckpointWork {
     /// Ends the pass. Called when LevelDB has synced all written entries.
     func finish() {
         clean()
-        database.indexing.dirty.drop(hintStamp)
+        database.indexing.dirty.drop(hintStamp, database.shards)
         // Merge only now, when the entry table no longer has these long records: a merge needs much memory too.
         for key in longKeys { store.mergeVersions(of: key) }
         longKeys = []

@@ -251,7 +251,7 @@ final class DirtyHints: Sendable {
     // MARK: Checkpoints
 
     /// Called when a checkpoint has frozen the dirty entries, with all shard locks held.
-    /// - Returns: what to pass to ``drop(_:)``.
+    /// - Returns: what to pass to ``drop(_:_:)``.
     func freeze() -> Int {
         runs.withLock { runs in
             defer { runs.stamp += 1 }
@@ -262,10 +262,14 @@ final class DirtyHints: Sendable {
     /// Drops the hints of the entries that a checkpoint has written to LevelDB. Called when these entries are clean.
     /// The entries that it has left dirty must have been noted again. Waits for a thread that is filling: it may have
     /// looked for noted keys before these were noted.
-    func drop(_ stamp: Int) {
+    func drop(_ stamp: Int, _ shards: borrowing DatabaseShards) {
         filling.withLock { _ in
+            // Hints that were found after the stamp are of no use either if no entry is dirty.
+            let dirtyCount = shards.sum { $0.dirtyCount }
             runs.withLock { runs in
-                for number in runs.parts.keys { runs.parts[number]?.removeAll { $0.stamp <= stamp } }
+                for number in runs.parts.keys {
+                    runs.parts[number]?.removeAll { $0.stamp <= stamp || dirtyCount == 0 }
+                }
             }
         }
     }
