@@ -9,7 +9,8 @@ extension CommandMetadata {
 
     package static let edit = CommandMetadata(
         "edit", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "0.1.0",
-        complexity: "O(N) with N the value's length", syntax: "key step [step ...] [RETURN path]",
+        complexity: "O(N*M) with N the value's length and M the number of steps",
+        syntax: "key step [step ...] [RETURN path]",
         summary: "Changes fields of a JSON value, all steps or none. Steps: SET path json, DEL path, INCR "
             + "path number, APPEND path json, ADDUNIQUE, REMOVE or PUSH path json [json ...]. The entry "
             + "keeps its deadline rule and gets a new storage time.",

@@ -75,8 +75,8 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 116_600),
-            Figure(name: "files", value: files.count, most: 739),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 117_000),
+            Figure(name: "files", value: files.count, most: 742),
             Figure(name: "types", value: types.count, most: 1590),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 8),

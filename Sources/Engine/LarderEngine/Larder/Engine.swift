@@ -1,8 +1,8 @@
 import LarderPlatform
-import Synchronization
 // Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
 // interface.
 @_exported import LarderVocabulary
+import Synchronization
 
 /// An open larder: a directory of named databases.
 ///
