@@ -86,13 +86,13 @@ struct EvictionRange {
             if victim.isGone {
                 outcome.gone += 1
                 if !wasFound { database.context.statistics.expired.add() }
-            } else {
+            } else if !isNewer {
                 outcome.evicted += 1
                 shard.counters.evicted += 1
-                if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
+                shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header))
                 outcome.evictedBytes += entry.byteCount
             }
-            // If memory has a newer state, that write was published, so do not publish a removal.
+            // If memory has a newer state, only an old version was removed, so do not publish a removal.
             guard !isNewer, database.context.changes.isOn else { continue }
             if victim.isGone {
                 if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
