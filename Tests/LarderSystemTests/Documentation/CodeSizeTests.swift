@@ -76,8 +76,8 @@ import Testing
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
             Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 117_000),
-            Figure(name: "files", value: files.count, most: 742),
-            Figure(name: "types", value: types.count, most: 1590),
+            Figure(name: "files", value: files.count, most: 743),
+            Figure(name: "types", value: types.count, most: 1593),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 8),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
