@@ -39,7 +39,8 @@ import Testing
             #expect(
                 output.split(separator: "\n").filter { $0.hasPrefix("threads ") } == [
                     "threads in memory: larder-maintain", "threads on the disk: larder-maintain larder-sync",
-                    "threads after a checkpoint: larder-checkpoi larder-maintain larder-sync", "threads afterwards: ",
+                    "threads after a checkpoint: larder-checkpoi larder-maintain larder-pace larder-sync",
+                    "threads afterwards: ",
                 ])
         }
 
@@ -76,7 +77,7 @@ import Testing
             try cache.set(1, forKey: "a", durability: .always)
             try print("on the disk", once: ["larder-maintain", "larder-sync"])
             time.advance(milliseconds: 660_000)
-            try print("after a checkpoint", once: ["larder-checkpoi"])
+            try print("after a checkpoint", once: ["larder-checkpoi", "larder-pace"])
             cache.close()
             try print("afterwards", once: [])
         }
