@@ -99,35 +99,35 @@ public struct ModelEdits<Model: Codable> {
     public mutating func append<Element: Encodable>(
         _ elements: Element..., to property: KeyPath<Model, [Element]>, at place: String? = nil
     ) {
-        change(property, place) { edits in .push(try elements.map { try edits.json($0) }) }
+        change(property, place) { .push(try $0.json(elements)) }
     }
 
     /// Appends those elements to an array that it does not contain.
     public mutating func insert<Element: Encodable>(
         _ elements: Element..., into property: KeyPath<Model, [Element]>, at place: String? = nil
     ) {
-        change(property, place) { edits in .addUnique(try elements.map { try edits.json($0) }) }
+        change(property, place) { .addUnique(try $0.json(elements)) }
     }
 
     /// Adds elements to a set.
     public mutating func insert<Element: Encodable>(
         _ elements: Element..., into property: KeyPath<Model, Set<Element>>, at place: String? = nil
     ) {
-        change(property, place) { edits in .addUnique(try elements.map { try edits.json($0) }) }
+        change(property, place) { .addUnique(try $0.json(elements)) }
     }
 
     /// Removes all elements of an array that equal one of these.
     public mutating func remove<Element: Encodable>(
         _ elements: Element..., from property: KeyPath<Model, [Element]>, at place: String? = nil
     ) {
-        change(property, place) { edits in .remove(try elements.map { try edits.json($0) }) }
+        change(property, place) { .remove(try $0.json(elements)) }
     }
 
     /// Removes elements from a set.
     public mutating func remove<Element: Encodable>(
         _ elements: Element..., from property: KeyPath<Model, Set<Element>>, at place: String? = nil
     ) {
-        change(property, place) { edits in .remove(try elements.map { try edits.json($0) }) }
+        change(property, place) { .remove(try $0.json(elements)) }
     }
 
     // MARK: Preparation
@@ -136,30 +136,28 @@ public struct ModelEdits<Model: Codable> {
         _ property: KeyPath<Model, Value>, _ place: String?, _ action: (ModelEdits) throws -> JSONEdit.Action
     ) {
         guard failure == nil else { return }
-        do {
+        do throws(Impossible) {
             let path = try Self.path(of: property, place)
             let codec = codec
-            let action = try action(self)
-            switch action {
-            case .push(let elements) where elements.isEmpty, .addUnique(let elements) where elements.isEmpty,
-                .remove(let elements) where elements.isEmpty:
-                throw Impossible(message: "'\(printableKey(path.text.utf8))': no elements were given")
-            default: break
+            do { edits.append(JSONEdit(path, try action(self))) } catch {
+                let reason = (error as? Impossible)?.message ?? CodingProblem.encoding(error, codec.codec)
+                throw Impossible(message: "'\(printableKey(path.text.utf8))': \(reason)")
             }
-            edits.append(JSONEdit(path, action))
             places.append(
                 Place(
                     path: path, encode: { try Self.json($0[keyPath: property], codec) },
                     isFloat: Value.self is Float.Type || Value.self is Float?.Type))
         } catch {
-            let name = place ?? PropertyPath.names(of: property) ?? "\(property)"
-            failure =
-                error as? Impossible
-                ?? Impossible(message: "'\(printableKey(name.utf8))': \(CodingProblem.encoding(error, codec.codec))")
+            failure = error
         }
     }
 
     private func json(_ value: some Encodable) throws -> JSONText { try Self.json(value, codec) }
+
+    private func json(_ elements: [some Encodable]) throws -> [JSONText] {
+        if elements.isEmpty { throw Impossible(message: "no elements were given") }
+        return try elements.map { try json($0) }
+    }
 
     /// Encodes a value as JSON, also a text or bytes, which the standard codec does not store as JSON.
     private static func json(_ value: some Encodable, _ codec: ModelCodec) throws -> JSONText {

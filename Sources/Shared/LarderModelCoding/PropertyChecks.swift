@@ -121,8 +121,12 @@ package final class PropertyChecks: Sendable {
     /// Ends the checks of indexes other than these.
     package func keep(_ kept: [Check]) {
         let ids = Set(kept.map(\.id))
+        end { !ids.contains($0.id) }
+    }
+
+    private func end(_ hasEnded: (Check) -> Bool) {
         checks.withLock { checks in
-            checks.removeAll { !ids.contains($0.id) }
+            checks.removeAll(where: hasEnded)
             isPending.store(!checks.isEmpty, ordering: .releasing)
         }
     }
@@ -143,11 +147,7 @@ package final class PropertyChecks: Sendable {
             case .otherType: break
             }
         }
-        if done.isEmpty { return }
-        checks.withLock { checks in
-            checks.removeAll { done.contains($0.id) }
-            isPending.store(!checks.isEmpty, ordering: .releasing)
-        }
+        if !done.isEmpty { end { done.contains($0.id) } }
     }
 
     // MARK: Queries

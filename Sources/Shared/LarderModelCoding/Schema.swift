@@ -29,11 +29,9 @@ import LarderPlatform
 /// that stores or reads a model throws `encode` or `decode`. Thread-safe: an immutable value.
 public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     public private(set) var rules: SchemaRules
-    /// Each returns the text of an error; nil if the model passes.
-    private var checks: [@Sendable (Model) -> String?] = []
-    /// The defaults, and functions that return the text of an error for a value, with their properties.
-    private var defaultValues: [(property: any AnyKeyPath & Sendable, value: any Sendable)] = []
-    private var valueChecks: [(property: any AnyKeyPath & Sendable, problem: @Sendable (Any) -> String?)] = []
+    /// Each returns the text of an error for the value of a property; nil if it passes.
+    private var checks: [(property: any PartialKeyPath<Model> & Sendable, problem: @Sendable (Any) -> String?)] = []
+    private var defaultValues: [(property: any PartialKeyPath<Model> & Sendable, value: any Sendable)] = []
 
     /// Declares the rules of models of a type.
     /// - Parameters:
@@ -72,13 +70,11 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
         let text = "the property '\(PropertyPath.names(of: property) ?? "\(property)")' \(problem)"
         var schema = self
         if isEmpty ?? false { schema.rules.problem = text + ", which is an empty range" }
-        schema.checks.append { isValid($0[keyPath: property]) ? nil : text }
-        schema.valueChecks.append((property, { ($0 as? Value).map(isValid) ?? true ? nil : text }))
+        schema.checks.append((property, { ($0 as? Value).map(isValid) ?? true ? nil : text }))
         schema.compareDefaults()
         schema.rules.check = { [checks = schema.checks] model in
             guard let model = model as? Model else { return nil }
-            for check in checks { if let problem = check(model) { return problem } }
-            return nil
+            return checks.lazy.compactMap { $0.problem(model[keyPath: $0.property]) }.first
         }
         return schema
     }
@@ -86,7 +82,7 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     /// Defaults must pass the checks of their properties.
     private mutating func compareDefaults() {
         for (property, value) in defaultValues {
-            for check in valueChecks where check.property as AnyKeyPath == property as AnyKeyPath {
+            for check in checks where check.property as AnyKeyPath == property as AnyKeyPath {
                 if let problem = check.problem(value) { rules.problem = "the default of " + problem }
             }
         }

@@ -148,7 +148,7 @@ final class Checkpointer: Checkpointing {
 
     /// Lets waiting writers continue if the running checkpoint has made room for them.
     private func noteRoom() {
-        guard !trigger.mustWait() else { return }
+        guard trigger.takeWaiters() else { return }
         turn.noteRoom()
         pipeline.reportCheckpoint()
     }

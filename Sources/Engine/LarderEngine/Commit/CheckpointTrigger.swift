@@ -25,6 +25,8 @@ final class CheckpointTrigger: Sendable {
     /// writers are not slowed down.
     private let pacedJournal = Atomic<Int>(.max)
     private let pacedMemory = Atomic<Int>(.max)
+    /// Whether a writer was told to wait since the last call of ``takeWaiters()``.
+    private let mayHaveWaiters = Atomic<Bool>(false)
     private let wanted = Atomic<Bool>(false)
     private let isStuck = Atomic<Bool>(false)
     /// The error of the last checkpoint; nil if it succeeded.
@@ -108,8 +110,17 @@ final class CheckpointTrigger: Sendable {
 
     /// Whether writers should wait: for room, or for a moment because they are faster than LevelDB.
     func mustWait(for write: PendingWrite = .short) -> Bool {
-        isFull(for: write) || countedBytes.load(ordering: .relaxed) > pacedJournal.load(ordering: .relaxed)
+        let mustWait =
+            isFull(for: write) || countedBytes.load(ordering: .relaxed) > pacedJournal.load(ordering: .relaxed)
             || waitingBytes > pacedMemory.load(ordering: .relaxed)
+        if mustWait { mayHaveWaiters.store(true, ordering: .sequentiallyConsistent) }
+        return mustWait
+    }
+
+    /// Returns whether writers may wait although there is room for them now.
+    func takeWaiters() -> Bool {
+        mayHaveWaiters.load(ordering: .relaxed) && !mustWait()
+            && mayHaveWaiters.exchange(false, ordering: .sequentiallyConsistent)
     }
 
     /// The dirty bytes in memory that wait for LevelDB, without those for which ``isFull(for:)`` has another limit.

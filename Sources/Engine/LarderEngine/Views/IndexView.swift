@@ -384,10 +384,10 @@ extension IndexCatalog {
         var result: [IndexStatus] = []
         for open in indexing.open where database.appliedState.indexes.contains(open.index) {
             let number = open.index.number
-            if counting, indexing.count(number, in: store)?.generation != store.writeGeneration {
-                _ = try HintCleaning.count(number, database, store)
+            var count = indexing.count(number, in: store)
+            if counting, count?.generation != store.writeGeneration {
+                count = try HintCleaning.count(number, database, store)
             }
-            let count = indexing.count(number, in: store)
             let inMemory = (runs[number] ?? []).reduce(0) { $0 + $1.count }
             result.append(
                 IndexStatus(

@@ -51,9 +51,7 @@ extension CommandTable {
         }
         let isIncomplete = call.count == 2 && ["CREATE", "DROP", "HELP"].contains { call.isWord(1, $0) }
         guard call.count <= 2, !isIncomplete else {
-            throw CommandError(
-                "ERR INDEX takes CREATE name [PREFIX prefix] [GEO] ON path [DESC] [path [DESC] ...], DROP name, or the name of an index"
-            )
+            throw CommandError("ERR INDEX takes \(CommandMetadata.index.syntax)")
         }
         let name = call.count == 2 ? call.text(1) : nil
         return .later { (reply) throws(CommandError) in
