@@ -36,10 +36,13 @@ final class LarderDocuments: DocumentStore {
         }
     }
 
-    func put(_ indices: Range<Int>) throws {
+    func put(_ indices: Range<Int>) throws { try put(indices, followedBy: "") }
+
+    /// Stores documents, each followed by a text.
+    func put(_ indices: Range<Int>, followedBy end: String) throws {
         try database.commit(indices.map { Key(Keys.bytes($0)) }, loading: .none) { update in
             for (position, index) in indices.enumerated() {
-                var text = documents.text(index)
+                var text = documents.text(index) + end
                 text.withUTF8 { update.put(position, payload: UnsafeRawBufferPointer($0)) }
             }
         }
