@@ -41,6 +41,7 @@ package struct Query: Hashable, Sendable {
 
     /// How many rows a query without LIMIT returns.
     package static let rowsWithoutLimit = 1000
+    private static let outputs = ["KEYS", "COUNT", "SELECT", "GROUP"]
     package static let skipMax = 10_000
     /// The maximum of LIMIT, because rows are kept in memory until all are found.
     package static let limitMax = 100_000
@@ -65,13 +66,15 @@ package struct Query: Hashable, Sendable {
         while !words.isAtEnd {
             let start = words.position
             let clause = words.keyword
+            if Self.outputs.contains(clause) {
+                throw QueryError("\(clause) is only possible as the first word of a query")
+            }
             guard QueryWords.clauses.contains(clause), words.take(clause) else {
                 let connectives = condition != nil && places.count == 1 ? ["AND", "OR"] : []
                 let clauses = QueryWords.clauses.filter { places[$0] == nil }
                 let expected =
                     (connectives + clauses.dropLast()).joined(separator: ", ") + " or " + (clauses.last ?? "")
-                throw words.unexpected(
-                    expected, QueryWords.clauses + ["KEYS", "COUNT", "SELECT", "GROUP", "AND", "OR"])
+                throw words.unexpected(expected, QueryWords.clauses + Self.outputs + ["AND", "OR"])
             }
             guard places[clause] == nil else { throw QueryError("\(clause) is repeated") }
             switch clause {

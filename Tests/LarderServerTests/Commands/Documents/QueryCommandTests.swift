@@ -114,6 +114,10 @@ import Testing
         #expect(client("INDEX CREATE x ON year PREFIX b:").hasPrefix("-ERR PREFIX is out of place after a path"))
         #expect(client("QUERY SELECT 2 year $.year") == Wire.error("ERR the path 'year' is repeated"))
         #expect(client("QUERY SELECT 3 year @key @key") == Wire.error("ERR the path '@key' is repeated"))
+        for words in ["WHERE n = 1 COUNT", "KEYS COUNT"] {
+            let text = "ERR COUNT is only possible as the first word of a query"
+            #expect(client("QUERY \(words)") == Wire.error(text))
+        }
     }
 
     @Test func explainDescribesTheRun() {
