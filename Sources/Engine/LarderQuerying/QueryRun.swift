@@ -110,6 +110,7 @@ package struct QueryRun: ~Copyable {
     package mutating func result() throws(QueryFailure) -> QueryResult {
         until = MonotonicClock.milliseconds() + limits.milliseconds
         var attempts = 0
+        defer { count() }
         while true {
             begin()
             attempts += 1
@@ -143,8 +144,12 @@ package struct QueryRun: ~Copyable {
         mayBlock = false
         until = MonotonicClock.milliseconds() + limits.milliseconds
         begin()
-        return database.indexes.withoutDisk { do throws(QueryFailure) { return try once() } catch { return nil } }
+        let result = database.indexes.withoutDisk { do throws(QueryFailure) { return try once() } catch { return nil } }
+        if result != nil { count() }
+        return result
     }
+
+    private func count() { database.indexes.countQuery(isScan: plan == nil, examined: examined) }
 
     private mutating func begin() {
         (order, plan, indexes) = (query.rowOrder, nil, [])

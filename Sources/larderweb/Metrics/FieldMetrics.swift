@@ -48,6 +48,9 @@ struct FieldMetric: Sendable {
         gauge("databases", "databases", "Databases in the larder."),
         gauge("open_snapshots", "open_snapshots", "Open snapshots."),
         gauge("origins_unusable", "origins_unusable", "Databases without access to their origin."),
+        counter("queries", "queries", "Queries."),
+        counter("query_scans", "query_scans", "Queries that used no index."),
+        counter("query_entries_examined", "query_entries_examined", "Entries examined by queries."),
         // Fetching.
         gauge("leases", "leases", "Leases held: keys being refreshed by a client."),
         gauge("lease_waiters", "lease_waiters", "Calls waiting for another client's refresh."),

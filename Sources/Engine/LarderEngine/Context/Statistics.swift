@@ -47,6 +47,11 @@ package final class Statistics: Sendable {
     /// Detected losses of facts (tag purges, functions, origins) in the ledger or in files of earlier versions.
     package let factLosses = Atomic<Int>(0)
 
+    /// Queries, also failed ones; those that used no index; and the entries that both have examined.
+    package let queries = Atomic<Int>(0)
+    package let queryScans = Atomic<Int>(0)
+    package let queryExamined = Atomic<Int>(0)
+
     /// Full resyncs that followers did not request, but need: the changes after the follower's position are unknown.
     package let feedFallbacks = Atomic<Int>(0)
 

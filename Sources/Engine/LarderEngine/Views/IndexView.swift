@@ -397,6 +397,14 @@ extension IndexCatalog {
         return result
     }
 
+    /// Counts a query for the statistics.
+    package func countQuery(isScan: Bool, examined: Int) {
+        let statistics = database.context.statistics
+        statistics.queries.add()
+        if isScan { statistics.queryScans.add() }
+        statistics.queryExamined.add(examined)
+    }
+
     private func status(_ open: OpenIndex, in store: EpochStore) throws(LarderError) -> IndexStatus.State {
         if open.extractor == nil { return .unreadable }
         switch try indexing.progress(open.index.number, in: store) {

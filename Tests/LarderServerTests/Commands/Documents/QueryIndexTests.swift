@@ -299,6 +299,7 @@ import Testing
         #expect(explanation.contains("3 entries examined; 3 match"), "\(explanation)")
         // Without the prefix, the index does not have all entries.
         #expect(try client("EXPLAIN QUERY KEYS WHERE year > 3").contains("no index is used"))
+        #expect(try client("INFO larder").contains("queries:2\r\nquery_scans:1\r\nquery_entries_examined:13\r\n"))
         #expect(try client("INDEX DROP byYear") == Wire.ok)
         #expect(try client("INDEX DROP byYear").hasPrefix("-ERR there is no index 'byYear'"))
         #expect(try client("INDEX byYear").hasPrefix("-ERR there is no index"))
