@@ -78,6 +78,8 @@ final class Connection {
     /// The maximum number of times that one connection sends replies in a turn. Without this limit, a client that reads
     /// as fast as it is served would keep the loop from serving other connections.
     private static let flushesPerTurn = 16
+    /// The maximum number of bytes that are sent at once, for the same reason: a long reply is sent in several turns.
+    private static let flushBytesMax = 1 << 20
     /// The maximum number of bytes of one uv_write. The bytes are copied: without a limit, all replies to a slow client
     /// would be copied.
     private static let writeBytes = 262_144
@@ -435,15 +437,18 @@ final class Connection {
 
     // MARK: Writing
 
-    /// Sends as much as the socket accepts. libuv sends the rest when the socket is writable again.
+    /// Sends as much as the socket accepts, up to ``flushBytesMax``. libuv sends the rest in a later turn, when the
+    /// socket is writable.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
+        var left = Self.flushBytesMax
         while true {
             if session.pendingOutput == 0 { takeLines(upTo: 1) }
             guard session.replyQueue.sendableCount > 0 else { break }
-            let sent = trySend(session.replyQueue.sendableCount)
+            let sent = left > 0 ? trySend(min(left, session.replyQueue.sendableCount)) : 0
             if sent < 0 { return close(nil) }
             if sent == 0 { return sendLater() }
+            left -= sent
         }
         closeIfDone()
     }
