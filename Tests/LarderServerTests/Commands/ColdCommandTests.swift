@@ -366,6 +366,14 @@ import Testing
             client.feed(encodeRequest("PING a") + encodeRequest("MGET longer longer") + encodeRequest("PING b"))
             #expect(client.takeSendable() == Wire.bulk("a") + error + Wire.bulk("b"))
         }
+        // All replies of EXEC are one reply. Writes still run.
+        for line in ["MULTI", "MGET half half", "GET half", "GET half", "SET half h", "EXISTS half"] {
+            if line == "MULTI" { _ = client("SNAPSHOT CLOSE") }
+            _ = client(line)
+        }
+        let values = Wire.array(Wire.bulk(half), Wire.bulk(half))
+        #expect(client("EXEC") == Wire.array(values, error, error, Wire.ok, error))
+        #expect(client("GET half") == Wire.bulk("h"))
         _ = client("SNAPSHOT CLOSE")
         #expect(client("DEL half longer longer nothing") == Wire.int(2))
     }

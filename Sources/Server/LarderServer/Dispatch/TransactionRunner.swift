@@ -268,6 +268,12 @@ struct TransactionRunner {
         return attempt
     }
 
+    /// All replies of EXEC together are one reply.
+    private func checkReplyLength(_ command: QueuedCommand) throws(CommandError) {
+        let isLong = session.replyQueue.position - execution.start > server.limits.replyBytesMax
+        if isLong, command.row.flags.contains(.readonly) { throw .tooLongReply(server.limits) }
+    }
+
     /// Runs the commands, usually while the locks are held. Stops after a command whose work must run on another thread.
     private func runQueued(
         _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
@@ -283,7 +289,10 @@ struct TransactionRunner {
             let begin = MonotonicClock.nanoseconds()
             var failure: CommandError?
             do throws(CommandError) {
-                if execution.script == nil { try session.rights.checkAgain(command, in: session.database) }
+                if execution.script == nil {
+                    try session.rights.checkAgain(command, in: session.database)
+                    try checkReplyLength(command)
+                }
                 if session.origin.isOutbox {
                     try OriginRunner.checkMayChangeOutbox(command.row, count: command.count)
                 }

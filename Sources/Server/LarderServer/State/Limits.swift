@@ -14,8 +14,8 @@ package struct Limits: Sendable {
     /// The maximum size of the requests that the daemon reads while the client does not read its replies, in bytes: 64
     /// MiB. Many clients send all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
-    /// The maximum size of all values in the reply of one command such as MGET, in bytes (`--max-reply`): 512 MiB, the
-    /// maximum length of a value.
+    /// The maximum size of all values in the reply of one command such as MGET or EXEC, in bytes (`--max-reply`): 512
+    /// MiB, the maximum length of a value.
     package var replyBytesMax = 512 << 20
     /// The maximum length of a value that a command builds, in bytes: 512 MiB, the maximum length of an argument.
     package var valueBytesMax = Record.payloadBytesMax

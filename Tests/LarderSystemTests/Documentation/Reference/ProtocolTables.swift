@@ -42,7 +42,7 @@ enum ProtocolTables {
             ("connections", "\(limits.clientsMax) (`--max-clients`)"),
             ("databases", "\(EngineOptions().databasesMax) (`--max-databases`)"),
             (
-                "values of one `MGET`, keys of one `KEYS`",
+                "values of one `MGET`, keys of one `KEYS`, replies of `EXEC`",
                 "\(limits.replyBytesMax) bytes (`--max-reply`), then an error"
             ),
             (
