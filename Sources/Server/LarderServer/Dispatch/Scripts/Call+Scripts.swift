@@ -108,9 +108,11 @@ extension Call {
             return CommandError("ERR Script killed by user with SCRIPT KILL... script: \(name)")
         case .timedOut:
             counts.counts.timedOut.wrappingAdd(1, ordering: .relaxed)
+            let conflicts = session.transactions.execution?.script?.conflicts ?? 0
+            let repeats = "it ran \(conflicts + 1) times, because other clients changed entries that it uses; "
             return CommandError(
                 "ERR the script was stopped after \(server.limits.scriptMilliseconds) ms (--script-time-limit); "
-                    + "none of its changes were applied. script: \(name)")
+                    + (conflicts > 0 ? repeats : "") + "none of its changes were applied. script: \(name)")
         case .tooMuch:
             return CommandError(
                 "ERR the commands of the script are longer than \(server.limits.transactionBytesMax) bytes "
