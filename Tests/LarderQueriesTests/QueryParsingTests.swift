@@ -3,7 +3,9 @@ import LarderQueries
 import Testing
 
 @Suite struct QueryParsingTests {
-    private func error(_ words: String...) -> String {
+    private func error(_ words: String...) -> String { error(words) }
+
+    private func error(_ words: [String]) -> String {
         do throws(QueryError) {
             _ = try Query(QueryRun.words(words))
             return ""
@@ -29,7 +31,16 @@ import Testing
     @Test func errorsSayWhatIsExpected() {
         #expect(
             error("LIMT", "5")
-                == "WHERE, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'LIMT'; did you mean LIMIT?")
+                == "KEYS, COUNT, SELECT, GROUP, WHERE, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'LIMT'; "
+                + "did you mean LIMIT?")
+        #expect(
+            error("GROUP", "a", "AVG", "b")
+                == "COUNT, SUM, MIN, MAX, WHERE, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'AVG' after 'a'")
+        for words in [["SELECT", "2", "a,", "b"], ["SORT", "a,", "b"], ["WHERE", "a,", "=", "1"]] {
+            let text = "'a,' ends with a comma, but words are separated by spaces only; a field of that name is $.a,"
+            #expect(error(words) == text)
+        }
+        #expect(QueryPath.word("a,") == "$.a,")
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
         #expect(error("WHERE", "a", "==", "5").hasPrefix("an operator expected, not '==' after 'a'"))
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))

@@ -4,7 +4,8 @@ extension QueryPath {
     /// A path as a word of a query, also if a field is named like another word.
     package static func word(_ path: String) -> String {
         let others = ["NOT", "(", "DESC", "COUNT", "SUM", "MIN", "MAX"]
-        return (QueryWords.clauses + QueryWords.misplaced + others).contains(path.uppercased()) ? "$." + path : path
+        return (QueryWords.clauses + QueryWords.misplaced + others).contains(path.uppercased()) || path.hasSuffix(",")
+            ? "$." + path : path
     }
 }
 

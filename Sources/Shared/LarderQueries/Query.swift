@@ -15,7 +15,7 @@ package struct Query: Hashable, Sendable {
 
     /// A value of a group.
     package struct Aggregate: Hashable, Sendable {
-        package enum Function: String, Sendable {
+        package enum Function: String, CaseIterable, Sendable {
             case count = "COUNT"
             case sum = "SUM"
             case min = "MIN"
@@ -70,11 +70,13 @@ package struct Query: Hashable, Sendable {
                 throw QueryError("\(clause) is only possible as the first word of a query")
             }
             guard QueryWords.clauses.contains(clause), words.take(clause) else {
+                let functions: [Aggregate.Function] =
+                    if case .groups = output, places.isEmpty { Aggregate.Function.allCases } else { [] }
                 let connectives = condition != nil && places.count == 1 ? ["AND", "OR"] : []
                 let clauses = QueryWords.clauses.filter { places[$0] == nil }
-                let expected =
-                    (connectives + clauses.dropLast()).joined(separator: ", ") + " or " + (clauses.last ?? "")
-                throw words.unexpected(expected, QueryWords.clauses + Self.outputs + ["AND", "OR"])
+                let possible = (start == 0 ? Self.outputs : []) + functions.map(\.rawValue) + connectives + clauses
+                let expected = possible.dropLast().joined(separator: ", ") + " or " + (possible.last ?? "")
+                throw words.unexpected(expected, possible)
             }
             guard places[clause] == nil else { throw QueryError("\(clause) is repeated") }
             switch clause {

@@ -91,10 +91,11 @@ package struct QueryGroups {
     private mutating func add(_ text: [UInt8], _ value: QueryValue, _ numbers: [QueryNumber?]) throws(QueryError) {
         if groups[text] == nil {
             byteCount += 2 * text.count + aggregates.count * MemoryLayout<Numbers>.stride
-            guard groups.count < Self.groupsMax, byteCount <= Self.bytesMax else {
-                throw QueryError(
-                    "GROUP has more than \(Self.groupsMax) groups, or they need more than "
-                        + "\(Self.bytesMax >> 20) MiB; use WHERE")
+            guard groups.count < Self.groupsMax else {
+                throw QueryError("GROUP has more than \(Self.groupsMax) groups; use WHERE")
+            }
+            guard byteCount <= Self.bytesMax else {
+                throw QueryError("the groups need more than \(Self.bytesMax >> 20) MiB; use WHERE, or fewer values")
             }
         }
         groups[text, default: Group(value: value, numbers: aggregates.map { _ in Numbers() })].add(numbers)
