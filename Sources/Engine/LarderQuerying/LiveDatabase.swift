@@ -66,6 +66,7 @@ final class LiveDatabase {
 
     func remove(_ query: LiveQuery) {
         query.hasEnded = true
+        query.events = []
         numbered[query.number] = nil
         others.remove(query.number)
         if let equality = query.query.equality {
@@ -147,30 +148,34 @@ final class LiveDatabase {
             if note.reason == .changed || note.reason == .removed { note.reason = .expired }
             notes[key] = note
         }
+        var touched: [LiveQuery] = []
         do throws(LarderError) {
             var rest = Array(notes)[...]
             while !rest.isEmpty {
-                try examine(rest.prefix(Self.batchCount), noted.recheck)
+                try examine(rest.prefix(Self.batchCount), noted.recheck, &touched)
                 rest = rest.dropFirst(Self.batchCount)
             }
             let incomplete = self.incomplete
             self.incomplete = []
             for query in incomplete where !query.hasEnded && !query.hasStopped { try complete(query) }
+            // Only now, because entries that were stored together are noted together.
+            for query in touched { flush(query) }
         } catch {
             if [.closed, .forked].contains(error.code) || error.code == .deleted && !isDeleted && !noted.isDeleted {
                 throw error
             }
-            // The rows are unknown until the engine can be read again.
+            // The rows are unknown until the engine can be read again. The events are dropped.
             markUnknown()
+            for query in touched { flush(query) }
             retryAt = MonotonicClock.milliseconds() + Self.retryMilliseconds
         }
     }
 
     private func examine(
-        _ notes: ArraySlice<(key: [UInt8], value: NotedChanges.Note)>, _ recheck: LiveReason?
+        _ notes: ArraySlice<(key: [UInt8], value: NotedChanges.Note)>, _ recheck: LiveReason?,
+        _ touched: inout [LiveQuery]
     ) throws(LarderError) {
         try batch.read(notes.lazy.map(\.key), in: database)
-        var touched: [LiveQuery] = []
         for (place, (key, note)) in notes.enumerated() {
             try batch.withCandidate(place) { (candidate) throws(LarderError) in
                 switch candidate.found {
@@ -187,7 +192,6 @@ final class LiveDatabase {
                 }
             }
         }
-        for query in touched { flush(query) }
     }
 
     /// Returns nil if there is no fresh entry.
@@ -278,6 +282,7 @@ final class LiveDatabase {
             }
             if query.needsReset, !query.isBehind {
                 query.needsReset = false
+                query.events = []
                 query.isBehind = !query.send([.reset(query.rows.visible.map { row($0, of: query) })])
             }
         } catch {

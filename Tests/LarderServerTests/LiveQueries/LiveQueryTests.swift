@@ -22,6 +22,19 @@ import Testing
         for index in 1...5 { _ = client(["SET", "b:\(index)", "{\"year\":\(2000 + index)}"]) }
     }
 
+    @Test func entriesStoredTogetherAreOneChange() async throws {
+        let counts = Locked<[Int]>([])
+        let query = try Query(["KEYS", "WHERE", "new", "=", "1"].map { Array($0.utf8) })
+        let begun = try live.begin(query, in: database) { events in
+            counts.withLock { $0.append(events.count) }
+            return true
+        }
+        begun.handle.start()
+        _ = client(["MSET"] + (0..<200).flatMap { ["n:\($0)", "{\"new\":1}"] })
+        await eventually { counts.withLock { $0 }.reduce(0, +) == 200 }
+        #expect(counts.withLock { $0 } == [200])
+    }
+
     @Test func eachRemovalHasItsReason() async throws {
         let reader = LiveReader(["WHERE", "year", ">", "0", "SORT", "year"])
         let handle = try reader.begin(live, in: database)
