@@ -67,6 +67,14 @@ import Testing
         #expect(try larderctl("watch", "k", "--prefix", "a").exitCode == 2)
     }
 
+    @Test(.timeLimit(.minutes(2)), arguments: ["subscribe x", "monitor", "watch", "query live keys"])
+    func streamsEndWithTheReaderOfTheirOutput(_ words: String) throws {
+        let (daemon, larderctl) = try daemon()
+        let command = "'\(try DaemonProcess.program("larderctl"))' \(words) | true"
+        #expect(try ChildProcess.run("sh", ["-c", command], environment: larderctl.environment).end == .exited(0))
+        daemon.kill()
+    }
+
     @Test func queryLivePrintsRowsAndTheirChanges() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "b:1", "{\"n\":\n1}").exitCode == 0)

@@ -32,6 +32,15 @@ final class Output {
         }
     }
 
+    /// Ends the program, as a write would, when the reader of standard output is gone. For output that may pause.
+    func endWithReader() {
+        WorkThread(name: "output") {
+            var entry = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+            while poll(&entry, 1, -1) < 0 {}
+            if Int32(entry.revents) & Int32(POLLERR) != 0 { raise(SIGPIPE) }
+        }.detach()
+    }
+
     /// Writes bytes unchanged: a text of larderctl itself, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
         buffer.append(contentsOf: bytes)

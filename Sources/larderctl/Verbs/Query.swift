@@ -48,6 +48,7 @@ extension Verb {
 
     /// Writes the rows of a live query, and then its messages, until the connection ends.
     private static func follow(_ words: [[UInt8]], _ client: BlockingLarderClient, _ context: Context) throws -> Never {
+        context.output.endWithReader()
         try client.stream(wordList("QUERY") + words) { reply in
             var parts = (try reply.checked("query").elements ?? [])[...]
             var event = "reset"

@@ -18,6 +18,7 @@ extension Verb {
     ) { arguments, context in
         let output = context.output
         let client = try context.options.connect()
+        output.endWithReader()
         try client.messages(of: arguments.words, arePatterns: arguments["--pattern"] != nil) { message in
             context.show(
                 .present(["channel": message.channel, "pattern": message.pattern, "message": message.payload])
@@ -37,6 +38,7 @@ extension Verb {
     ) { _, context in
         let output = context.output
         let client = try context.options.connect()
+        output.endWithReader()
         try client.monitor { line in
             context.show(MonitorLine(line)?.json ?? ["line": line]) { $0.oneLine(line) }
             try output.flush()
@@ -59,6 +61,7 @@ extension Verb {
         let key = arguments.words.first
         guard key == nil || prefix == nil else { throw UsageError("KEY and --prefix cannot be combined") }
         let client = try context.options.connect()
+        context.output.endWithReader()
         try client.changes(key.map { .key($0) } ?? .prefix(prefix ?? [])) { change in
             write(change, client.name, context)
             try context.output.flush()
