@@ -6,7 +6,7 @@ extension Verb {
         "doctor", "", "report problems of a running daemon, and how to fix them",
         details: """
             Prints one line per finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
-            thresholds. Then a line for each rule that could not be checked, because this user lacks a right. Exits with 8 if there is a
+            thresholds. Then a line for each rule that could not be checked, for lack of a right or during a replay. Exits with 8 if there is a
             finding, otherwise with 10 if a rule could not be checked, otherwise with 0. It does not read the files: larderctl check
             does. With --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}],
             "unseen":[{"rule":…,"reason":…}]}.
@@ -30,9 +30,14 @@ extension Verb {
         var facts = DoctorFacts()
         facts.info = InfoText(try client.serverInfo(section: "everything"))
         let count = facts.info.integer("databases")
-        facts.databases = try client.databases().map { ($0.name, $0.state) }
+        // These requests would wait until all databases are replayed.
+        let isLoading = facts.info.integer("loading") > 0
+        facts.databases = try isLoading ? [] : client.databases().map { ($0.name, $0.state) }
         if facts.databases.count < count {
-            facts.unseen[.databases] = "this user may read \(facts.databases.count) of \(count) databases"
+            facts.unseen[.databases] =
+                isLoading
+                ? "the journal is still being replayed"
+                : "this user may read \(facts.databases.count) of \(count) databases"
         }
         func ask(_ source: DoctorFacts.Source, _ words: String...) throws -> RESPValue {
             let reply = try client.command(words)
@@ -55,7 +60,7 @@ extension Verb {
         } else {
             facts.unseen[.disk] = "this user cannot access the file system of the larder's directory"
         }
-        for origin in facts.origins where origin.fields["state"] != "up" {
+        for origin in facts.origins where !isLoading && origin.fields["state"] != "up" {
             // If this user must not read the error, report only that the origin is down.
             guard (try? client.select(origin.database)) != nil, let fields = try? client.originInfo() else { continue }
             facts.originErrors[origin.database] = fields.first { $0.0 == "error" }?.1

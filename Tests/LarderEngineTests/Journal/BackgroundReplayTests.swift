@@ -73,6 +73,27 @@ import Testing
         #expect(failures.all.isEmpty)
     }
 
+    @Test func figuresDoNotWaitForTheReplay() throws {
+        let larder = try TestLarder()
+        let gate = Gate(isClosed: true)
+        defer { gate.open() }
+        let next = try heldReplay(larder, at: gate)
+        let engine = try next.engine()
+        _ = try engine.database("new")
+        let progress = try #require(engine.replayProgress)
+        #expect(progress.done > 0 && progress.done < progress.total)
+        #expect(engine.databases.map(\.name) == ["early", "late"])
+        _ = try engine.database("early").value("k")
+        #expect(engine.statistics.hits.read() == 1)
+        #expect(engine.writeFailure == nil && engine.memory.usedBytes >= 0)
+        engine.changeMemoryLimit(to: 1 << 20)
+        #expect(engine.memory.limitBytes == 1 << 20)
+        gate.open()
+        #expect(try engine.database("late").value("k") == "1")
+        next.close()
+        #expect(engine.replayProgress == nil)
+    }
+
     /// In each round, a process is killed during its replay, after a random database was replayed. The process has
     /// written to the databases that were replayed before.
     @Test func replaysThatAreKilledLoseNothing() throws {

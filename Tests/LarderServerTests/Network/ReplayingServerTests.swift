@@ -88,6 +88,62 @@ import Testing
         #expect(try other.call("GET copied") == Wire.null)
     }
 
+    /// Returns the value of a field in the reply to INFO; nil if it is missing.
+    private func field(_ info: String, _ name: String) -> String? {
+        info.split(separator: "\r\n").first { $0.hasPrefix(name + ":") }.map { String($0.dropFirst(name.count + 1)) }
+    }
+
+    @Test(arguments: [1, 2]) func commandsThatNeedNoEntriesDoNotWait(_ threads: Int) throws {
+        let first = try filledServer()
+        defer { first.stop() }
+        let gate = Gate(isClosed: true)
+        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
+        defer { second.stop() }
+        defer { gate.open() }
+        gate.waitUntil()
+        let info = try second.connect().call("INFO everything")
+        #expect(field(info, "loading") == "1" && field(info, "async_loading") == "1")
+        let total = try #require(field(info, "loading_total_bytes").flatMap(Int.init))
+        let loaded = try #require(field(info, "loading_loaded_bytes").flatMap(Int.init))
+        #expect(loaded > 0 && loaded < total)
+        #expect(field(info, "loading_loaded_perc").flatMap(Double.init).map { $0 > 0 && $0 < 100 } == true)
+        #expect(field(info, "databases") == "2" && field(info, "database_late") == nil)
+        // A slow machine may not count the entries in time.
+        var keyspace = ""
+        for _ in 0..<100 where field(keyspace, "database_early") == nil {
+            keyspace = try second.connect().call("INFO keyspace")
+        }
+        #expect(field(keyspace, "database_early")?.hasPrefix("keys=1,") == true)
+        #expect(field(keyspace, "uncounted_databases") == "1")
+        for line in [
+            "INFO", "INFO persistence", "SLOWLOG GET", "SLOWLOG LEN", "SLOWLOG RESET", "CONFIG GET *", "CLIENT LIST",
+            "MEMORY STATS", "MEMORY DOCTOR", "MEMORY PURGE", "LATENCY LATEST", "LATENCY DOCTOR", "LATENCY HISTOGRAM",
+            "LATENCY RESET", "TIME", "ROLE", "LASTSAVE", "ACL WHOAMI", "COMMAND DOCS get", "CONFIG SET maxmemory 64mb",
+            "CONFIG SET maxmemory 1mb notify-keyspace-events KEA", "CONFIG RESETSTAT", "PUBLISH c m",
+            "SUBSCRIBE c __change@late__:k", "PUBSUB CHANNELS", "MONITOR",
+        ] {
+            for database in ["0", "early", "late"] {
+                let reply = try client(second, database, line).receive()
+                #expect(reply.first != UInt8(ascii: "-"), "\(line): \(String(decoding: reply, as: UTF8.self))")
+            }
+        }
+        let waiting = try [
+            client(second, "late", "MEMORY USAGE k"), client(second, "early", "DBSIZE"),
+            client(second, "early", "DATABASES"), client(second, "early", "SAVE"), client(second, "early", "FLUSHALL"),
+        ]
+        #expect(try client(second, "early", "MEMORY USAGE k").receive().first == UInt8(ascii: ":"))
+        let (_, output, _) = try ChildProcess.run(
+            DaemonProcess.program("larderctl"), ["--socket", second.socketPath, "doctor", "--json"])
+        #expect(output.contains(#""database-unusable","reason":"the journal is still being replayed""#), "\(output)")
+        for _ in 0..<4 { #expect(try second.connect().call("PING") == "+PONG\r\n") }
+        #expect(!waiting.contains { hasReply($0) })
+        gate.open()
+        for client in waiting { #expect(try client.receive().first != UInt8(ascii: "-")) }
+        let after = try second.connect().call("INFO everything")
+        #expect(field(after, "loading") == "0" && field(after, "async_loading") == "0")
+        #expect(field(after, "loading_total_bytes") == nil)
+    }
+
     @Test(arguments: [true, false]) func aStopWaitsForTheReplay(_ isCommand: Bool) throws {
         let first = try filledServer()
         defer { first.stop() }

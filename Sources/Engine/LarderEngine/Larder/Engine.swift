@@ -194,6 +194,9 @@ package final class Engine: Sendable {
         replay.isOver || database.isReplayed.load(ordering: .acquiring)
     }
 
+    /// How much of the journal was replayed, and its size, in bytes; nil when all databases are replayed. Does not block.
+    package var replayProgress: (done: Int, total: Int)? { replay.progress }
+
     /// Calls `body` now, and whenever another database is replayed, until all are. `body` is called on any thread, and
     /// must not block. Can be called once.
     package func onReplayProgress(_ body: @escaping @Sendable () -> Void) { replay.onProgress(body) }
@@ -234,9 +237,10 @@ extension Engine {
     /// The number of failed fetches from origins that callers have reported.
     package var originFailures: Int { context.leases.failures.read() }
 
-    /// The databases that have files, in the order of their names.
+    /// The databases that have files, in the order of their names. Does not wait until they are replayed.
     package var databases: [Database] {
-        table.all.filter { $0.exists && !$0.isLedger }.sorted { $0.name < $1.name }
+        table.all.filter { !$0.isLedger && (isReplayed($0) ? $0.exists : FileSystem.exists($0.files.directory)) }
+            .sorted { $0.name < $1.name }
     }
 
     /// Ends all leases of all databases, so that values being fetched now are not stored.
@@ -288,15 +292,24 @@ extension Engine {
     /// The time in milliseconds by which the engine's clock is ahead of the wall clock, because the wall clock was set
     /// back. Add it to an instant of the wall clock to get the engine's instant; subtract it for the reverse.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
+    /// All counters. During the replay, without the latest counts of shards that are locked, so it never blocks then.
     package var statistics: Statistics {
-        for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
+        let isReplayed = isReplayed
+        for shard in context.memory.all where isReplayed || shard.lock.tryLock() {
+            if isReplayed { shard.lock.lock() }
+            context.statistics.take(shard.takeCounters())
+            shard.lock.unlock()
+        }
         return context.statistics
     }
     package var options: EngineOptions { context.options }
-    /// The limit and the present total size of entries in memory, in bytes.
-    package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
-    /// Changes the memory limit. Evicts excess entries, except dirty ones, before it returns. Thread-safe.
-    package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
+    /// The limit and the present total size of entries in memory, in bytes. During the replay, the size is approximate.
+    package var memory: (limitBytes: Int, usedBytes: Int) {
+        (context.memory.limitBytes, isReplayed ? context.memory.measure() : context.memory.usedBytes)
+    }
+    /// Changes the memory limit. Evicts excess entries, except dirty ones, before it returns; during the replay, leaves
+    /// them to later writes. Thread-safe.
+    package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes, evicts: isReplayed) }
     /// The limit of the total size of the larder's files, in bytes; nil for none.
     package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
     /// The total size of the larder's files, in bytes. Costs one system call for each file.
@@ -307,10 +320,10 @@ extension Engine {
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
     /// The number of bytes of pending outbox writes, which are never evicted.
     package var held: HeldBytes { context.larder.held }
-    /// Why the last write failed, or why a database currently accepts no writes; nil if writes succeed.
+    /// Why the last write failed, or why a replayed database currently accepts no writes; nil if writes succeed.
     package var writeFailure: LarderError? {
         if let failure = pipeline.lastFailure { return failure }
-        for database in table.all {
+        for database in table.all where isReplayed(database) {
             if case .failed(let error) = database.appliedState.presence, error.code == .io,
                 error.systemErrorNumber != nil
             {

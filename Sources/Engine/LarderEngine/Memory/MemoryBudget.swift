@@ -53,7 +53,7 @@ final class MemoryBudget: @unchecked Sendable {
     var isOn: Bool { limitBytes > 0 }
 
     /// The sum of the sizes reported by the shards.
-    private var usedBytes: Int { used.load(ordering: .relaxed) }
+    var usedBytes: Int { used.load(ordering: .relaxed) }
 
     /// The size of the longest record, and of the largest attachment, that memory keeps, in bytes.
     var largestBytes: Int { limitBytes / largestPart }
@@ -174,8 +174,10 @@ final class MemoryBudget: @unchecked Sendable {
     private static let evictedAtOnce = 64
 
     /// Changes the limit. If it decreases, evicts excess entries. Dirty entries stay until a checkpoint.
-    func changeLimit(to bytes: Int) {
+    /// - Parameter evicts: false if locks of shards may be held for long. Then writes evict the excess entries.
+    func changeLimit(to bytes: Int, evicts: Bool = true) {
         limit.store(max(0, bytes), ordering: .relaxed)
+        guard evicts else { return }
         // Make the shards report all changes of their sizes.
         _ = measure()
         shrink()

@@ -18,12 +18,17 @@ final class BackgroundReplay: Sendable {
 
     private let recovery: JournalRecovery
     private let isDone = Atomic<Bool>(false)
+    private let doneBytes = Atomic<Int>(0)
+    private let totalBytes = Atomic<Int>(0)
     private let state = Locked(State())
 
     init(_ recovery: JournalRecovery) { self.recovery = recovery }
 
     /// Whether all operations are applied.
     var isOver: Bool { isDone.load(ordering: .acquiring) }
+
+    /// How much of the journal was read, and its size, in bytes; nil when the replay is over. Some atomic loads.
+    var progress: (done: Int, total: Int)? { isOver ? nil : (doneBytes.read(), totalBytes.read()) }
 
     /// Calls `body` now, and after each step, until the replay is over.
     func onProgress(_ body: @escaping @Sendable () -> Void) {
@@ -47,6 +52,7 @@ final class BackgroundReplay: Sendable {
         for database in databases where !plan.parts.contains(where: { $0.database === database }) {
             database.isReplayed.store(true, ordering: .releasing)
         }
+        totalBytes.add(plan.report.bytes)
         let isOpen = Latch()
         let thread = WorkThread(name: "larder-recover") { [self] in
             do throws(LarderError) {
@@ -82,6 +88,7 @@ final class BackgroundReplay: Sendable {
         let found = Result { () throws(LarderError) in
             try recovery.journal.replayAgain(onOpened: onOpened) { payload, sequence in
                 applier.add(payload, sequence)
+                doneBytes.add(JournalFormat.frameHeaderBytes + payload.count)
                 while let part = rest.first, part.last <= sequence, sequence < plan.report.lastSequence {
                     rest.removeFirst()
                     applier.complete(part.database)

@@ -34,7 +34,6 @@ final class ServiceReport {
     }
 
     private var status: String {
-        // Counting the databases would block.
         guard server.engine.isReplayed else { return "serving \(server.socketPath): replaying the journal" }
         return "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
             + "\(counted(server.engine.databases.count, "database")), \(server.statistics.commandsPerSecond) commands/s"

@@ -352,12 +352,13 @@ struct CommandRunner {
     }
 
     /// Whether a command must wait, because the journal is still being replayed and the command could block. Commands
-    /// about the connection do not wait. Commands that only use entries of the selected database wait for this database.
+    /// that need no entries do not wait. Commands that only use entries of the selected database wait for this database.
     /// All others wait until all databases are replayed.
     private func awaitsReplay(_ command: CommandSpec) -> Bool {
         guard server.hasAttention.load(ordering: .relaxed), !server.engine.isReplayed else { return false }
         let spec = command.metadata
-        if spec.group == .connection || spec.name.hasPrefix("command") { return false }
+        if [.connection, .pubsub].contains(spec.group) { return false }
+        if spec.group == .server, spec.flags.isDisjoint(with: [.write, .readonly, .noAsyncLoading]) { return false }
         return !command.planner.hasFunction || spec.database != .none || session.origin.needsCheck
             || !server.engine.isReplayed(session.database)
     }

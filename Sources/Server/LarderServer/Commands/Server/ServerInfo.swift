@@ -182,11 +182,22 @@ struct ServerInfo {
 
     // MARK: The larder
 
+    /// The fields about the replay of the journal. As in Redis, some of them are shown only until it is over.
+    private var loadingFields: Fields {
+        guard let (done, total) = server.engine.replayProgress else {
+            return [("loading", "0"), ("async_loading", "0")]
+        }
+        return [
+            ("loading", "1"), ("async_loading", "1"), ("loading_total_bytes", "\(total)"),
+            ("loading_loaded_bytes", "\(done)"),
+            ("loading_loaded_perc", String(Self.percent(done, of: total).dropLast())),
+        ]
+    }
+
     private var persistenceFields: Fields {
         let statistics = server.engine.statistics
         let failure = server.engine.writeFailure
-        return [
-            ("loading", "0"), ("async_loading", "0"),
+        return loadingFields + [
             ("rdb_changes_since_last_save", "\(server.changesSinceSave)"),
             ("rdb_bgsave_in_progress", server.saves.isUnderWay ? "1" : "0"),
             ("rdb_last_save_time", "\(server.saves.lastSeconds)"), ("rdb_last_bgsave_status", server.saves.status),
@@ -281,14 +292,15 @@ struct ServerInfo {
     }
 
     /// One field for each database: `db0` for a numbered database, as tools for Redis expect; `database_<name>` for any
-    /// other database. If the entries of some databases have not been counted yet, the first field is the number of
-    /// these databases.
+    /// other database. If the entries of some databases have not been counted yet, or are being replayed, the first
+    /// field is the number of these databases.
     private var keyspaceFields: Fields {
         let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
-        let counts = server.counts.counts(of: databases, asked: asked)
-        let uncounted = counts.count { $0 == nil }
+        let replayed = databases.filter { server.engine.isReplayed($0) }
+        let counts = server.counts.counts(of: replayed, asked: asked)
+        let uncounted = databases.count - counts.count { $0 != nil }
         return (uncounted > 0 ? [("uncounted_databases", "\(uncounted)")] : [])
-            + zip(databases, counts).compactMap { database, count in
+            + zip(replayed, counts).compactMap { database, count in
                 guard let count, count.entries + count.stale > 0 else { return nil }
                 let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"
                 let text = "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)"
