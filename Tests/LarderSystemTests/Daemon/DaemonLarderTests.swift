@@ -35,6 +35,21 @@ import Testing
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
     }
 
+    /// The system frees the memory of a killed process before it closes the process's socket and files.
+    @Test func aDaemonWaitsForOneThatWasKilled() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let first = try DaemonProcess(in: directory)
+        let pid = first.process.pid
+        #expect(try first.connect().call("SET k v") == "+OK\r\n")
+        // A stopped process is like a killed one until the system has closed its socket: it listens, but never replies.
+        first.send(signal: SIGSTOP)
+        while try !String(decoding: Files.read("/proc/\(pid)/stat"), as: UTF8.self).contains(") T ") { nap() }
+        let second = try DaemonProcess(in: directory, ready: "waiting up to 60 s for process \(pid), which does not")
+        first.kill()
+        _ = try second.process.waitForErrorLine(containing: " info larderd ")
+        #expect(try second.connect().call("GET k") == "$1\r\nv\r\n")
+    }
+
     /// Creates two databases with three and two entries, one of which has expired.
     private func fill(_ daemon: DaemonProcess) throws {
         let client = try daemon.connect()

@@ -90,8 +90,8 @@ package enum Server {
         log.info("writing the last checkpoint")
     }
 
-    /// Opens the larder. A daemon that has it open, but does not listen any more, is stopping: it writes its last
-    /// checkpoint. Waits up to a minute for its end.
+    /// Opens the larder. A daemon that has it open, but does not reply, is stopping: it writes its last checkpoint, or
+    /// was killed, and the system is freeing its memory. Waits up to a minute for its end.
     private static func open(
         _ configuration: ServerConfiguration, _ options: EngineOptions, _ log: Log
     ) throws(LarderError) -> Engine {
@@ -103,13 +103,23 @@ package enum Server {
                 let now = MonotonicClock.milliseconds()
                 guard error.code == .larderHeld, now < end ?? .max,
                     let holder = Engine.holder(of: configuration.directory), let socket = holder.socket,
-                    !UnixSocket.hasListener(at: socket)
+                    !repliesToPing(at: socket)
                 else { throw error }
-                if end == nil { log.info("waiting up to 60 s for process \(holder.pid), which is stopping") }
+                if end == nil { log.info("waiting up to 60 s for process \(holder.pid), which does not reply") }
                 end = end ?? now + 60_000
                 WorkThread.sleep(nanoseconds: 10_000_000)
             }
         }
+    }
+
+    /// Whether a server at a socket replies within a second. A killed process still listens, but never replies.
+    private static func repliesToPing(at socket: String) -> Bool {
+        let descriptor = UnixSocket.make()
+        defer { close(descriptor) }
+        UnixSocket.limit(descriptor, milliseconds: 1000)
+        var byte: UInt8 = 0
+        return UnixSocket.connect(descriptor, to: socket) == 0 && send(descriptor, "PING\r\n", 6, noSignal) == 6
+            && recv(descriptor, &byte, 1, 0) == 1
     }
 
     private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
