@@ -307,6 +307,7 @@ struct TransactionRunner {
             } catch {
                 failure = error
             }
+            if failure == nil, !run.note(cost: session.replyQueue.position - start) { return }
             if failure != nil || command.row.flags.contains(.runsScript), run.mustBeginAgain { return }
             if let failure { session.replies.error(failure.bytes) }
             let nanoseconds = MonotonicClock.nanoseconds() - begin
