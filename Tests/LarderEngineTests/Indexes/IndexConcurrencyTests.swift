@@ -104,6 +104,37 @@ import Testing
         #expect(losses.all.prefix(3).isEmpty)
     }
 
+    /// The end of a merge waits for reads in progress. Such a read must not wait for it in turn: both would hang.
+    @Test func hintsCanBeReadWhileTablesAreMerged() throws {
+        let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<2000 { _ = try books.putLater("k\(number)", "w\(number)") }
+        try books.flush()
+        // If space is limited, LevelDB waits for reads at the end of a merge.
+        try larder.engine().context.larder.disk.note(smallestDatabaseLimit: 1 << 30)
+        let store = try #require(books.durableState.store)
+        let index = try #require(books.indexing.open.first).index.number
+        let isDone = Guarded(false)
+        let counts = Recorder<Int>()
+        onThreads(2) { thread in
+            if thread == 0 {
+                defer { isDone.value = true }
+                for _ in 0..<300 {
+                    try? store.note(journalNeeded: 0, sync: false)
+                    store.flushMemtable()
+                }
+            } else {
+                repeat {
+                    var count = 0
+                    try? store.forEachHint(index) { _, _ in count += 1 }
+                    counts.add(count)
+                } while !isDone.value
+            }
+        }
+        #expect(Set(counts.all) == [2000])
+    }
+
     /// Entries that are written between the beginning of a checkpoint and its end stay in the index.
     @Test func aCheckpointDropsOnlyTheHintsOfWhatItHasWritten() throws {
         let larder = try TestLarder { $0.indexMaker = WordIndexMaker() }

@@ -76,7 +76,9 @@ extension EpochStore {
                         return false
                     }
                     left -= 1
-                    try cursor.withKey { key in _ = try? cursor.withValue { body(key, $0) } }
+                    // Copy the key: a nested call could wait for the end of a merge that waits for this one.
+                    let key = cursor.key
+                    try cursor.withValue { value in key.withUnsafeBytes { body($0, value) } }
                     return true
                 }
                 return next
