@@ -348,6 +348,43 @@ import Testing
         #expect(try larder.database().contents() == ["old": "0", "a": "1"])
     }
 
+    /// A checkpoint of only the oldest segments must not record that LevelDB needs no newer ones.
+    @Test func aCheckpointOfAPartOfTheJournalNeedsTheRest() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        let part = database.pipeline.lastDecided
+        try database.put("b", "2")
+        let end = database.pipeline.lastDecided
+        let pass = try #require(CheckpointPass(database, upTo: part, journalEnd: end, room: .max))
+        try pass.write(progress: {}, sync: {})
+        #expect(database.durableState.store?.journalNeeded.load(ordering: .relaxed) == end)
+        #expect(pass.newest == end)
+        pass.finish()
+        #expect(database.dirtyCount == 1)
+    }
+
+    /// A checkpoint has evicted an entry, but has not removed it from the journal. If the key is removed now, a crash
+    /// must not bring the entry back.
+    @Test func removingAnEvictedEntrySurvivesACrash() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        func remove() throws { try database.commit([Key("a")], loading: .headers) { $0.removeStored(0) } }
+        let pass = try #require(CheckpointPass(database, upTo: database.pipeline.lastDecided, room: 0))
+        try pass.write(progress: {}, sync: {})
+        #expect(try database.get(Key("a")) == nil)
+        try remove()
+        pass.finish()
+        let crashCopy = try larder.crashCopy()
+        #expect(try crashCopy.database().contents() == [:])
+        // When the journal no longer has the entry, such a removal commits nothing.
+        try database.checkpointer.checkpoint()
+        let bytes = try larder.engine().journalByteCount
+        try remove()
+        #expect(try larder.engine().journalByteCount == bytes)
+    }
+
     /// LevelDB must not have data that the journal could lose: replaying a shorter journal over newer data would mix
     /// old and new values.
     @Test func theJournalIsSyncedBeforeLevelDBIsWritten() throws {

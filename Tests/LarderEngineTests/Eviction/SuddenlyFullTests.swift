@@ -140,6 +140,68 @@ extension FullFileSystemTests {
         #expect(try larder.engine().statistics.commitFailures.read() == 0)
     }
 
+    /// Opens the files of a larder that was killed when two databases had 30 MB of entries only in the journal.
+    private func openLongJournal(_ larder: TestLarder) throws {
+        let killed = try TestLarder(inMemory: false) {
+            ($0.checkpointBytes, $0.memoryBytes) = (1 << 30, 1 << 30)
+            $0.journalSegmentBytes = 4 << 20
+        }
+        for number in 0..<1500 { try put(try killed.database(number % 2 == 0 ? "a" : "b", policy: .never), number) }
+        #expect(try killed.engine().journalByteCount > 1500 * Self.valueBytes)
+        try Files.copy(killed.path, to: larder.path)
+    }
+
+    private func count(_ larder: TestLarder) throws -> Int {
+        try check(try larder.database("a"), 0..<1600) + check(try larder.database("b"), 0..<1600)
+    }
+
+    /// A larder without a limit was killed, and its long journal is then on a file system with little space. The oldest
+    /// part of the journal does not fit into LevelDB, but its removal frees the space for the other parts.
+    @Test(arguments: [34, 38]) func writesContinueIfTheJournalIsLongerThanTheFreeSpace(mebibytes: Int) throws {
+        let disk = try SmallDisk(bytes: mebibytes << 20)
+        let larder = try larder(disk)
+        try openLongJournal(larder)
+        for number in 1500..<1600 { try put(try larder.database(number % 2 == 0 ? "a" : "b"), number) }
+        #expect(try larder.engine().journalByteCount < 8 << 20)
+        #expect(try larder.engine().statistics.evicted.read() > 0)
+        let found = try count(larder)
+        #expect(found > 300, "\(found)")
+        #expect(try larder.database("b").get(Key("key:1599")) != nil)
+        larder.close()
+        #expect((1...found).contains(try count(larder)), "no evicted entry reappears")
+    }
+
+    /// LevelDB compresses these entries, so all of them fit.
+    @Test func entriesOfALongJournalThatCompressWellAreKept() throws {
+        let killed = try TestLarder(inMemory: false) { ($0.checkpointBytes, $0.memoryBytes) = (1 << 30, 1 << 30) }
+        let value = String(repeating: "x", count: 2000)
+        for number in 0..<15_000 { _ = try killed.database(policy: .never).putLater("\(number)", value) }
+        try killed.engine().pipeline.waitForAllCommits()
+        let disk = try SmallDisk(bytes: try killed.engine().journalByteCount + (4 << 20))
+        let larder = try larder(disk)
+        try Files.copy(killed.path, to: larder.path)
+        let database = try larder.database()
+        try database.put("last", value)
+        #expect(try larder.engine().statistics.evicted.read() == 0)
+        try database.flush()
+        #expect(try larder.engine().journalByteCount < 1 << 20)
+        #expect(try (0..<15_000).allSatisfy { try database.get(Key("\($0)")) != nil })
+    }
+
+    @Test("without a limit, a long journal is written in parts, and nothing is evicted")
+    func aLongJournalIsWrittenInParts() throws {
+        let disk = try SmallDisk(bytes: 76 << 20)
+        let larder = try larder(disk, limit: nil)
+        try openLongJournal(larder)
+        let statistics = try larder.engine().statistics
+        try larder.engine().save()
+        #expect(try larder.engine().journalByteCount == 0)
+        #expect(statistics.checkpoints.read() > 1)
+        #expect(try count(larder) == 1500)
+        larder.close()
+        #expect(try count(larder) == 1500)
+    }
+
     /// If too little space is left, the error of a write reports this. Reads continue, and writes resume when there is
     /// space again.
     @Test func theErrorOfAWriteReportsThatTheFileSystemIsFull() throws {

@@ -11,6 +11,7 @@ final class CheckpointPass: CheckpointWork {
     var openStore: EpochStore? { store }
     let database: Database
     private let sequence: UInt64
+    private let journalEnd: UInt64
     private let indexing: ExpiryIndex.Rules
     private let removal: RemovalRules
     private let rules: FreshnessRules
@@ -19,10 +20,13 @@ final class CheckpointPass: CheckpointWork {
     private var swept: [EntryChange] = []
     /// The number of entries dropped because they have expired.
     private(set) var expired = PurgeReport()
+    private var evicted = 0
     /// The highest commit unit of an entry that was left to the next checkpoint; 0 if there is none.
     private(set) var newest: UInt64 = 0
     /// The number of bytes that may still be added to LevelDB.
     private(set) var room: Int
+    /// The number of bytes that may be added until the free space is measured again; `.max` if there is enough.
+    var free: Int
     /// The size of the frozen entries, without those of 1 MiB or more, and their number.
     private let frozen: (bytes: Int, count: Int)
     private var run: SortedRun
@@ -44,12 +48,17 @@ final class CheckpointPass: CheckpointWork {
     private var passedBytes = 0
 
     /// Freezes the dirty entries: assigns them to this pass, so that entries written later do not belong to it.
-    /// - Parameter room: the number of bytes that may be added to LevelDB; entries that do not fit are evicted.
+    /// - Parameters:
+    ///   - journalEnd: the last commit unit in the journal, if that is after `sequence`.
+    ///   - room: the number of bytes that may be added to LevelDB; entries that do not fit are evicted.
+    ///   - free: see ``free``.
     /// - Returns: nil if the database has no open files.
-    init?(_ database: Database, upTo sequence: UInt64, room: Int) {
+    init?(_ database: Database, upTo sequence: UInt64, journalEnd: UInt64? = nil, room: Int, free: Int = .max) {
         self.room = room
+        self.free = free
         self.database = database
         self.sequence = sequence
+        self.journalEnd = journalEnd ?? sequence
         now = database.now()
         database.shards.lockAll()
         defer { database.shards.unlockAll() }
@@ -82,14 +91,19 @@ final class CheckpointPass: CheckpointWork {
             // After a failure, some entries may still be pinned.
             unpinAll()
             notePassed(0)
+            if evicted > 0 {
+                let text = "the disk is full: evicted \(evicted) entries of the journal of database '\(database.name)'"
+                database.context.report(free == .max ? .debug : .warning, text, database: database.name)
+            }
         }
         let runBytesMax = database.context.options.checkpointRunBytes
         run.reserve(
             bytes: min(frozen.bytes, runBytesMax), count: min(frozen.count, runBytesMax / SortedRun.itemBytes))
         try store.indexLock.withLock { () throws(LarderError) in
             try prepareIndexes()
-            // Until this checkpoint ends, LevelDB is consistent only together with the journal up to this sequence.
-            try store.note(journalNeeded: sequence)
+            // Until this checkpoint ends, LevelDB is consistent only together with the journal, up to its end: LevelDB may
+            // lack older states of entries that are in newer segments.
+            try store.note(journalNeeded: journalEnd)
             try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {
                     shard.table.takeFrozen(upTo: sequence, most: Database.sliceCount, take) { entry, sequence in
@@ -98,7 +112,7 @@ final class CheckpointPass: CheckpointWork {
                         shard.changedKeys?.add(entry.key)
                     }
                 }
-                if run.byteCount > runBytesMax { try writeAndClean(progress, sync) }
+                if run.byteCount > min(runBytesMax, max(free, 64 << 10)) { try writeAndClean(progress, sync) }
                 return hasMore
             }
             if run.byteCount > Self.batchBytes { try writeAndClean(progress, sync) } else { try writeRun(progress) }
@@ -125,12 +139,13 @@ final class CheckpointPass: CheckpointWork {
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
-        guard record.byteCount + hintBytes <= room else {
+        guard record.byteCount + hintBytes <= min(room, free) else {
             evict(entry, record)
             run.add(removal: entry, indexed: indexed)
             return .removal
         }
         if room != .max { room -= record.byteCount + hintBytes }
+        if free != .max { free -= record.byteCount + hintBytes }
         recordCount += 1
         if record.byteCount >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
         let index = indexing.slot(header)
@@ -141,7 +156,9 @@ final class CheckpointPass: CheckpointWork {
     /// Evicts an entry instead of writing it, because the disk limit has no room for it and nothing else could be
     /// evicted. Called with the lock of the entry's shard held.
     private func evict(_ entry: EntryPointer, _ record: RecordView) {
+        database.evictedSequence.max(sequence, ordering: .relaxed)
         let statistics = database.context.statistics
+        evicted += 1
         statistics.evicted.add()
         let hash = Key.hash(entry.key)
         let shard = database.shards[Shard.index(hash)]
@@ -189,7 +206,8 @@ final class CheckpointPass: CheckpointWork {
         run.sort()
         // LevelDB's log of a large run need not reach the disk: it is removed as soon as the run is in tables, which
         // LevelDB syncs. The journal has the entries until the checkpoint has synced what is left of the log.
-        let isForTables = store.isFlushDue(after: run.byteCount)
+        // If space is scarce, tables also show how much of it the run takes when it is compressed.
+        let isForTables = free != .max || store.isFlushDue(after: run.byteCount)
         var next = 0
         var batch = LarderLevelDB.WriteBatch()
         let cleansHints = !hints.isEmpty && database.indexing.isCleaningTooSlow

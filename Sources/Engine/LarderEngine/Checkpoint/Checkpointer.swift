@@ -166,21 +166,31 @@ final class Checkpointer: Checkpointing {
         try turn.withLock(body)
     }
 
-    /// Runs a checkpoint. Called with `turn` held.
+    /// Runs a checkpoint. If the journal is overlong, and the file system lacks the space for all of its entries, writes
+    /// them in parts: the removal of a part's segments frees space for the next part. Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
-        lastBegan.store(context.time.monotonic(), ordering: .relaxed)
         trigger.setPacing(true)
         paceLoop.wake()
         defer { trigger.setPacing(false) }
+        while try checkpointPart() {}
+    }
+
+    /// - Returns: whether only a part of the journal was written and removed, so that more parts follow.
+    private func checkpointPart() throws(LarderError) -> Bool {
+        lastBegan.store(context.time.monotonic(), ordering: .relaxed)
         try journal.requireInPlace("checkpoint")
         // If another program has removed the files of a LevelDB, suspend that LevelDB. The journal then keeps the
         // entries written to it.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
-        guard try checkUnopened() else { return trigger.want() }
-        var room = try evictor.makeRoom()
+        guard try checkUnopened() else {
+            trigger.want()
+            return false
+        }
+        let part = trigger.isOverlong ? evictor.partBytes.flatMap { journal.cut(isRewrite: false, oldest: $0) } : nil
+        var room = try evictor.makeRoom(part: part?.byteCount)
         defer { evictor.wake() }
-        guard let cut = journal.cut(isRewrite: false) else { return }
+        guard let cut = part ?? journal.cut(isRewrite: false) else { return false }
         try syncJournal()
         metBusy.store(false, ordering: .relaxed)
         var passes: [any CheckpointWork] = []
@@ -189,7 +199,7 @@ final class Checkpointer: Checkpointing {
         var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
-                if let pass = try pass(database, upTo: cut.sequence, &room) { passes.append(pass) }
+                if let pass = try pass(database, upTo: cut.sequence, journalEnd: cut.end, &room) { passes.append(pass) }
             } catch {
                 if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
                 obstacle = error
@@ -201,6 +211,7 @@ final class Checkpointer: Checkpointing {
         if end { context.statistics.checkpoints.add() }
         // If the journal is full, report the obstacle: another checkpoint could not shorten the journal either.
         if trigger.isFull(), let obstacle { throw obstacle }
+        return end && cut.sequence < cut.end
     }
 
     /// Tries to sync the journal before LevelDB is written: LevelDB must not have commits that the journal loses if the
@@ -310,6 +321,9 @@ final class Checkpointer: Checkpointing {
             return false
         }
         for pass in passes { pass.finish() }
+        for database in table.all where database.evictedSequence.load(ordering: .relaxed) <= cut.sequence {
+            database.evictedSequence.store(0, ordering: .relaxed)
+        }
         return true
     }
 
@@ -470,7 +484,7 @@ final class Checkpointer: Checkpointing {
     /// - Returns: nil if there is nothing to write, or if another thread is working on the database. In the second
     ///   case, `metBusy` is set.
     private func pass(
-        _ database: Database, upTo sequence: UInt64, _ room: inout EvictionRoom
+        _ database: Database, upTo sequence: UInt64, journalEnd: UInt64? = nil, _ room: inout EvictionRoom
     ) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {
@@ -483,7 +497,11 @@ final class Checkpointer: Checkpointing {
             metBusy.store(true, ordering: .relaxed)
             return nil
         }
-        guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {
+        let isScarce = room.isScarce && !DatabaseName.isKept(database.name)
+        let pass = CheckpointPass(
+            database, upTo: sequence, journalEnd: journalEnd, room: room.left(database),
+            free: isScarce ? evictor.scarceBytes : .max)
+        guard let pass else {
             // If the database was purged or deleted in the meantime, nothing is left to write. Otherwise the journal
             // must keep the entries.
             guard database.needsJournal else { return nil }
@@ -497,6 +515,7 @@ final class Checkpointer: Checkpointing {
                     // Record how much is synced, as at the end of a flush: if a later run fails, the journal may be
                     // rewritten without the clean entries.
                     try pass.store.noteSynced()
+                    if isScarce { pass.free = evictor.scarceBytes }
                 })
         } catch {
             pass.abandon()

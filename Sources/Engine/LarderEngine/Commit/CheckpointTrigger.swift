@@ -108,6 +108,9 @@ final class CheckpointTrigger: Sendable {
     }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 
+    /// Whether the journal is far longer than writers can make it now: there was once more space, or no limit.
+    var isOverlong: Bool { countedBytes.load(ordering: .relaxed) > 2 * bytesMax }
+
     /// Whether writers should wait: for room, or for a moment because they are faster than LevelDB.
     func mustWait(for write: PendingWrite = .short) -> Bool {
         let mustWait =

@@ -9,12 +9,16 @@ import Synchronization
 /// removals of segments, staging and counters. Lock order: shard locks, the journal's `removing`, `lock`, the journal's
 /// `lock`.
 final class CommitJournal: Sendable {
-    /// The end of the journal when a checkpoint started.
+    /// The part of the journal that a checkpoint makes obsolete.
     struct Cut {
         /// The last segment that the checkpoint makes obsolete.
         let segment: UInt64
         /// The last commit unit in that segment.
         let sequence: UInt64
+        /// The last commit unit in the journal when the checkpoint started.
+        let end: UInt64
+        /// The size of the part; `.max` if it is the whole journal.
+        let byteCount: Int
         fileprivate let rollbacks: UInt64
     }
 
@@ -254,13 +258,21 @@ final class CommitJournal: Sendable {
     var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
 
     /// Begins a checkpoint or a rewrite: later appends go to a new segment.
-    /// - Parameter isRewrite: whether this only rewrites the journal, so that a requested checkpoint stays requested.
+    /// - Parameters:
+    ///   - isRewrite: whether this only rewrites the journal, so that a requested checkpoint stays requested.
+    ///   - bytes: for a checkpoint of only the oldest segments: see ``Journal/oldest(bytes:)``.
     /// - Returns: nil when the journal is empty.
-    func cut(isRewrite: Bool) -> Cut? {
+    func cut(isRewrite: Bool, oldest bytes: Int? = nil) -> Cut? {
         lock.withLock {
             if !isRewrite { trigger.begin() }
-            guard let segment = segments.rotate() else { return nil }
-            return Cut(segment: segment, sequence: lastAppendedLocked, rollbacks: rollbackCount)
+            let end = lastAppendedLocked
+            // Kept units are not in the journal, so a part must include them.
+            let kept = keptSequence.load(ordering: .relaxed)
+            let part = bytes.flatMap(segments.oldest).flatMap { $0.sequence >= kept ? $0 : nil }
+            guard let segment = part?.number ?? segments.rotate() else { return nil }
+            return Cut(
+                segment: segment, sequence: part?.sequence ?? end, end: end, byteCount: part?.byteCount ?? .max,
+                rollbacks: rollbackCount)
         }
     }
 

@@ -75,7 +75,7 @@ package final class DiskBudget: Sendable {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
             ? ": the file system is full; without a limit (--max-disk) nothing is evicted"
-            : ": the file system is full, and there is nothing left to evict; remove other files"
+            : ": the file system is full, and evictions did not free enough space; remove other files"
     }
 
     /// Calls the callback for a changed limit.

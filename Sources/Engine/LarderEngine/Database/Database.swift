@@ -26,6 +26,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let life = DatabaseLife()
     let shards: DatabaseShards
     let indexing: DatabaseIndexes
+    /// The last commit unit up to which the journal may have entries that a checkpoint has evicted; 0 if it has none.
+    let evictedSequence = Atomic<UInt64>(0)
     /// Whether the part of the journal with its operations was replayed in the background.
     let isReplayed = Atomic<Bool>(false)
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.

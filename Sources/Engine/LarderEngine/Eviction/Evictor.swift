@@ -223,20 +223,37 @@ final class Evictor: Sendable {
 
     // MARK: For a checkpoint
 
+    private func incomingBytes(_ databases: [Database]) -> Int { databases.reduce(0) { $0 + $1.incomingBytes } }
+
+    /// The bytes of the journal that a checkpoint should write first, because the file system lacks the space for all
+    /// entries: twice their bytes, because LevelDB writes them to its log first and then to a table. Nil if it has it.
+    var partBytes: Int? { disk.room.flatMap { $0 < 2 * incomingBytes(table.all) ? max(1 << 20, $0 / 4) : nil } }
+
+    /// The bytes that a checkpoint may add on a file system with too little space: half of the free space, as above. The
+    /// reserve is left to LevelDB, which merges tables and removes evicted entries.
+    var scarceBytes: Int {
+        let reserve = disk.reserve.isThere ? 0 : DiskThresholds.heldReserveBytes(limit: disk.boundBytes ?? 0)
+        return max(0, (disk.room ?? 0) - reserve) / 2
+    }
+
     /// Frees space for a checkpoint. Called by the thread that has the checkpointer's turn.
+    /// - Parameter part: the size of the part of an overlong journal that the checkpoint writes, and whose entries it
+    ///   evicts if they do not fit: its end frees the space of the part. Nil if the journal is not overlong.
     /// - Returns: the space that the checkpoint may use.
     /// - Throws: if there is not enough space, and nothing more can be evicted.
-    func makeRoom() throws(LarderError) -> EvictionRoom {
+    func makeRoom(part: Int?) throws(LarderError) -> EvictionRoom {
         noteLimits()
         var room = EvictionRoom()
         for limit in limits {
-            if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
+            if let bytes = try makeRoom(limit, atMost: part ?? .max) { room.limit(limit.database, to: bytes) }
         }
-        if disk.limitBytes != nil {
-            // Count the bytes twice, because LevelDB writes them to its log first and then to a table.
-            let incoming = 2 * table.all.reduce(0) { $0 + $1.incomingBytes }
-            for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
-        }
+        guard disk.limitBytes != nil else { return room }
+        let incoming = min(incomingBytes(table.all), part ?? .max)
+        let wanted = part == nil ? 2 * incoming : incoming
+        for _ in 0..<Self.reliefsMax where wanted > 0 { if !relieve(wanted, takesReserve: false) { break } }
+        guard part != nil, disk.room ?? .max < 2 * incoming else { return room }
+        disk.reserve.giveUp()
+        room.isScarce = true
         return room
     }
 
@@ -245,8 +262,8 @@ final class Evictor: Sendable {
     private static let reliefsMax = 4
 
     /// - Returns: the bytes that the checkpoint may add; nil if there is enough space for all of its entries.
-    private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
-        let incoming = limit.databases.reduce(0) { $0 + $1.incomingBytes }
+    private func makeRoom(_ limit: EvictionLimit, atMost most: Int) throws(LarderError) -> Int? {
+        let incoming = min(most, incomingBytes(limit.databases))
         if incoming == 0 { return nil }
         waitForMerges(limit, incoming)
         while true {
@@ -296,6 +313,8 @@ final class Evictor: Sendable {
 struct EvictionRoom {
     private var larder = Int.max
     private var databases: [ObjectIdentifier: Int] = [:]
+    /// Whether the checkpoint may also use no more than ``Evictor/scarceBytes``.
+    var isScarce = false
 
     /// Returns the bytes that a checkpoint may still add to a database.
     func left(_ database: Database) -> Int {

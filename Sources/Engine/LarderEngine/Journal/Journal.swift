@@ -252,6 +252,20 @@ final class Journal: @unchecked Sendable {
         }
     }
 
+    /// Returns the last of the oldest segments that together have at least `bytes` bytes, and their size. Nil if that is
+    /// the newest segment, or if a segment is damaged or could not be synced.
+    func oldest(bytes: Int) -> (number: UInt64, sequence: UInt64, byteCount: Int)? {
+        lock.withLock {
+            guard isRead, damage == nil, segments.allSatisfy({ $0.syncFailure == nil }) else { return nil }
+            var count = 0
+            for segment in segments.dropLast() {
+                count += segment.liveBytes
+                if count >= bytes { return (segment.number, segment.lastSequence, count) }
+            }
+            return nil
+        }
+    }
+
     // MARK: Syncing
 
     /// Syncs all segments, including those of earlier processes. Returns when every earlier append is on the disk.

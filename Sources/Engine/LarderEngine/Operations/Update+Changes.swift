@@ -211,7 +211,8 @@ extension Update {
     package func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
-        if isFollowed { return removeAbsent(index) }
+        // The journal may still have an entry that a checkpoint has evicted.
+        if isFollowed || database.evictedSequence.load(ordering: .relaxed) > 0 { return removeAbsent(index) }
         endLease(index)
     }
 
@@ -221,7 +222,7 @@ extension Update {
         return database.context.changeLog.isFollowed(database)
     }
 
-    /// Reports to followers that the key at `index`, which has no entry, is removed. Changes nothing else.
+    /// Commits the removal of the key at `index`, which has no entry. Followers are notified of it.
     func removeAbsent(_ index: Int) {
         var note = changeNote(index)
         note.isUnseen = true
