@@ -27,11 +27,15 @@ extension RemoteCache: AsyncQuerySource {
             return try await store.perform(.getAll(keys)).map { $0.map { StoredText($0, .raw) } }
         }
         runner.removeForTask = { [core, store] (rows) async throws(LarderClientError) in
-            defer { withExtendedLifetime(core) {} }
-            return try await store.performAll(Request.removals(rows)).count(where: {
-                (removed) throws(LarderClientError) in
-                try removed.get()
-            })
+            // In a task of its own, which is not cancelled with the caller's: the number must be known.
+            try await Task { () async -> Result<Int, LarderClientError> in
+                defer { withExtendedLifetime(core) {} }
+                do throws(LarderClientError) {
+                    let removed = try await store.performAll(Request.removals(rows))
+                    return .success(
+                        try removed.count(where: { (removed) throws(LarderClientError) in try removed.get() }))
+                } catch { return .failure(error) }
+            }.value.get()
         }
         runner.live = { [core, store] (words, sink) async throws(LarderClientError) in
             let live = LiveLink(core.socketPath, core.options, store, words, sink)

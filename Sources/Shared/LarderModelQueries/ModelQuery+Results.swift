@@ -143,7 +143,11 @@ extension ModelQuery where Source: AsyncQuerySource {
         try await verifyProperties()
         var (pages, count) = (try QueryPages(self, .texts), 0)
         while let words = pages.next, !Task.isCancelled {
-            try pages.add(try await runner.resultForTask(words))
+            do throws(Source.QueryFailure) { try pages.add(try await runner.resultForTask(words)) } catch {
+                // The query is cancelled with the task.
+                if Task.isCancelled { break }
+                throw error
+            }
             while !Task.isCancelled, let rows = pages.takeRows() { count += try await remove(rows) }
         }
         return count

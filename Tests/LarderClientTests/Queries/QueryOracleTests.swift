@@ -143,6 +143,23 @@ import Testing
         #expect(try await cache.query().remove() == 379)
     }
 
+    @Test func aCancelledTaskReturnsTheNumberOfRemovedEntries() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let cache = client.cache("books", of: RandomBook.self)
+        var random = SeededGenerator(seed: 2)
+        let book = RandomBook(0, &random)
+        for round in 0..<5 {
+            try await cache.set((0..<5000).map { ("b:\($0)", book) })
+            let task = Task { try await cache.query().remove() }
+            while try await cache.count() > 5000 - round * 500 {}
+            task.cancel()
+            let removed = try await task.value
+            #expect(try await cache.count() == 5000 - removed)
+        }
+        client.close()
+    }
+
     @Test func clientsExplainTheirErrors() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: daemon.socketPath)
