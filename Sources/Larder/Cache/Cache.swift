@@ -178,7 +178,8 @@ public final class Cache: CacheReading {
     /// this is on the disk. They are built in the background. The next models that this cache stores are compared with
     /// the declared fields: see ``Index``.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid index, for more than 32 of them, and if the models
-    ///   are not stored as JSON.
+    ///   are not stored as JSON. If there would be more than 32 with those of the database, the first ones of the list
+    ///   were created.
     public func declareIndexes(_ indexes: [Index]) throws(LarderError) { try source.declare(indexes) }
 
     /// Drops the indexes of the database except these, for example those that earlier versions of a program declared.

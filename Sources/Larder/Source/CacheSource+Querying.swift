@@ -123,10 +123,8 @@ extension CacheSource {
     /// Creates indexes, unless they exist. May block.
     func declare(_ indexes: [Index]) throws(LarderError) {
         guard !indexes.isEmpty else { return }
-        var definitions: [(index: Index, IndexDefinition)] = []
-        do throws(QueryError) {
-            for index in indexes { definitions.append((index, try index.definition(codec))) }
-        } catch {
+        let definitions: [(index: Index, definition: IndexDefinition)]
+        do throws(QueryError) { definitions = try Index.definitions(indexes, codec) } catch {
             throw LarderError(.invalidArgument, error.text, operation: "index", database: database.name)
         }
         try whileOpen("index") { (_) throws(LarderError) in

@@ -59,8 +59,9 @@ extension RemoteCache: AsyncQuerySource {
     /// Declares the indexes that queries need: the daemon creates those that do not exist yet, and builds them in the
     /// background. The next models that this cache stores are compared with the declared fields: see ``Index``. Needs
     /// larderd. Costs a round trip for each index.
-    /// - Throws: `invalidArgument` for an invalid index, and if the models are not stored as JSON; `server` if the
-    ///   daemon refuses an index, for example because there would be more than 32.
+    /// - Throws: `invalidArgument` for an invalid index, for more than 32 of them, and if the models are not stored as
+    ///   JSON; `server` if the daemon refuses an index, for example because there would be more than 32. The indexes
+    ///   before that one were created.
     public func declareIndexes(_ indexes: [Index]) async throws(LarderClientError) {
         for request in try Request.create(indexes, codec, name) { try await store.perform(request) }
         codec.checks?.add(indexes.flatMap(\.checks))

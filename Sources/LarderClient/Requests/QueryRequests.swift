@@ -153,8 +153,8 @@ extension Request where Result == Void {
         _ indexes: [Index], _ codec: ModelCodec, _ database: String
     ) throws(LarderClientError) -> [Request] {
         do throws(QueryError) {
-            for index in indexes {
-                guard try index.definition(codec).kind == .computed else { continue }
+            for (index, definition) in try Index.definitions(indexes, codec) {
+                guard definition.kind == .computed else { continue }
                 throw QueryError(
                     "only the library can compute the index '\(index.name)': store its values as a property, and "
                         + "declare an index of that")

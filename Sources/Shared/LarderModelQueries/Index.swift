@@ -122,8 +122,21 @@ public struct Index: Sendable {
         IndexDefinition.words(prefix: prefix, isOfPlaces: isGeo, parts.map { ($0.path, $0.isDescending) })
     }
 
+    /// Throws if one of the indexes is impossible for models of this codec, or there are too many of them.
+    package static func definitions(
+        _ indexes: [Index], _ codec: ModelCodec
+    ) throws(QueryError) -> [(index: Index, definition: IndexDefinition)] {
+        guard Set(indexes.map(\.name)).count <= countMax else {
+            throw QueryError("a database can have \(countMax) indexes")
+        }
+        return try indexes.map { (index) throws(QueryError) in (index, try index.definition(codec)) }
+    }
+
+    /// The maximum number of indexes of a database.
+    private static let countMax = 32
+
     /// Throws if the index is impossible for models of this codec.
-    package func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
+    private func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
         if codec.codec != .json { throw QueryError(codec.notJSON) }
         if let problem = parts.lazy.compactMap(\.problem).first { throw QueryError(problem) }
         guard let computed else { return try IndexDefinition(words) }

@@ -173,6 +173,11 @@ import Testing
         error = try await #require(throws: LarderClientError.self) {
             try await cache.declareIndexes((0..<40).map { Index(\RandomBook.kind, at: "f\($0)") })
         }
+        #expect(error.code == .invalidArgument && error.message.contains("32"))
+        #expect(try await cache.dropIndexes(except: RandomBook.indexes) == 1, "only the one of the genre was created")
+        error = try await #require(throws: LarderClientError.self) {
+            try await cache.declareIndexes((0..<32).map { Index(\RandomBook.kind, at: "f\($0)") })
+        }
         #expect(error.code == .server && error.message.contains("32"))
         #expect(try await cache.dropIndexes(except: RandomBook.indexes) > 0)
         #expect(try BlockingLarderClient(socketPath: daemon.socketPath, database: "books").dropIndexes(except: []) > 0)

@@ -492,6 +492,8 @@ import Testing
         expectError(.invalidArgument) { try cache.declareIndexes([Index(\Book.isbn, at: "@key")]) }
         let many = (0..<40).map { Index(\Book.isbn, at: "f\($0)") }
         #expect(expectError(.invalidArgument) { try cache.declareIndexes(many) }.contains("32"))
+        #expect(try cache.dropIndexes(except: indexes) == 0, "more than a database can have: none is created")
+        #expect(expectError(.invalidArgument) { try cache.declareIndexes(Array(many[..<30])) }.contains("32"))
         #expect(try cache.dropIndexes(except: indexes) == 27 && cache.dropIndexes(except: indexes) == 0)
         #expect(try all.where(\.author, "Bo").explain().contains("the index author-"))
         let long = Decimal(string: "12345678901234567.2") ?? 0
