@@ -59,12 +59,6 @@ struct ConditionWords: Sendable {
         ConditionWords(.factor, QueryWord.list("NOT") + condition.asFactor)
     }
 
-    /// Throws for collections that are not stored as an array of their elements.
-    static func requireArray(_ type: Any.Type) throws(ImpossibleQuery) {
-        guard type is any RangeExpression.Type || type == Data.self else { return }
-        throw ImpossibleQuery(message: "\(type) is not stored as an array of its elements; use filter { }")
-    }
-
     private static func join(
         _ conditions: [ConditionWords], _ kind: Kind, _ word: String, _ empty: ConditionWords
     ) -> ConditionWords {
@@ -89,7 +83,25 @@ struct ImpossibleQuery: Error {
     let message: String
 }
 
+extension JSONText {
+    /// Whether an array may equal one of its own elements.
+    var isOfEmptyArrays: Bool { bytes.allSatisfy("[],".utf8.contains) }
+}
+
 extension ModelCodec {
+    /// Throws for collections that are not stored as an array of their elements, such as `Data` and `IndexSet`.
+    func requireArray(_ type: Any.Type) throws(ImpossibleQuery) {
+        let empty: Any? =
+            if let type = type as? any RangeReplaceableCollection.Type { type.init() } else {
+                (type as? any SetAlgebra.Type).map { $0.init() }
+            }
+        let text = (empty as? any Encodable).flatMap { try? json(of: $0) }
+        guard type is any RangeExpression.Type || text.map({ $0.bytes.first != UInt8(ascii: "[") }) ?? false else {
+            return
+        }
+        throw ImpossibleQuery(message: "\(type) is not stored as an array of its elements; use filter { }")
+    }
+
     /// The JSON of a value of a condition.
     func operand(_ value: some Encodable) throws(ImpossibleQuery) -> JSONText {
         if let decimal = value as? Decimal, !OrderedValue.isExact(decimal) {
@@ -112,7 +124,7 @@ extension ModelCodec {
                 && ![String.self, Data.self].contains { $0 == Elements.Element.self }
         }
         let text = try operand(value)
-        guard text.bytes.allSatisfy("[],".utf8.contains), let array = value as? any Collection, holdsArrays(array)
+        guard text.isOfEmptyArrays, let array = value as? any Collection, holdsArrays(array)
         else {
             return text
         }

@@ -120,7 +120,7 @@ extension ModelQuery {
         byElementsOf property: KeyPath<Model, Elements>, at place: String? = nil,
         _ aggregates: repeat QueryAggregate<Model, each Result>
     ) -> ModelGroups<Model, Source, Elements.Element, (repeat each Result)> where Elements.Element: Codable {
-        adding { (_) throws(ImpossibleQuery) in try ConditionWords.requireArray(Elements.self) }
+        adding { (_) throws(ImpossibleQuery) in try runner.codec.requireArray(Elements.self) }
             .groups(property, place, repeat each aggregates)
     }
 

@@ -29,6 +29,7 @@ extension ModelQuery {
     ) -> Self {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
             guard !(value is any SetAlgebra) || value is any RawRepresentable else {
+                try codec.requireArray(Value.self)
                 throw ImpossibleQuery(message: "\(Value.self) has no order in JSON; use where(_:containsAll:)")
             }
             return ConditionWords(path, equals: try codec.whole(value))
@@ -89,8 +90,13 @@ extension ModelQuery {
         _ property: KeyPath<Model, Elements>, contains element: Elements.Element, at place: String? = nil
     ) -> Self where Elements.Element: Encodable {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            try ConditionWords.requireArray(Elements.self)
-            return ConditionWords(path, "=", QueryWord.operand(try codec.operand(element)))
+            try codec.requireArray(Elements.self)
+            let text = try codec.operand(element)
+            // An equality also tests the whole array, which may equal an empty element.
+            if text.isOfEmptyArrays {
+                return ConditionWords(path, "ALL", QueryWord.list("1") + QueryWord.operand(text))
+            }
+            return ConditionWords(path, "=", QueryWord.operand(text))
         }
     }
 
@@ -100,7 +106,7 @@ extension ModelQuery {
         at place: String? = nil
     ) -> Self where Elements.Element: Encodable {
         condition(property, place) { (path, codec) throws(ImpossibleQuery) in
-            try ConditionWords.requireArray(Elements.self)
+            try codec.requireArray(Elements.self)
             let operands = try codec.operands(elements)
             if operands.isEmpty { return .always }
             return ConditionWords(

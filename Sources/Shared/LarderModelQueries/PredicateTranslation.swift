@@ -222,6 +222,7 @@ extension PredicateExpressions.RangeExpressionContains: TranslatableExpression {
 extension PredicateExpressions.SequenceContains: TranslatableExpression {
     fileprivate func translation(_ translation: inout PredicateTranslation) -> Found? {
         if let path = translation.path(sequence) {
+            guard (try? translation.codec.requireArray(LHS.Output.self)) != nil else { return nil }
             let value = translation.constant(element).flatMap { translation.equatable($0) }
             return value.map { Found(ConditionWords(path, "=", QueryWord.operand($0))) }
         }

@@ -447,9 +447,11 @@ import Testing
     }
 
     private struct Shapes: Codable, Sendable {
-        var rows: [[Int]]
-        var span: Range<Int>
-        var data: Data
+        var rows: [[Int]] = []
+        var span = 0..<1
+        var data = Data()
+        var cubes: [[[Int]]] = []
+        var days = IndexSet()
     }
 
     /// Conditions also test the elements of arrays.
@@ -462,6 +464,43 @@ import Testing
         #expect(expectError(.invalidArgument) { _ = try shapes.where(\.rows, []).keys() }.contains("predicate"))
         expectError(.invalidArgument) { _ = try shapes.where(\.rows, in: [[[1]], []]).keys() }
         #expect(try shapes.where(\.rows, [[1]]).keys() == [] && all.where(\.tags, []).count() == 1)
+    }
+
+    @Test("an empty element is not found in arrays that are empty themselves", arguments: [false, true])
+    func emptyElementsAreFound(hasIndex: Bool) throws {
+        let cache = try workspace.cache("rows")
+        if hasIndex { try cache.declareIndexes([Index(\Shapes.rows), Index(\Shapes.cubes)]) }
+        let rows: [[[Int]]] = [[], [[]], [[1], []], [[1]], [[1], [2]]]
+        for (number, row) in rows.enumerated() {
+            try cache.set(Shapes(rows: row, cubes: row.map { [$0] }), forKey: "\(number)")
+        }
+        let query = cache.query(Shapes.self)
+        for row in [[], [1], [2]] {
+            let expected = try query.filter { $0.rows.contains(row) }.keys()
+            #expect(try query.where(\.rows, contains: row).keys() == expected, "\(row)")
+            #expect(try query.where(#Predicate<Shapes> { $0.rows.contains(row) }).keys() == expected, "\(row)")
+        }
+        for cube in [[], [[]], [[1]]] {
+            let expected = try query.filter { $0.cubes.contains(cube) }.keys()
+            #expect(try query.where(\.cubes, contains: cube).keys() == expected, "\(cube)")
+        }
+    }
+
+    @Test("predicates on collections that are no arrays in JSON are evaluated")
+    func bytesAreSearchedByPredicates() throws {
+        let cache = try workspace.cache("bytes")
+        try cache.set(Shapes(data: Data([1, 2]), days: [1, 5]), forKey: "a")
+        try cache.set(Shapes(data: Data([3]), days: [2]), forKey: "b")
+        let query = cache.query(Shapes.self)
+        #expect(try query.where(#Predicate<Shapes> { $0.data.contains(1) }).keys() == ["a"])
+        #expect(try query.where(#Predicate<Shapes> { !$0.data.contains(1) }).keys() == ["b"])
+        for refused in [
+            query.where(\.days, contains: 1), query.where(\.days, containsAll: [1]), query.where(\.days, [1]),
+        ] {
+            let text = expectError(.invalidArgument) { _ = try refused.keys() }
+            #expect(text.contains("use filter") && !text.contains("containsAll"), "\(text)")
+        }
+        #expect(try query.filter { $0.days.contains(1) }.keys() == ["a"])
     }
 
     @Test func aCancelledTaskRemovesNothing() async throws {
