@@ -68,6 +68,11 @@ private struct RunningEdit<Value: Codable> {
             throw LarderError(
                 .noSuchEntry, "there is no fresh entry", operation: "edit", database: cache.name, key: key.description)
         }
+        let previous = try checking { () throws(ModelEdits<Value>.Impossible) in
+            try record.payload.withUnsafeBufferPointer { (text) throws(ModelEdits<Value>.Impossible) in
+                try edits.verified(before: UnsafeRawBufferPointer(text), storedAs: record.header.codec)
+            }
+        }
         let changed: [UInt8]?
         do throws(JSONEdit.Failure) {
             changed = try record.payload.withUnsafeBufferPointer { (payload) throws(JSONEdit.Failure) in
@@ -82,7 +87,7 @@ private struct RunningEdit<Value: Codable> {
             }
         }
         let text = changed ?? Array(record.payload)
-        let model = try verified(text, record.header.codec)
+        let model = try verified(text, record.header.codec, after: previous)
         guard let changed else { return (model, nil) }
         try cache.source.verify(model, key)
         var write = try EntryWrite(.bytes(changed), record.header.codec, key, .keep, [], cache.name, "edit")
@@ -90,19 +95,25 @@ private struct RunningEdit<Value: Codable> {
         return (model, write)
     }
 
-    private func verified(_ text: [UInt8], _ codec: Codec) throws(LarderError) -> Value {
+    private func verified(_ text: [UInt8], _ codec: Codec, after previous: Value?) throws(LarderError) -> Value {
         let model: Value
         do { model = try text.withUnsafeBytes { try cache.source.codec.decode(Value.self, $0, storedAs: codec) } } catch
         {
             throw .decodingFailed(Value.self, codec, key, cache.name, error)
         }
-        do throws(ModelEdits<Value>.Impossible) {
+        try checking { () throws(ModelEdits<Value>.Impossible) in
             try text.withUnsafeBufferPointer { (text) throws(ModelEdits<Value>.Impossible) in
-                try edits.verify(model, in: UnsafeRawBufferPointer(text))
+                try edits.verify(model, in: UnsafeRawBufferPointer(text), after: previous)
             }
-        } catch {
-            throw .invalid(error.message, "edit", cache.name, key)
         }
         return model
+    }
+
+    private func checking<Result>(
+        _ body: () throws(ModelEdits<Value>.Impossible) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(ModelEdits<Value>.Impossible) { return try body() } catch {
+            throw .invalid(error.message, "edit", cache.name, key)
+        }
     }
 }

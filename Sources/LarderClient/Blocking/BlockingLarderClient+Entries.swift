@@ -278,12 +278,7 @@ extension BlockingLarderClient {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
-        if codec.hasChecks { return try checkedModel(type, edit) }
-        if edit.isUnverified, let bytes = try bytes(forKey: edit.key),
-            let model = try decodable(type, bytes, edit.key)
-        {
-            try edit.verify(model, in: bytes)
-        }
+        if codec.hasChecks || edit.mustBeTried { return try checkedModel(type, edit) }
         let bytes: [UInt8]
         do throws(LarderClientError) { bytes = try perform(edit.request) } catch { throw edit.failure(error) }
         guard let model = try decoded(type, bytes, edit.key) else { throw edit.undecoded }
@@ -297,9 +292,10 @@ extension BlockingLarderClient {
         var update = try EntryUpdate(edit.key, timeoutMilliseconds: session.timeoutMilliseconds)
         while true {
             let previous = try bytes(forKey: edit.key)
+            let before = try edit.verified(before: previous)
             let text = try edit.applied(to: previous)
             guard let model = try decoded(type, text, edit.key) else { throw edit.undecoded }
-            let entry = try edit.entry(model, in: text, codec)
+            let entry = try edit.entry(model, in: text, after: before, codec)
             if text == previous { return model }
             if try exchange(previous, for: entry, edit.key) { return model }
             WorkThread.sleep(nanoseconds: try update.pause(name))

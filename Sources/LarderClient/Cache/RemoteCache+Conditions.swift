@@ -108,28 +108,25 @@ extension RemoteCache {
     }
 
     /// Changes single properties of a stored model in one atomic step, as ``ModelEdits`` describes. The daemon makes
-    /// the changes, in one round trip; before the first edit of a property, another one reads the entry. If the schema
-    /// has checks, the client makes them, as ``update(forKey:policy:tags:attempts:_:)`` does. The entry must be JSON.
-    /// It keeps its expiry rule and its tags, and counts as stored now. Needs larderd.
+    /// the changes, in one round trip. The client makes them, as ``update(forKey:policy:tags:attempts:_:)`` does, until
+    /// an edit of this process has changed the property, if the schema has checks, for nested places that may be
+    /// missing, and for sums of other types than `Int`, `Int64` and `Double`. The entry must be JSON. It keeps its
+    /// expiry rule and its tags, and counts as stored now. Needs larderd.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - type: the model's type; that of the cache.
     ///   - body: appends the changes; called once. If it throws, nothing is changed.
     /// - Returns: the model as it was stored.
     /// - Throws: `noSuchEntry` if there is no fresh entry; `invalidArgument` if a change is impossible, `server` if the
-    ///   daemon refuses it. The entry is then unchanged. `decode` if the value is no longer a model of this type, and
-    ///   `invalidArgument` if a change has created a field that is not the property: the change is then stored.
+    ///   daemon refuses it; `conflict` as `update`. The entry is then unchanged. `decode` if the value is no longer a
+    ///   model of this type. The change may then be stored, if the daemon made it: the entry was of another type, or
+    ///   the model's own decoder refuses the values.
     @discardableResult
     public func edit(
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) async throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
-        if codec.hasChecks { return try await checkedModel(edit) }
-        if edit.isUnverified, let bytes = try await store.perform(.get(edit.key)),
-            let model = try await decodable(bytes, edit.key, "EDIT")
-        {
-            try edit.verify(model, in: bytes)
-        }
+        if codec.hasChecks || edit.mustBeTried { return try await checkedModel(edit) }
         let bytes: [UInt8]
         do throws(LarderClientError) { bytes = try await store.perform(edit.request) } catch {
             throw edit.failure(error)
@@ -144,9 +141,10 @@ extension RemoteCache {
         var update = try EntryUpdate(edit.key, timeoutMilliseconds: core.options.timeoutMilliseconds)
         while true {
             let previous = try await store.perform(.get(edit.key))
+            let before = try edit.verified(before: previous)
             let text = try edit.applied(to: previous)
             guard let model = try await decoded(text, edit.key, "EDIT") else { throw edit.undecoded }
-            let entry = try edit.entry(model, in: text, codec)
+            let entry = try edit.entry(model, in: text, after: before, codec)
             if text == previous { return model }
             if try await exchange(previous, for: entry, edit.key) { return model }
             try await Self.rest(try update.pause(name), "edit")

@@ -1,13 +1,13 @@
 // Changes of single properties of stored models, for the calls `edit` of both clients.
 
 import LarderJSONCoding
-import LarderPlatform
 import LarderRESP
 
 /// The changes that a call of `edit` makes. The daemon makes them, with the command EDIT.
 ///
-/// A property may be stored under another name than its own. Before the first edit of a place, the client therefore
-/// compares the place with the property of the entry's present model: an edit of the wrong field must not be stored.
+/// A property may be stored under another name than its own, and some changes may have a result that is no model. Until
+/// the places are verified, and for such changes, the client therefore makes the changes itself, and stores the result
+/// if the entry is still the same.
 struct EntryEdit<Model: Codable> {
     let key: [UInt8]
     private let edits: ModelEdits<Model>
@@ -35,7 +35,18 @@ struct EntryEdit<Model: Codable> {
         return Request(words, key: key, expects: "the model") { $0.bytes }
     }
 
-    // MARK: With checks
+    // MARK: In this process
+
+    /// Whether the model must be checked before it is stored.
+    var mustBeTried: Bool { edits.mustBeTried }
+
+    /// Compares the places with the properties of the stored model.
+    func verified(before text: [UInt8]?) throws(LarderClientError) -> Model? {
+        guard let text else { throw missing }
+        var model: Model?
+        try checking { model = try text.withUnsafeBytes { try edits.verified(before: $0, storedAs: .raw) } }
+        return model
+    }
 
     /// Makes the changes in this process, so that the model can be checked before it is stored.
     func applied(to previous: [UInt8]?) throws(LarderClientError) -> [UInt8] {
@@ -57,21 +68,19 @@ struct EntryEdit<Model: Codable> {
     }
 
     /// Compares and checks a model, and returns the entry that stores it.
-    func entry(_ model: Model, in text: [UInt8], _ codec: ModelCodec) throws(LarderClientError) -> NewEntry {
-        try verify(model, in: text)
+    func entry(
+        _ model: Model, in text: [UInt8], after previous: Model?, _ codec: ModelCodec
+    ) throws(LarderClientError) -> NewEntry {
+        try verify(model, in: text, after: previous)
         do { try codec.verify(model) } catch { throw RemoteCoding.failure(error, Model.self, codec, key) }
         return try NewEntry(bytes: text, key, .keep, [], .json)
     }
 
     // MARK: Replies
 
-    /// Whether a place was never compared with a model of this type.
-    var isUnverified: Bool { !VerifiedPlaces.contain(Model.self, edits.paths) }
-
     /// Compares the places with the properties of the model that was decoded from `text`.
-    func verify(_ model: Model, in text: [UInt8]) throws(LarderClientError) {
-        try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0) } }
-        VerifiedPlaces.insert(Model.self, edits.paths)
+    func verify(_ model: Model, in text: [UInt8], after previous: Model? = nil) throws(LarderClientError) {
+        try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0, after: previous) } }
     }
 
     /// The error for a reply without a model, which EDIT never sends.
@@ -88,30 +97,5 @@ struct EntryEdit<Model: Codable> {
     private var missing: LarderClientError {
         LarderClientError(
             .noSuchEntry, "there is no fresh entry", operation: "EDIT", database: database, key: printableKey(key))
-    }
-}
-
-/// The places in stored models that this process has compared with the properties of the models.
-private enum VerifiedPlaces {
-    private struct Place: Hashable {
-        let model: ObjectIdentifier
-        let path: String
-    }
-
-    private static let known = Locked<Set<Place>>([])
-    /// Places can contain indices, so their number is not limited by the models.
-    private static let countMax = 10_000
-
-    static func contain(_ model: Any.Type, _ paths: [String]) -> Bool {
-        known.withLock { known in
-            paths.allSatisfy { known.contains(Place(model: ObjectIdentifier(model), path: $0)) }
-        }
-    }
-
-    static func insert(_ model: Any.Type, _ paths: [String]) {
-        known.withLock { known in
-            if known.count > countMax { known = [] }
-            for path in paths { known.insert(Place(model: ObjectIdentifier(model), path: path)) }
-        }
     }
 }

@@ -1,4 +1,5 @@
 import LarderJSONCoding
+import LarderPlatform
 import LarderVocabulary
 
 /// Changes of single properties of a stored model, without reading and storing the whole model. The closures of `edit`
@@ -25,6 +26,9 @@ public struct ModelEdits<Model: Codable> {
     /// A place that a change uses, and the property that should be stored there.
     private struct Place {
         let path: EditPath
+        let property: AnyKeyPath
+        /// Nil if the property has no name that identifies it.
+        let id: VerifiedPlaces.ID?
         /// Returns the property of a model as JSON.
         let encode: (Model) throws -> JSONText
         /// Whether the property is a `Float`: sums are stored with the digits of doubles.
@@ -41,6 +45,8 @@ public struct ModelEdits<Model: Codable> {
     package private(set) var edits: [JSONEdit] = []
     private var places: [Place] = []
     private let codec: ModelCodec
+    /// Whether the result of a change may not be a model, depending on the stored one.
+    private var isRisky = false
     /// The first error of a call.
     private var failure: Impossible?
 
@@ -138,19 +144,44 @@ public struct ModelEdits<Model: Codable> {
         guard failure == nil else { return }
         do throws(Impossible) {
             let path = try Self.path(of: property, place)
+            let names = place == nil ? path.text : PropertyPath.names(of: property)
             let codec = codec
-            do { edits.append(JSONEdit(path, try action(self))) } catch {
+            do { add(JSONEdit(path, try action(self)), of: Value.self) } catch {
                 let reason = (error as? Impossible)?.message ?? CodingProblem.encoding(error, codec.codec)
                 throw Impossible(message: "'\(printableKey(path.text.utf8))': \(reason)")
             }
+            // On the way to a nested property, an object may be missing: the change then creates it with one field.
+            if path.steps.count > 1,
+                path.text != names || "\(property)".contains(where: { "?!".contains($0) }) || hasDefaults
+            {
+                isRisky = true
+            }
             places.append(
                 Place(
-                    path: path, encode: { try Self.json($0[keyPath: property], codec) },
+                    path: path, property: property,
+                    id: names.map { VerifiedPlaces.ID(Model.self, "\(path.text) \($0)", codec) },
+                    encode: { try Self.json($0[keyPath: property], codec) },
                     isFloat: Value.self is Float.Type || Value.self is Float?.Type))
         } catch {
             failure = error
         }
     }
+
+    /// - Parameter type: the type of the property.
+    private mutating func add(_ edit: JSONEdit, of type: Any.Type) {
+        switch edit.action {
+        case .increment:
+            // The daemon refuses only sums that are no values of these types.
+            let safe: [Any.Type] = [Int.self, Int?.self, Int64.self, Int64?.self, Double.self, Double?.self]
+            if !safe.contains(where: { $0 == type }) { isRisky = true }
+        case .delete: if !(type is any ExpressibleByNilLiteral.Type) { isRisky = true }
+        default: break
+        }
+        edits.append(edit)
+    }
+
+    /// Whether the schema adds or changes fields when it reads a model.
+    private var hasDefaults: Bool { codec.rules?.ofReads(Model.self) != nil }
 
     private func json(_ value: some Encodable) throws -> JSONText { try Self.json(value, codec) }
 
@@ -191,11 +222,40 @@ public struct ModelEdits<Model: Codable> {
         if edits.isEmpty { throw Impossible(message: "the closure made no edits") }
     }
 
-    /// The places that the edits use.
-    package var paths: [String] { places.map(\.path.text) }
+    /// Whether the result must be decoded and compared before it is stored: a place was never seen to change with its
+    /// property, or the result may not be a model.
+    package var mustBeTried: Bool { isRisky || !areVerified }
+
+    private var areVerified: Bool { places.allSatisfy { $0.id.map(VerifiedPlaces.contain) ?? false } }
+
+    /// Compares the places with the properties before the changes: fields that the edits would wrongly overwrite. The
+    /// model is encoded again, because a stored text may lack fields that have a default.
+    /// - Returns: the model; nil if all places are verified, or there is no model of this type.
+    package func verified(before text: UnsafeRawBufferPointer, storedAs stored: Codec) throws(Impossible) -> Model? {
+        guard !areVerified, let model = try? codec.decode(Model.self, text, storedAs: stored),
+            let encoded = try? codec.encodeModel(model)
+        else { return nil }
+        try encoded.withBytes { (bytes) throws(Impossible) in try compare(model, in: bytes) }
+        return model
+    }
 
     /// Compares the JSON at each place with the property of the model that was decoded from it.
-    package func verify(_ model: Model, in text: UnsafeRawBufferPointer) throws(Impossible) {
+    /// - Parameter previous: the result of ``verified(before:storedAs:)``.
+    package func verify(
+        _ model: Model, in text: UnsafeRawBufferPointer, after previous: Model? = nil
+    ) throws(Impossible) {
+        try compare(model, in: text)
+        guard let previous else { return }
+        for place in places {
+            // A property that did not change could equal another field by chance.
+            guard let id = place.id, let before = try? place.encode(previous), let after = try? place.encode(model),
+                !place.holds(before, after)
+            else { continue }
+            VerifiedPlaces.insert(id)
+        }
+    }
+
+    private func compare(_ model: Model, in text: UnsafeRawBufferPointer) throws(Impossible) {
         for place in places {
             let stored = place.path.value(in: text).flatMap { bytes in
                 bytes.withUnsafeBytes { try? JSONText(parsing: $0) }
@@ -210,8 +270,36 @@ public struct ModelEdits<Model: Codable> {
                 message:
                     "the field '\(printableKey(place.path.text.utf8))' does not hold the property of \(Model.self); "
                     + "pass the place in the JSON, as in at: \"name\""
-                    + (codec.rules?.ofReads(Model.self) == nil
-                        ? "" : "; if the entry is older than the schema, upgrade it first, with update or upgradeAll"))
+                    + (hasDefaults
+                        ? "; if the entry is older than the schema, upgrade it first, with update or upgradeAll" : ""))
+        }
+    }
+}
+
+/// The places in stored models that this process has seen to change with the properties of the models.
+private enum VerifiedPlaces {
+    struct ID: Hashable {
+        private let model: ObjectIdentifier
+        private let text: String
+        private let codec: ObjectIdentifier?
+
+        /// - Parameter text: the place, and the name of the property.
+        init(_ model: Any.Type, _ text: String, _ codec: ModelCodec) {
+            (self.model, self.text) = (ObjectIdentifier(model), text)
+            self.codec = codec.identity.map { ObjectIdentifier($0) }
+        }
+    }
+
+    private static let known = Locked<Set<ID>>([])
+    /// Places can contain indices, so their number is not limited by the models.
+    private static let countMax = 10_000
+
+    static func contain(_ id: ID) -> Bool { known.withLock { $0.contains(id) } }
+
+    static func insert(_ id: ID) {
+        known.withLock { known in
+            if known.count > countMax { known = [] }
+            known.insert(id)
         }
     }
 }

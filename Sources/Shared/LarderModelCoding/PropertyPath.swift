@@ -8,7 +8,8 @@ package enum PropertyPath {
         let description = String(describing: property)
         let prefix = "\\\(type(of: property).rootType)."
         let names = description.dropFirst(prefix.count).replacing("?", with: "").replacing("!", with: "")
-        guard description.hasPrefix(prefix), !names.isEmpty, !names.contains("<"), !names.contains("(") else {
+        guard description.hasPrefix(prefix), !names.isEmpty, names != "self", !names.contains("<"), !names.contains("(")
+        else {
             return nil
         }
         return String(names)

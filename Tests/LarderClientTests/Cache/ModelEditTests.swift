@@ -30,6 +30,20 @@ import Testing
         var label: String { title + isbn }
     }
 
+    private struct Counter: Codable, Equatable, Sendable {
+        struct Place: Codable, Equatable, Sendable {
+            var x: Int
+            var y: Int
+        }
+
+        var a = 1
+        var b = 2
+        var c: Int?
+        var d: Int? = 7
+        var small: Int8 = 1
+        var home: Place?
+    }
+
     private static let book = Book(
         title: "Sea", price: 8.5, stock: 2, tags: ["a"], shelves: [1, 2], author: Author(name: "Bo", born: 1950),
         sold: nil, isbn: "1")
@@ -133,6 +147,69 @@ import Testing
             try await group.waitForAll()
         }
         #expect(try await cache.value(Book.self, forKey: "b")?.stock == 202)
+    }
+
+    // MARK: Impossible edits
+
+    private typealias CounterEdit = ((inout ModelEdits<Counter>) -> Void) async throws -> Counter
+
+    /// Edits that would change another field, or have a result that is no model.
+    private static var harmful: [(inout ModelEdits<Counter>) -> Void] {
+        [
+            { $0.set(\.a, to: 5, at: "b") }, { $0.set(\.a, to: 1, at: "c") }, { $0.removeValue(of: \.c, at: "b") },
+            { $0.removeValue(of: \.c, at: "d") }, { $0.increment(\.small, by: 127) }, { $0.increment(\.home?.x) },
+            { $0.set(\.home?.x, to: 1) }, { $0.set(\.self, to: Counter()) },
+        ]
+    }
+
+    private func checkHarm(
+        _ edit: CounterEdit, read: () async throws -> Counter?, write: (Counter) async throws -> Void
+    ) async throws {
+        // A nil property equals another one that is nil, but is not stored there.
+        try await write(Counter(d: nil))
+        #expect(try await edit { $0.removeValue(of: \.c, at: "d") } == Counter(d: nil))
+        for round in 0..<2 {
+            try await write(Counter())
+            for (number, harm) in Self.harmful.enumerated() {
+                do {
+                    _ = try await edit(harm)
+                    Issue.record("edit \(number) of round \(round) was made")
+                } catch {}
+                #expect(try await read() == Counter(), "edit \(number) of round \(round)")
+            }
+            // From now on, the places are known.
+            let changed = try await edit {
+                $0.increment(\.a)
+                $0.increment(\.b)
+                $0.set(\.c, to: 4)
+                $0.removeValue(of: \.d)
+                $0.increment(\.small, by: 126)
+                $0.set(\.home, to: Counter.Place(x: 1, y: 2))
+                $0.increment(\.home?.x)
+            }
+            #expect(changed == Counter(a: 2, b: 3, c: 4, d: nil, small: 127, home: Counter.Place(x: 2, y: 2)))
+        }
+    }
+
+    @Test func theLibraryRefusesHarmfulEdits() async throws {
+        let cache = try await Cache.inMemory()
+        try await checkHarm(
+            { try await cache.edit("k", of: Counter.self, $0) },
+            read: { try await cache.value(Counter.self, forKey: "k") }, write: { try await cache.set($0, forKey: "k") })
+    }
+
+    @Test func theClientsRefuseHarmfulEdits() async throws {
+        let daemon = try DaemonProcess()
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath)
+        let counters = client.cache("0", of: Counter.self)
+        try await checkHarm(
+            { try await counters.edit("k", $0) }, read: { try await counters.value(forKey: "k") },
+            write: { try await counters.set($0, forKey: "k") })
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
+        try await checkHarm(
+            { try blocking.edit("k", of: Counter.self, $0) }, read: { try blocking.value(Counter.self, forKey: "k") },
+            write: { try blocking.set($0, forKey: "k") })
+        client.close()
     }
 
     @Test func clientsEditProperties() async throws {
