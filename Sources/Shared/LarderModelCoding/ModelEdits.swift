@@ -156,6 +156,7 @@ public struct ModelEdits<Model: Codable> {
             {
                 isRisky = true
             }
+            if let last = places.last, last.path == path, last.property == property { return }
             places.append(
                 Place(
                     path: path, property: property,
@@ -177,6 +178,7 @@ public struct ModelEdits<Model: Codable> {
         case .delete: if !(type is any ExpressibleByNilLiteral.Type) { isRisky = true }
         default: break
         }
+        if let last = edits.indices.last, edits[last].join(edit) { return }
         edits.append(edit)
     }
 

@@ -212,6 +212,45 @@ import Testing
         client.close()
     }
 
+    // MARK: Neighbouring edits
+
+    @Test func neighbouringEditsOfAnArrayAreOneStep() async throws {
+        var edits = ModelEdits<Book>(.json)
+        for number in 0..<100 { edits.append("\(number)", to: \.tags) }
+        for number in 0..<100 { edits.insert("\(number)", into: \.tags) }
+        for number in 0..<100 { edits.remove("\(number)", from: \.tags) }
+        for number in 0..<100 { edits.insert(number, into: \.shelves) }
+        #expect(edits.edits.count == 4)
+        edits.insert("a", into: \.tags)
+        edits.insert(7, into: \.shelves)
+        #expect(edits.edits.count == 6)
+        let cache = try await Cache.inMemory()
+        var random = SeededGenerator(seed: 5)
+        for _ in 0..<50 {
+            var expected = Self.book
+            try await cache.set(expected, forKey: "b")
+            let changes = (0..<20).map { _ in (kind: random.below(3), tag: "abcd".randomElement(using: &random) ?? "a")
+            }
+            let edited = try await cache.edit("b", of: Book.self) { edits in
+                for (kind, tag) in changes {
+                    switch kind {
+                    case 0: edits.append("\(tag)", to: \.tags)
+                    case 1: edits.insert("\(tag)", into: \.tags)
+                    default: edits.remove("\(tag)", from: \.tags)
+                    }
+                }
+            }
+            for (kind, tag) in changes {
+                switch kind {
+                case 1 where expected.tags.contains("\(tag)"): break
+                case 0, 1: expected.tags.append("\(tag)")
+                default: expected.tags.removeAll { $0 == "\(tag)" }
+                }
+            }
+            #expect(edited == expected, "\(changes)")
+        }
+    }
+
     @Test func clientsEditProperties() async throws {
         let daemon = try DaemonProcess()
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)

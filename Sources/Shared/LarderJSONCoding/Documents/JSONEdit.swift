@@ -86,9 +86,28 @@ package struct JSONEdit: Equatable, Sendable {
     }
 
     package let path: EditPath
-    package let action: Action
+    package private(set) var action: Action
 
     package init(_ path: EditPath, _ action: Action) { (self.path, self.action) = (path, action) }
+
+    /// Adds the values of the next edit, if both append to, insert into or remove from the same array.
+    /// - Returns: whether they do.
+    package mutating func join(_ next: JSONEdit) -> Bool {
+        guard path == next.path else { return false }
+        var all: [JSONText]
+        let (more, make): ([JSONText], ([JSONText]) -> Action)
+        switch (action, next.action) {
+        case (.push(let old), .push(let new)): (all, more, make) = (old, new, Action.push)
+        case (.addUnique(let old), .addUnique(let new)): (all, more, make) = (old, new, Action.addUnique)
+        case (.remove(let old), .remove(let new)): (all, more, make) = (old, new, Action.remove)
+        default: return false
+        }
+        // The array has no other owner then, so that it is not copied.
+        action = .delete
+        all += more
+        action = make(all)
+        return true
+    }
 
     /// The maximum length of the text times the number of edits in one call, in bytes: each edit reads the whole text.
     package static let workMax = 1 << 28
