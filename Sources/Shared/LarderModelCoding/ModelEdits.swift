@@ -151,16 +151,14 @@ public struct ModelEdits<Model: Codable> {
                 throw Impossible(message: "'\(printableKey(path.text.utf8))': \(reason)")
             }
             // On the way to a nested property, an object may be missing: the change then creates it with one field.
-            if path.steps.count > 1,
-                path.text != names || "\(property)".contains(where: { "?!".contains($0) }) || hasDefaults
-            {
+            if path.steps.count > 1, path.text != names || "\(property)".contains(where: { "?!".contains($0) }) {
                 isRisky = true
             }
             if let last = places.last, last.path == path, last.property == property { return }
             places.append(
                 Place(
                     path: path, property: property,
-                    id: names.map { VerifiedPlaces.ID(Model.self, "\(path.text) \($0)", codec) },
+                    id: names.map { VerifiedPlaces.ID(Model.self, codec.identity, "\(path.text) \($0)") },
                     encode: { try Self.json($0[keyPath: property], codec) },
                     isFloat: Value.self is Float.Type || Value.self is Float?.Type))
         } catch {
@@ -226,7 +224,7 @@ public struct ModelEdits<Model: Codable> {
 
     /// Whether the result must be decoded and compared before it is stored: a place was never seen to change with its
     /// property, or the result may not be a model.
-    package var mustBeTried: Bool { isRisky || !areVerified }
+    package var mustBeTried: Bool { isRisky || hasDefaults || !areVerified }
 
     private var areVerified: Bool { places.allSatisfy { $0.id.map(VerifiedPlaces.contain) ?? false } }
 
@@ -282,13 +280,12 @@ public struct ModelEdits<Model: Codable> {
 private enum VerifiedPlaces {
     struct ID: Hashable {
         private let model: ObjectIdentifier
-        private let text: String
         private let codec: ObjectIdentifier?
+        private let text: String
 
         /// - Parameter text: the place, and the name of the property.
-        init(_ model: Any.Type, _ text: String, _ codec: ModelCodec) {
-            (self.model, self.text) = (ObjectIdentifier(model), text)
-            self.codec = codec.identity.map { ObjectIdentifier($0) }
+        init(_ model: Any.Type, _ codec: AnyObject?, _ text: String) {
+            (self.model, self.codec, self.text) = (ObjectIdentifier(model), codec.map { ObjectIdentifier($0) }, text)
         }
     }
 

@@ -62,6 +62,27 @@ import Testing
         client.close()
     }
 
+    @Test("edits leave entries alone that are older than the schema") func olderEntriesAreNotEdited() async throws {
+        struct Item: Codable, Sendable {
+            var title = "Sea"
+            var price = 5.0
+        }
+        let schema = Schema(
+            Item.self, version: 2,
+            older: .upgrade { fields in
+                fields.rename("name", to: "title")
+                if let cents = fields.value("cents", as: Int.self) { fields.set("price", to: Double(cents) / 100) }
+            })
+        let items = client.cache("items", of: Item.self, schema: schema)
+        try await items.set(Item(), forKey: "new")
+        for price in [6.0, 7] { #expect(try await items.edit("new") { $0.increment(\.price) }.price == price) }
+        let old = Array(#"{"name":"Old","cents":250}"#.utf8)
+        try await items.setBytes(old, forKey: "old")
+        await #expect(throws: LarderClientError.self) { try await items.edit("old") { $0.increment(\.price) } }
+        #expect(try await items.bytes(forKey: "old") == old)
+        client.close()
+    }
+
     @Test func theBlockingClientFollowsTheSchema() throws {
         let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books", schema: Self.schema)
         try client.set(Book(), forKey: "a")
