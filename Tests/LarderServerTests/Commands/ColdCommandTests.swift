@@ -345,6 +345,21 @@ import Testing
         #expect(counts.prefix(2) == ["keyspace_hits:4", "keyspace_misses:3"])
     }
 
+    @Test("a transaction whose replies are long runs on another thread") func longTransactionsLeaveTheLoop() throws {
+        let server = try SocketlessServer()
+        let client = server.connect()
+        let value = String(repeating: "v", count: Limits.loopBytesMax / 4)
+        #expect(client(["SET", "k", value]) == Wire.ok)
+        for count in [1, 3] {
+            let before = client.colds
+            _ = client("MULTI")
+            for _ in 0..<count { _ = client("MGET k k") }
+            let values = Wire.array(Wire.bulk(value), Wire.bulk(value))
+            #expect(client("EXEC") == "*\(count)\r\n" + String(repeating: values, count: count))
+            #expect(client.colds == before + (count == 1 ? 0 : 1))
+        }
+    }
+
     /// Values whose total is longer than the limit of one reply cause an error, and none of them is sent. This holds
     /// for values in memory, on disk and in a snapshot.
     @Test("a reply whose values exceed the limit is replaced by an error", arguments: [0, 1 << 20])

@@ -81,33 +81,6 @@ import Testing
         #expect(try client.receive() == Array(Wire.bulk(Self.fill).utf8))
     }
 
-    /// A client that reads a long reply as fast as it is sent does not keep the loop from serving others. Several
-    /// attempts, because the reader may be slower than the loop, or this thread may sleep during the whole reply.
-    @Test func longRepliesAreSentInSeveralTurns() throws {
-        let server = try InProcessServer()
-        defer { server.stop() }
-        let (reader, other) = (try server.connect(), try server.connect())
-        let count = 64 << 20
-        #expect(try reader.call("SETRANGE k \(count - 1) x") == Wire.int(count))
-        func sent() throws -> Int {
-            let info = try other.call("INFO stats")
-            let field = try #require(info.split(separator: "\r\n").first { $0.hasPrefix("total_net_output_bytes:") })
-            return try #require(Int(field.dropFirst(23)))
-        }
-        var wasServedMeanwhile = false
-        for _ in 0..<10 where !wasServedMeanwhile {
-            let before = try sent()
-            // It is only used by this thread until the end.
-            nonisolated(unsafe) let reader = reader
-            let thread = WorkThread(name: "reader") { _ = try? reader.call("GET k") }
-            var now = before
-            while now < before + 1_000_000 { now = try sent() }
-            wasServedMeanwhile = now < before + count / 2
-            thread.join()
-        }
-        #expect(wasServedMeanwhile)
-    }
-
     @Test("total_net_output_bytes includes replies that the socket does not accept at once")
     func longRepliesAreCountedAsOutput() throws {
         let server = try InProcessServer()
