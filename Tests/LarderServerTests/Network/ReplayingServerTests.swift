@@ -32,6 +32,27 @@ import Testing
         return server
     }
 
+    /// A server that has replayed `early`, and replays `late` when the gate is opened.
+    private struct HeldReplay {
+        let first: InProcessServer
+        let server: InProcessServer
+        let gate: Gate
+
+        func end() {
+            gate.open()
+            server.stop()
+            first.stop()
+        }
+    }
+
+    private func heldReplay(threads: Int = 1) throws -> HeldReplay {
+        let gate = Gate(isClosed: true)
+        let first = try filledServer()
+        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
+        gate.waitUntil()
+        return HeldReplay(first: first, server: second, gate: gate)
+    }
+
     /// Returns a client that has selected a database and sent a request.
     private func client(_ server: InProcessServer, _ database: String, _ request: String) throws -> SocketClient {
         let client = try server.connect()
@@ -46,13 +67,9 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func requestsWaitOnlyForWhatTheyUse(_ threads: Int) throws {
-        let first = try filledServer()
-        defer { first.stop() }
-        let gate = Gate(isClosed: true)
-        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
-        defer { second.stop() }
-        defer { gate.open() }
-        gate.waitUntil()
+        let replay = try heldReplay(threads: threads)
+        defer { replay.end() }
+        let (second, gate) = (replay.server, replay.gate)
         let other = try second.connect()
         #expect(try other.call("PING") == "+PONG\r\n")
         #expect(try other.call("CLIENT SETNAME other") == Wire.ok)
@@ -94,13 +111,9 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func commandsThatNeedNoEntriesDoNotWait(_ threads: Int) throws {
-        let first = try filledServer()
-        defer { first.stop() }
-        let gate = Gate(isClosed: true)
-        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
-        defer { second.stop() }
-        defer { gate.open() }
-        gate.waitUntil()
+        let replay = try heldReplay(threads: threads)
+        defer { replay.end() }
+        let (second, gate) = (replay.server, replay.gate)
         let info = try second.connect().call("INFO everything")
         #expect(field(info, "loading") == "1" && field(info, "async_loading") == "1")
         let total = try #require(field(info, "loading_total_bytes").flatMap(Int.init))
@@ -145,13 +158,9 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func aStopWaitsForTheReplay(_ isCommand: Bool) throws {
-        let first = try filledServer()
-        defer { first.stop() }
-        let gate = Gate(isClosed: true)
-        let second = try server(after: first) { if $0 == "early" { gate.pass() } }
-        defer { second.stop() }
-        defer { gate.open() }
-        gate.waitUntil()
+        let replay = try heldReplay()
+        defer { replay.end() }
+        let (second, gate) = (replay.server, replay.gate)
         let writer = try client(second, "early", "SET k 2")
         #expect(try writer.receive() == Array(Wire.ok.utf8))
         let reader = try client(second, "late", "GET k")
