@@ -278,7 +278,7 @@ extension BlockingLarderClient {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
-        if codec.hasChecks || edit.mustBeTried { return try checkedModel(type, edit) }
+        if edit.mustBeTried { return try checkedModel(type, edit) }
         let bytes: [UInt8]
         do throws(LarderClientError) { bytes = try perform(edit.request) } catch { throw edit.failure(error) }
         guard let model = try decoded(type, bytes, edit.key) else { throw edit.undecoded }

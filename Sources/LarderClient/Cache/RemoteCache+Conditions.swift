@@ -126,7 +126,7 @@ extension RemoteCache {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) async throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
-        if codec.hasChecks || edit.mustBeTried { return try await checkedModel(edit) }
+        if edit.mustBeTried { return try await checkedModel(edit) }
         let bytes: [UInt8]
         do throws(LarderClientError) { bytes = try await store.perform(edit.request) } catch {
             throw edit.failure(error)

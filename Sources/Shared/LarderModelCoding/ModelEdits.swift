@@ -222,9 +222,9 @@ public struct ModelEdits<Model: Codable> {
         if edits.isEmpty { throw Impossible(message: "the closure made no edits") }
     }
 
-    /// Whether the result must be decoded and compared before it is stored: a place was never seen to change with its
-    /// property, or the result may not be a model.
-    package var mustBeTried: Bool { isRisky || hasDefaults || !areVerified }
+    /// Whether the result must be decoded, compared and checked before it is stored: the schema has checks, a place was
+    /// never seen to change with its property, or the result may not be a model.
+    package var mustBeTried: Bool { codec.hasChecks || isRisky || hasDefaults || !areVerified }
 
     private var areVerified: Bool { places.allSatisfy { $0.id.map(VerifiedPlaces.contain) ?? false } }
 
