@@ -28,12 +28,13 @@ struct WritePace {
     /// Returns the number of bytes above which writers wait for the next call.
     /// - Parameters:
     ///   - used: the present number of bytes.
-    ///   - most: the number at which writers stop. They are slowed down from five eighths of it.
+    ///   - most: the number at which writers stop. They are slowed down from half of it.
     ///   - seconds: the time until the next call.
     func limit(used: Int, most: Int, seconds: Double) -> Int {
-        let slow = most / 8 * 5
+        let slow = most / 2
         guard used > slow else { return .max }
         let room = max(0, Double(most - used) / Double(most - slow))
-        return used + Int(2 * room * bytesPerSecond * seconds)
+        // The square: the less room is left, the more of it lasts through a long merge, during which writers only crawl.
+        return used + Int(4 * room * room * bytesPerSecond * seconds)
     }
 }
