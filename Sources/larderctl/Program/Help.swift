@@ -26,8 +26,9 @@ enum Help {
         return lines.joined(separator: "\n")
     }
 
-    /// Writes the help of one verb or command, or the overview.
-    static func show(_ words: [[UInt8]], _ output: Output) throws(UsageError) -> ExitCode {
+    /// Writes the help of one verb or command, or the overview. An argument may have several words.
+    static func show(_ arguments: [[UInt8]], _ output: Output) throws(UsageError) -> ExitCode {
+        let words = arguments.flatMap { $0.split(separator: UInt8(ascii: " ")).map(Array.init) }
         guard let first = words.first else {
             output.line(overview)
             return .done
@@ -35,8 +36,8 @@ enum Help {
         let name = String(decoding: first, as: UTF8.self)
         if name == "--man" {
             output.bytes(manualPage.utf8)
-        } else if words.count > 1 {
-            output.line(text(of: try subcommand(words)))
+        } else if words.count > 1, let command = CommandMetadata.named(name), !command.subcommands.isEmpty {
+            output.line(text(of: try subcommand(words, of: command)))
         } else if let verb = Verb.named(name) {
             output.line(text(of: verb))
         } else if let command = CommandMetadata.named(name) {
@@ -52,18 +53,14 @@ enum Help {
     }
 
     /// Returns the subcommand that two words name, such as CONFIG GET.
-    private static func subcommand(_ words: [[UInt8]]) throws(UsageError) -> CommandMetadata {
+    private static func subcommand(_ words: [[UInt8]], of command: CommandMetadata) throws(UsageError)
+        -> CommandMetadata
+    {
         let name = words.prefix(2).map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "|")
-        let command = CommandMetadata.named(words[0])
-        guard words.count == 2, let found = command?.subcommands.first(where: { $0.name == name }) else {
-            let hint =
-                command.map { command in
-                    command.subcommands.isEmpty
-                        ? ": \(command.name.uppercased()) has no subcommands"
-                        : "; \(command.name.uppercased()) has "
-                            + command.subcommands.map { CommandHelp.spoken($0.name) }.joined(separator: ", ")
-                } ?? ""
-            throw UsageError("no help on '\(words.map(printableKey).joined(separator: " "))'" + hint)
+        guard words.count == 2, let found = command.subcommands.first(where: { $0.name == name }) else {
+            throw UsageError(
+                "no help on '\(words.map(printableKey).joined(separator: " "))'; \(command.name.uppercased()) has "
+                    + command.subcommands.map { CommandHelp.spoken($0.name) }.joined(separator: ", "))
         }
         return found
     }
