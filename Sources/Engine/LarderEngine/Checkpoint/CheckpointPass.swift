@@ -64,6 +64,7 @@ final class CheckpointPass: CheckpointWork {
         defer { database.shards.unlockAll() }
         guard let store = database.storeOfEntries else { return nil }
         self.store = store
+        database.isWrittenInJournal.store(true, ordering: .relaxed)
         removal = database.removalRulesLocked
         rules = database.applied.rules
         indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
@@ -156,7 +157,7 @@ final class CheckpointPass: CheckpointWork {
     /// Evicts an entry instead of writing it, because the disk limit has no room for it and nothing else could be
     /// evicted. Called with the lock of the entry's shard held.
     private func evict(_ entry: EntryPointer, _ record: RecordView) {
-        database.evictedSequence.max(sequence, ordering: .relaxed)
+        database.noteEviction()
         let statistics = database.context.statistics
         evicted += 1
         statistics.evicted.add()

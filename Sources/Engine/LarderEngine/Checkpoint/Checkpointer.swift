@@ -190,7 +190,10 @@ final class Checkpointer: Checkpointing {
         let part = trigger.isOverlong ? evictor.partBytes.flatMap { journal.cut(isRewrite: false, oldest: $0) } : nil
         var room = try evictor.makeRoom(part: part?.byteCount)
         defer { evictor.wake() }
-        guard let cut = part ?? journal.cut(isRewrite: false) else { return false }
+        guard let cut = part ?? journal.cut(isRewrite: false) else {
+            noteNothingInJournal()
+            return false
+        }
         try syncJournal()
         metBusy.store(false, ordering: .relaxed)
         var passes: [any CheckpointWork] = []
@@ -321,10 +324,16 @@ final class Checkpointer: Checkpointing {
             return false
         }
         for pass in passes { pass.finish() }
-        for database in table.all where database.evictedSequence.load(ordering: .relaxed) <= cut.sequence {
-            database.evictedSequence.store(0, ordering: .relaxed)
-        }
+        if cut.sequence == cut.end { noteNothingInJournal() }
         return true
+    }
+
+    /// Records that the journal has only entries that LevelDB does not have yet. Called with `turn` held.
+    private func noteNothingInJournal() {
+        for database in table.all {
+            database.isWrittenInJournal.store(false, ordering: .relaxed)
+            database.isEvictedInJournal.store(false, ordering: .relaxed)
+        }
     }
 
     /// For each LevelDB that has all entries up to the cut, records there that it no longer needs the journal. After

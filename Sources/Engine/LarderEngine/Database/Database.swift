@@ -26,8 +26,10 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let life = DatabaseLife()
     let shards: DatabaseShards
     let indexing: DatabaseIndexes
-    /// The last commit unit up to which the journal may have entries that a checkpoint has evicted; 0 if it has none.
-    let evictedSequence = Atomic<UInt64>(0)
+    /// Whether the journal may have entries that LevelDB has too. Changed with the checkpointer's turn held.
+    let isWrittenInJournal = Atomic<Bool>(false)
+    /// Whether the journal may have entries that were evicted, and that its replay would restore.
+    let isEvictedInJournal = Atomic<Bool>(false)
     /// Whether the part of the journal with its operations was replayed in the background.
     let isReplayed = Atomic<Bool>(false)
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
@@ -171,6 +173,16 @@ extension Database {
     var needsJournal: Bool { dirtyCount > 0 || shards.withAllLocked { !unresolved.isEmpty } }
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { shards.sum { $0.dirtyByteCount } }
+
+    /// Records that entries of LevelDB, or entries that are being written to it, are about to be evicted.
+    func noteEviction() {
+        if isWrittenInJournal.load(ordering: .relaxed) { isEvictedInJournal.store(true, ordering: .relaxed) }
+    }
+
+    /// Ensures that a crash restores no evicted entry: removes them from the journal.
+    func dropEvictedFromJournal() throws(LarderError) {
+        if isEvictedInJournal.load(ordering: .relaxed) { try checkpointer.checkpoint() }
+    }
 
     /// Drops all entries from memory, and marks reads in progress as outdated. Called with all shard locks held.
     func clearEntries() {

@@ -10,7 +10,8 @@ import LarderLevelDB
 /// - The step writes to LevelDB directly, not through the journal, and syncs each batch. No checkpoint writes to the
 ///   store at the same time, and entries that are dirty in memory are skipped. So no newer version is removed.
 /// - After a crash, each entry is either removed or unchanged. A replay of the journal may restore a removed entry, but
-///   only with its newest value: the replay repeats later writes and removals too.
+///   only with its newest value: the replay repeats later writes and removals too. For this, removals of
+///   absent keys are committed meanwhile: see ``Update/removeEvicted(_:)``.
 ///
 /// Confined to one thread.
 struct EvictionPass {
@@ -42,6 +43,7 @@ struct EvictionPass {
             outcome.seenBytes = found.seenBytes
             let victims = select(found, leastShare: leastShare)
             if victims.isEmpty { return }
+            database.noteEviction()
             try remove(found, victims)
             found.updateMemoryAndNotify(database, victims, &outcome)
         }

@@ -42,6 +42,7 @@ struct TableRemoval {
                             .writesSuspended, "the file system is full; space is being freed", operation: "make room",
                             database: database.name))
                 }
+                database.noteEviction()
                 var tableBytes = 0
                 try store.whileClosed {
                     // Remove tables in addition to leftovers. Leftovers are the output of a failed merge, so their

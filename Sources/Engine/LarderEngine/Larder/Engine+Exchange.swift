@@ -21,8 +21,11 @@ extension Engine {
             }
             try first.prepare(forWriting: true)
             try second.prepare(forWriting: true)
-            let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))
-            return try exchange.run(now: now())
+            while true {
+                for database in [first, second] { try database.dropEvictedFromJournal() }
+                let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))
+                if let ticket = try exchange.run(now: now()) { return ticket }
+            }
         }
         try pipeline.wait(for: ticket)
     }
@@ -47,7 +50,9 @@ private final class Exchange {
         self.room = room
     }
 
-    func run(now: Int64) throws(LarderError) -> CommitTicket {
+    /// - Returns: nil, without an exchange, if the journal may have evicted entries: a crash would restore them in their
+    ///   previous database.
+    func run(now: Int64) throws(LarderError) -> CommitTicket? {
         for database in [first, second] { database.recordKeys(true) }
         defer { for database in [first, second] { database.recordKeys(false) } }
         var found = try collect(first)
@@ -62,8 +67,11 @@ private final class Exchange {
         }
         let inOrder = first.number < second.number ? updates : updates.reversed()
         let ticket = try Executor.run(inOrder.map { .passUnretained($0) }, .mayBlock) {
-            (sequence, _) throws(LarderError) -> CommitTicket? in
-            try exchange(updates[0], updates[1], found, sequence)
+            (sequence, _) throws(LarderError) -> CommitTicket?? in
+            if [first, second].contains(where: { $0.isEvictedInJournal.load(ordering: .relaxed) }) {
+                return .some(nil)
+            }
+            return try exchange(updates[0], updates[1], found, sequence).map { .some($0) }
         }
         guard let ticket else { preconditionFailure("a blocking exchange did not finish") }
         return ticket

@@ -101,11 +101,13 @@ struct RemovalPass {
         database.pipeline.drain()
     }
 
-    /// Ensures that purged entries do not return after a machine failure, at any durability. Needed even if the purge
-    /// removed nothing: an earlier purge, whose reply was lost, may have removed the entries without a sync. Calls no
-    /// fsync if the journal is already synced.
+    /// Ensures that purged entries do not return after a machine failure, at any durability, and that evicted entries,
+    /// which the purge has not found, do not return after a crash. Needed even if the purge removed nothing: an earlier
+    /// purge, whose reply was lost, may have removed the entries without a sync. Calls no fsync if the journal is already
+    /// synced.
     private static func sync(_ database: Database) throws(LarderError) {
         if database.context.options.durability != .always { try database.pipeline.sync() }
+        try database.dropEvictedFromJournal()
     }
 
     /// Removes the entries that have expired, and frees their space.

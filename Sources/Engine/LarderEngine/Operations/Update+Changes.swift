@@ -209,11 +209,26 @@ extension Update {
 
     /// Removes the key at `index` if it is stored. Always ends its lease: the value being fetched may be outdated.
     package func removeStored(_ index: Int) {
-        guard !isStored(index) else { return remove(index) }
-        if isSpeculative { return }
-        // The journal may still have an entry that a checkpoint has evicted.
-        if isFollowed || database.evictedSequence.load(ordering: .relaxed) > 0 { return removeAbsent(index) }
-        endLease(index)
+        if isStored(index) { return remove(index) }
+        if !isSpeculative, !removeEvicted(index) { endLease(index) }
+    }
+
+    /// Commits the removal of the key at `index` if it is not stored, but was perhaps evicted, and the journal or a
+    /// follower still has it. For removals that find no entry.
+    /// - Returns: whether the removal is committed. If so, the key's lease ends.
+    @discardableResult
+    package func removeEvicted(_ index: Int) -> Bool {
+        guard !isStored(index), !isSpeculative, isEvictedElsewhere else { return false }
+        removeAbsent(index)
+        return true
+    }
+
+    /// Whether entries that were evicted here may be in the journal, or in larders that follow this database.
+    var isEvictedElsewhere: Bool {
+        if isFollowed { return true }
+        guard database.isEvictedInJournal.load(ordering: .relaxed) else { return false }
+        if case .open = database.applied.presence { return true }
+        return false
     }
 
     /// Whether other larders follow this database. They may still have entries that were evicted here.
@@ -276,9 +291,11 @@ extension Update {
     /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored entry.
     /// - Returns: whether the lease was valid.
     package func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
-        guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
+        guard isStored(index) || isEvictedElsewhere else {
+            return release(index, token, .absent(milliseconds: milliseconds))
+        }
         guard recordsAbsenceWithLease(index, token, milliseconds: milliseconds) else { return false }
-        remove(index)
+        removeStored(index)
         return true
     }
 

@@ -42,7 +42,7 @@ extension Update {
         }
         return withVersion(version) {
             if place(index, header, payload: payload, long: long, tags: tags) { return .stored }
-            if isStored(index) { remove(index) }
+            removeStored(index)
             return .expired
         }
     }
@@ -55,7 +55,7 @@ extension Update {
         guard let present = stored(index) else {
             // A running fetch may have read the value before the removal.
             endLease(index)
-            if tags == nil, isFollowed { passOn(removal: version, index, known) }
+            if tags == nil, isEvictedElsewhere { passOn(removal: version, index, known) }
             return .absent
         }
         if let tags, tags.isDisjoint(with: present.tags?.all ?? []) { return .absent }
@@ -76,8 +76,8 @@ extension Update {
     /// When committed, that change gets a later version than the change from the other larder.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
-    /// Reports a removal to followers, which may have entries that were evicted here. Does nothing if the removal is
-    /// already known. So a removal that returns through a cycle of larders is not passed on again.
+    /// Commits a removal, because the journal or followers may have entries that were evicted here. Does nothing if the
+    /// removal is already known. So a removal that returns through a cycle of larders is not passed on again.
     private func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) {

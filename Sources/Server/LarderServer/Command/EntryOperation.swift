@@ -84,7 +84,10 @@ extension EntryOperation {
     /// Sets the deadline of an entry if the entry exists and the condition holds.
     /// - Returns: whether the deadline was set.
     static func expire(_ update: Update, _ index: Int, at deadline: Int64, if condition: Condition) -> Bool {
-        guard let header = update.header(index) else { return false }
+        guard let header = update.header(index) else {
+            if deadline <= update.now { update.removeEvicted(index) }
+            return false
+        }
         guard allows(condition, deadline, update.rules.deadline(header)) else { return false }
         if deadline <= update.now { update.remove(index) } else { update.set(index, .own(deadline)) }
         return true

@@ -205,7 +205,10 @@ extension CommandTable {
         let path = try words.path(2)
         guard words.count <= 3 else { throw .arity(words.name) }
         let plan = try EntryPlan.change(words, builtBytes: 0) { (update, context) throws(CommandError) in
-            guard let text = update.payload(0) else { return .integer(0) }
+            guard let text = update.payload(0) else {
+                if path.isRoot { update.removeEvicted(0) }
+                return .integer(0)
+            }
             try context.admit(parsing: text.count)
             let (count, changed) = try JSONDocument.with(text) { (document) throws(CommandError) -> (Int, [UInt8]?) in
                 if path.isRoot { return (1, nil) }

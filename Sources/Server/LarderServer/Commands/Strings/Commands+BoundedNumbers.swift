@@ -49,7 +49,7 @@ extension CommandTable {
     /// - Parameter rule: the new deadline; nil to keep the current one.
     private static func store(_ digits: String, _ tag: WriteTag, _ rule: DeadlineRule?, in update: Update) {
         if case .own(let deadline) = rule, deadline <= update.now {
-            if update.isFresh(0) { update.remove(0) }
+            if update.isFresh(0) { update.remove(0) } else { update.removeEvicted(0) }
             return
         }
         var digits = digits

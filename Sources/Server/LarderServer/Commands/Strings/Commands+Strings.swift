@@ -91,7 +91,10 @@ extension CommandTable {
             return .own(try form.deadline(value, words, positive: true))
         }
         return try .change(words) { (update, _) throws(CommandError) in
-            guard let record = update.readRecord(0) else { return .null }
+            guard let record = update.readRecord(0) else {
+                if case .success(.own(let deadline)) = rule, deadline <= update.now { update.removeEvicted(0) }
+                return .null
+            }
             switch try rule.get() {
             case .own(let deadline) where deadline <= update.now: update.remove(0)
             case .ownNever: _ = update.persist(0)
