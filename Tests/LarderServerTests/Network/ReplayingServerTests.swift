@@ -1,15 +1,15 @@
-import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 import Testing
 
+@testable import LarderEngine
 @testable import LarderServer
 
 /// Tests of a server that accepts connections while the journal is being replayed.
 @Suite(.serialized) struct ReplayingServerTests {
     /// Starts a server with a copy of another one's files: what it finds after the other one got SIGKILL.
     private func server(
-        after other: InProcessServer? = nil, threads: Int = 1,
+        after other: InProcessServer? = nil, threads: Int = 1, faults: JournalFaults? = nil,
         onReplayed: @escaping @Sendable (String) -> Void = { _ in }
     ) throws -> InProcessServer {
         try InProcessServer(copying: other, threads: threads) { options in
@@ -18,6 +18,7 @@ import Testing
             options.durability = .os
             options.onReplayFailure = { Issue.record("the replay failed: \($0)") }
             options.onReplayed = onReplayed
+            options.journalFaults = faults
         }
     }
 
@@ -45,10 +46,10 @@ import Testing
         }
     }
 
-    private func heldReplay(threads: Int = 1) throws -> HeldReplay {
+    private func heldReplay(threads: Int = 1, faults: JournalFaults? = nil) throws -> HeldReplay {
         let gate = Gate(isClosed: true)
         let first = try filledServer()
-        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
+        let second = try server(after: first, threads: threads, faults: faults) { if $0 == "early" { gate.pass() } }
         gate.waitUntil()
         return HeldReplay(first: first, server: second, gate: gate)
     }
@@ -155,6 +156,36 @@ import Testing
         let after = try second.connect().call("INFO everything")
         #expect(field(after, "loading") == "0" && field(after, "async_loading") == "0")
         #expect(field(after, "loading_total_bytes") == nil)
+    }
+
+    /// The failed commit is rolled back when the replay is over.
+    @Test(arguments: [1, 2]) func aCommitThatFailsDuringTheReplayBlocksNoEventLoop(_ threads: Int) throws {
+        let (isFailing, attempts) = (Guarded(false), Guarded(0))
+        let faults = JournalFaults { call, _ in
+            guard case .write = call, isFailing.value else { return nil }
+            attempts.with { $0 += 1 }
+            return .fail(EIO)
+        }
+        let replay = try heldReplay(threads: threads, faults: faults)
+        defer { replay.end() }
+        let server = replay.server
+        isFailing.value = true
+        let writer = try client(server, "early", "SET new 1")
+        // The event loop has tried to commit, and then another thread.
+        for _ in 0..<2000 where attempts.value < 2 { nap() }
+        for _ in 0..<20 {
+            let other = try server.connect()
+            #expect(try other.call("INFO").hasPrefix("$"))
+            #expect(try other.call("SELECT early") == Wire.ok)
+            #expect(try other.call("GET k") == Wire.bulk("early"))
+        }
+        #expect(!hasReply(writer))
+        isFailing.value = false
+        replay.gate.open()
+        #expect(try writer.receive().first == UInt8(ascii: "-"))
+        #expect(try client(server, "early", "GET new").receive() == Array(Wire.null.utf8))
+        #expect(try client(server, "early", "GET k").receive() == Array(Wire.bulk("early").utf8))
+        #expect(try client(server, "late", "GET k").receive() == Array(Wire.bulk("late").utf8))
     }
 
     @Test(arguments: [true, false]) func aStopWaitsForTheReplay(_ isCommand: Bool) throws {

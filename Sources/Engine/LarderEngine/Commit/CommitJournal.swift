@@ -367,6 +367,9 @@ final class CommitJournal: Sendable {
         try segments.replay(onOpened: onOpened, visit)
     }
 
+    /// Waits for the end of a replay in the background, which holds locks of shards.
+    func waitForReplay() { segments.withoutRemovals {} }
+
     /// Like ``replay(_:)``, but called within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 

@@ -357,8 +357,8 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Commits items of the queue in order.
-    /// - Returns: the number of decided items. The others need free disk space, and this thread must not block to free
-    ///   it.
+    /// - Returns: the number of decided items. The others need free disk space, or have failed, and this thread must not
+    ///   block.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
@@ -379,6 +379,8 @@ package final class CommitPipeline: @unchecked Sendable {
                     try perform()
                 }
             } catch {
+                // A rollback may wait for other threads, and reads the journal. So let another thread try once more.
+                if !mayBlock { return index }
                 fail(error)
                 break
             }

@@ -17,6 +17,8 @@ final class JournalRecovery: Sendable {
 
     /// Rolls the applied state back to the durable one: see ``CommitPipeline``.
     func rollBack(_ failing: () -> UInt64) {
+        // Wait without any lock: otherwise event loops would wait for locks that are held here.
+        journal.waitForReplay()
         // The table of databases stays locked: otherwise a database could be added and written to now, and its writes
         // would not be rolled back.
         table.withAll { all in
