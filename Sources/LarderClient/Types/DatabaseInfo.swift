@@ -12,7 +12,7 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let graceMilliseconds: Int64
     /// The maximum random reduction of lifetimes when entries are stored, in percent.
     public let jitterPercent: Int
-    /// The number of fresh entries; nil if they cannot be counted because the database cannot be opened.
+    /// The number of fresh entries; nil if they cannot be counted because the database cannot be opened, or is loading.
     public let entries: Int64?
     /// The number of expired entries that are kept for their grace; nil if they cannot be counted.
     public let staleEntries: Int64?
@@ -22,7 +22,7 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let bytes: Int64
     /// Its disk limit in bytes; nil if it has no limit of its own.
     public let limit: Int64?
-    /// `open`, `closed`, `failed` or `damaged`.
+    /// `open`, `closed`, `failed` or `damaged`; `loading` while its part of the journal is replayed.
     public let state: String
     /// The result of its last salvage (repair of damaged files) since the daemon was started; nil if there was none.
     package let damage: String?

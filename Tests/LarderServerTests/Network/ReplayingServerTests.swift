@@ -143,8 +143,14 @@ import Testing
         }
         let waiting = try [
             client(second, "late", "MEMORY USAGE k"), client(second, "early", "DBSIZE"),
-            client(second, "early", "DATABASES"), client(second, "early", "SAVE"), client(second, "early", "FLUSHALL"),
+            client(second, "early", "SAVE"), client(second, "early", "FLUSHALL"),
         ]
+        let databases = String(decoding: try client(second, "early", "DATABASES").receive(), as: UTF8.self)
+        let (early, late) = try #require(
+            databases.firstRange(of: "late").map { (databases[..<$0.lowerBound], databases[$0.lowerBound...]) })
+        #expect(early.contains("entries\r\n:1\r\n") && early.contains("state\r\n$4\r\nopen\r\n"))
+        #expect(late.contains("policy\r\n$6\r\nlowest\r\n") && late.contains("interval\r\n:604800000\r\n"))
+        #expect(late.contains("entries\r\n:-1\r\n") && late.contains("state\r\n$7\r\nloading\r\n"))
         #expect(try client(second, "early", "MEMORY USAGE k").receive().first == UInt8(ascii: ":"))
         let (_, output, _) = try ChildProcess.run(
             DaemonProcess.program("larderctl"), ["--socket", second.socketPath, "doctor", "--json"])
@@ -156,6 +162,7 @@ import Testing
         let after = try second.connect().call("INFO everything")
         #expect(field(after, "loading") == "0" && field(after, "async_loading") == "0")
         #expect(field(after, "loading_total_bytes") == nil)
+        #expect(try !second.connect().call("DATABASES").contains("loading"))
     }
 
     /// The failed commit is rolled back when the replay is over.

@@ -44,6 +44,7 @@ extension Database {
             files.syncWhatWasRead()
         }
         set { if let pointer { $0.adopt(pointer) } else { $0.isEpochUnknown = true } }
+        atStart = (applied.rules.settings, applied.diskLimit)
     }
 
     /// Makes the same change to the applied and to the durable state.

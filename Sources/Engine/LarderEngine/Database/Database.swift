@@ -32,6 +32,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let isEvictedInJournal = Atomic<Bool>(false)
     /// Whether the part of the journal with its operations was replayed in the background.
     let isReplayed = Atomic<Bool>(false)
+    /// The policy and the disk limit at the start, for callers that do not wait for the replay. Constant after that.
+    package internal(set) var atStart: (settings: DatabasePolicy, diskLimit: Int)
     /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false
     /// The database's operations in the journal, while the epoch is unknown. Guarded by all shard locks.
@@ -63,6 +65,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = DatabaseState(presence: exists ? .closed : .absent, rules: rules)
         durable = applied
+        atStart = (rules.settings, 0)
     }
 
     deinit {

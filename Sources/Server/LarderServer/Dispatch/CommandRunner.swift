@@ -357,7 +357,7 @@ struct CommandRunner {
     private func awaitsReplay(_ command: CommandSpec) -> Bool {
         guard server.hasAttention.load(ordering: .relaxed), !server.engine.isReplayed else { return false }
         let spec = command.metadata
-        if [.connection, .pubsub].contains(spec.group) { return false }
+        if [.connection, .pubsub].contains(spec.group) || spec == .databases { return false }
         if spec.group == .server, spec.flags.isDisjoint(with: [.write, .readonly, .noAsyncLoading]) { return false }
         return !command.planner.hasFunction || spec.database != .none || session.origin.needsCheck
             || !server.engine.isReplayed(session.database)

@@ -119,11 +119,12 @@ extension CommandTable {
             let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
             for database in databases {
-                // If the database cannot be opened, these numbers are -1.
-                let numbers = try? database.entryNumbers()
+                // If the database cannot be opened, or is being replayed, these numbers are -1.
+                let isLoading = !engine.isReplayed(database)
+                let numbers = isLoading ? nil : try? database.entryNumbers()
                 reply.map(count: 11 + policyPairs)
                 reply.field("name", database.name)
-                Self.reply(database.rules.settings, to: &reply)
+                Self.reply(isLoading ? database.atStart.settings : database.rules.settings, to: &reply)
                 reply.field("entries", numbers?.fresh ?? -1)
                 reply.field("stale", numbers?.stale ?? -1)
                 reply.field("ends-minute", numbers?.ends.minute ?? -1)
@@ -131,8 +132,8 @@ extension CommandTable {
                 reply.field("ends-day", numbers?.ends.day ?? -1)
                 reply.field("ends-never", numbers?.ends.never ?? -1)
                 reply.field("bytes", database.byteCountOnDisk())
-                reply.field("limit", database.diskLimit)
-                reply.field("state", database.condition)
+                reply.field("limit", isLoading ? database.atStart.diskLimit : database.diskLimit)
+                reply.field("state", isLoading ? "loading" : database.condition)
                 // The damage that was found by the last salvage since the start of the daemon; empty without a salvage.
                 reply.field("damage", database.lastSalvage?.description ?? "")
             }
