@@ -120,6 +120,48 @@ package final class CommandMetadata: Sendable {
     }
 }
 
+/// What related rows of the catalog have in common, such as those of the subcommands of a command. A row may differ.
+struct CommandFamily {
+    private let prefix: String
+    private let flags: CommandFlags
+    private let keys: KeyPositions
+    private let group: CommandGroup
+    private let (since, complexity, syntax, reply): (String, String, String, String)
+    private let access: [String]?
+    private let category: String?
+    private let tips: [CommandTip]
+    private let tag: WriteTag
+    private let effect: ConnectionEffect
+
+    /// - Parameters:
+    ///   - prefix: the beginning of the names, which rows leave out.
+    ///   - tag: the kind of the writes, of rows that write.
+    init(
+        _ prefix: String, flags: CommandFlags = [], keys: KeyPositions = .none, group: CommandGroup, since: String = "",
+        complexity: String = "O(1)", syntax: String = "", reply: String = "", access: [String]? = nil,
+        category: String? = nil, tips: [CommandTip] = [], tag: WriteTag = .other, effect: ConnectionEffect = .none
+    ) {
+        (self.prefix, self.flags, self.keys, self.group, self.since) = (prefix, flags, keys, group, since)
+        (self.complexity, self.syntax, self.reply, self.access) = (complexity, syntax, reply, access)
+        (self.category, self.tips, self.tag, self.effect) = (category, tips, tag, effect)
+    }
+
+    @inline(never) func row(
+        _ name: String, _ arity: Int, flags: CommandFlags? = nil, since: String? = nil, complexity: String? = nil,
+        syntax: String? = nil, _ summary: String, reply: String? = nil, keys: KeyPositions? = nil,
+        access: [String]? = nil, keyNotes: String? = nil, channels: KeyPositions? = nil, tips: [CommandTip]? = nil,
+        secrets: SecretWords = .none, textForm: TextForm = .plain, effect: ConnectionEffect? = nil
+    ) -> CommandMetadata {
+        let flags = flags ?? self.flags
+        return CommandMetadata(
+            prefix + name, arity: arity, flags, keys: keys ?? self.keys, group: group, since: since ?? self.since,
+            complexity: complexity ?? self.complexity, syntax: syntax ?? self.syntax, summary: summary,
+            reply: reply ?? self.reply, access: access ?? self.access, keyNotes: keyNotes, channels: channels,
+            category: category, tips: tips ?? self.tips, tag: flags.contains(.write) ? tag : .other, secrets: secrets,
+            textForm: textForm, effect: effect ?? self.effect)
+    }
+}
+
 extension CommandMetadata: Hashable {
     package static func == (left: CommandMetadata, right: CommandMetadata) -> Bool { left === right }
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }

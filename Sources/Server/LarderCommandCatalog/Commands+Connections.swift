@@ -33,46 +33,33 @@ extension CommandMetadata {
         complexity: "O(N) with N the watched keys", summary: "Stops watching all keys.", reply: "OK",
         effect: .endsTransaction)
 
-    package static let subscribe = CommandMetadata(
-        "subscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "2.0.0", complexity: "O(N)", syntax: "channel [channel ...]", summary: "Subscribes to channels.",
-        reply: "for each name a push (an array in RESP2): `subscribe`, the name, how many subscriptions there "
-            + "are now", effect: .streams)
+    private static let subscriptions = CommandFamily(
+        "", flags: [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub, since: "2.0.0",
+        complexity: "O(N)", effect: .streams)
 
-    package static let unsubscribe = CommandMetadata(
-        "unsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "2.0.0", complexity: "O(N)", syntax: "[channel [channel ...]]",
-        summary: "Ends subscriptions to channels; without arguments, to all.",
-        reply: "for each name a push (an array in RESP2): `unsubscribe`, the name, how many subscriptions there "
-            + "are now", effect: .streams)
+    private static func pushes(_ kind: String) -> String {
+        "for each name a push (an array in RESP2): `\(kind)`, the name, how many subscriptions there are now"
+    }
 
-    package static let psubscribe = CommandMetadata(
-        "psubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "2.0.0", complexity: "O(N)", syntax: "pattern [pattern ...]",
-        summary: "Subscribes to all channels that match the patterns.",
-        reply: "for each name a push (an array in RESP2): `psubscribe`, the name, how many subscriptions there "
-            + "are now", effect: .streams)
-
-    package static let punsubscribe = CommandMetadata(
-        "punsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "2.0.0", complexity: "O(N)", syntax: "[pattern [pattern ...]]",
-        summary: "Ends subscriptions to patterns; without arguments, to all.",
-        reply: "for each name a push (an array in RESP2): `punsubscribe`, the name, how many subscriptions "
-            + "there are now", effect: .streams)
-
-    package static let ssubscribe = CommandMetadata(
-        "ssubscribe", arity: -2, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "7.0.0", complexity: "O(N)", syntax: "shardchannel [shardchannel ...]",
-        summary: "Subscribes to sharded channels, whose names are separate from those of channels.",
-        reply: "for each name a push (an array in RESP2): `ssubscribe`, the name, how many subscriptions there "
-            + "are now", access: ["not_key"], channels: .all, effect: .streams)
-
-    package static let sunsubscribe = CommandMetadata(
-        "sunsubscribe", arity: -1, [.loading, .stale, .noScript, .pubsub, .onLoop, .inSubscriberMode], group: .pubsub,
-        since: "7.0.0", complexity: "O(N)", syntax: "[shardchannel [shardchannel ...]]",
-        summary: "Ends subscriptions to sharded channels; without arguments, to all.",
-        reply: "for each name a push (an array in RESP2): `sunsubscribe`, the name, how many subscriptions "
-            + "there are now", access: ["not_key"], channels: .all, effect: .streams)
+    package static let subscribe = subscriptions.row(
+        "subscribe", -2, syntax: "channel [channel ...]", "Subscribes to channels.", reply: pushes("subscribe"))
+    package static let unsubscribe = subscriptions.row(
+        "unsubscribe", -1, syntax: "[channel [channel ...]]",
+        "Ends subscriptions to channels; without arguments, to all.", reply: pushes("unsubscribe"))
+    package static let psubscribe = subscriptions.row(
+        "psubscribe", -2, syntax: "pattern [pattern ...]", "Subscribes to all channels that match the patterns.",
+        reply: pushes("psubscribe"))
+    package static let punsubscribe = subscriptions.row(
+        "punsubscribe", -1, syntax: "[pattern [pattern ...]]",
+        "Ends subscriptions to patterns; without arguments, to all.", reply: pushes("punsubscribe"))
+    package static let ssubscribe = subscriptions.row(
+        "ssubscribe", -2, since: "7.0.0", syntax: "shardchannel [shardchannel ...]",
+        "Subscribes to sharded channels, whose names are separate from those of channels.", reply: pushes("ssubscribe"),
+        access: ["not_key"], channels: .all)
+    package static let sunsubscribe = subscriptions.row(
+        "sunsubscribe", -1, since: "7.0.0", syntax: "[shardchannel [shardchannel ...]]",
+        "Ends subscriptions to sharded channels; without arguments, to all.", reply: pushes("sunsubscribe"),
+        access: ["not_key"], channels: .all)
 
     package static let publish = CommandMetadata(
         "publish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "2.0.0",
@@ -97,33 +84,23 @@ extension CommandMetadata {
             .help("pubsub", group: .pubsub, since: "6.2.0"),
         ])
 
-    package static let pubsubChannels = CommandMetadata(
-        "pubsub|channels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels or names", syntax: "[pattern]",
-        summary: "Lists the channels with subscribers, optionally only those that match a pattern.",
+    private static let ofPubsub = CommandFamily(
+        "pubsub|", flags: [.loading, .stale, .pubsub], group: .pubsub, complexity: "O(N) with N the channels or names")
+    package static let pubsubChannels = ofPubsub.row(
+        "channels", -2, since: "2.8.0", syntax: "[pattern]",
+        "Lists the channels with subscribers, optionally only those that match a pattern.", reply: "array of bulk")
+    package static let pubsubNumsub = ofPubsub.row(
+        "numsub", -2, since: "2.8.0", syntax: "[channel ...]", "Returns the number of subscribers of each channel.",
+        reply: "alternating channels and numbers")
+    package static let pubsubNumpat = ofPubsub.row(
+        "numpat", 2, since: "2.8.0", "Returns the number of different patterns.", reply: "integer")
+    package static let pubsubShardchannels = ofPubsub.row(
+        "shardchannels", -2, since: "7.0.0", syntax: "[pattern]",
+        "Lists the sharded channels with subscribers, optionally only those that match a pattern.",
         reply: "array of bulk")
-
-    package static let pubsubNumsub = CommandMetadata(
-        "pubsub|numsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels or names", syntax: "[channel ...]",
-        summary: "Returns the number of subscribers of each channel.", reply: "alternating channels and numbers")
-
-    package static let pubsubNumpat = CommandMetadata(
-        "pubsub|numpat", arity: 2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels or names", summary: "Returns the number of different patterns.",
-        reply: "integer")
-
-    package static let pubsubShardchannels = CommandMetadata(
-        "pubsub|shardchannels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
-        complexity: "O(N) with N the channels or names", syntax: "[pattern]",
-        summary: "Lists the sharded channels with subscribers, optionally only those that match a pattern.",
-        reply: "array of bulk")
-
-    package static let pubsubShardnumsub = CommandMetadata(
-        "pubsub|shardnumsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
-        complexity: "O(N) with N the channels or names", syntax: "[shardchannel ...]",
-        summary: "Returns the number of subscribers of each sharded channel.", reply: "alternating channels and numbers"
-    )
+    package static let pubsubShardnumsub = ofPubsub.row(
+        "shardnumsub", -2, since: "7.0.0", syntax: "[shardchannel ...]",
+        "Returns the number of subscribers of each sharded channel.", reply: "alternating channels and numbers")
 
     package static let ping = CommandMetadata(
         "ping", arity: -1, [.fast, .inSubscriberMode], group: .connection, since: "1.0.0", syntax: "[message]",
@@ -180,110 +157,68 @@ extension CommandMetadata {
             .clientTracking, .clientCaching, .clientGetredir, .clientTrackinginfo, .help("client", group: .connection),
         ])
 
-    package static let clientID = CommandMetadata(
-        "client|id", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "5.0.0", complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's ID.",
-        reply: "integer")
-
-    package static let clientGetname = CommandMetadata(
-        "client|getname", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.6.9", complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's name.",
-        reply: "bulk; null when there is none")
-
-    package static let clientSetname = CommandMetadata(
-        "client|setname", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.6.9",
-        complexity: "O(1), or O(N) with N the connections", syntax: "name", summary: "Sets the connection's name.",
-        reply: "OK", effect: .names)
-
-    package static let clientSetinfo = CommandMetadata(
-        "client|setinfo", arity: 4, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "7.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
-        summary: "Sets the name or version of the client's library.", reply: "OK", effect: .names)
-
-    package static let clientCapa = CommandMetadata(
-        "client|capa", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "0.1.0", complexity: "O(N) with N the words", syntax: "capability [capability ...]",
-        summary: "With ATTRIBUTES, QUERY sends warnings in RESP3. Ignores other words.", reply: "OK")
-
-    package static let clientInfo = CommandMetadata(
-        "client|info", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.2.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "Describes this connection in one line.",
-        reply: "text", tips: [.output], textForm: .fields)
-
-    package static let clientList = CommandMetadata(
-        "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
-        syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
-        summary: "Describes each connection in one line.", reply: "text", tips: [.output], textForm: .linesOfFields)
-
-    package static let clientKill = CommandMetadata(
-        "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
+    private static let ofClient = CommandFamily(
+        "client|", flags: [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        complexity: "O(1), or O(N) with N the connections")
+    package static let clientID = ofClient.row(
+        "id", 2, since: "5.0.0", "Returns the connection's ID.", reply: "integer")
+    package static let clientGetname = ofClient.row(
+        "getname", 2, since: "2.6.9", "Returns the connection's name.", reply: "bulk; null when there is none")
+    package static let clientSetname = ofClient.row(
+        "setname", 3, since: "2.6.9", syntax: "name", "Sets the connection's name.", reply: "OK", effect: .names)
+    package static let clientSetinfo = ofClient.row(
+        "setinfo", 4, since: "7.2.0", syntax: "LIB-NAME|LIB-VER value",
+        "Sets the name or version of the client's library.", reply: "OK", effect: .names)
+    package static let clientCapa = ofClient.row(
+        "capa", -3, since: "0.1.0", complexity: "O(N) with N the words", syntax: "capability [capability ...]",
+        "With ATTRIBUTES, QUERY sends warnings in RESP3. Ignores other words.", reply: "OK")
+    package static let clientInfo = ofClient.row(
+        "info", 2, since: "6.2.0", "Describes this connection in one line.", reply: "text", tips: [.output],
+        textForm: .fields)
+    package static let clientList = ofClient.row(
+        "list", -2, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "2.4.0",
+        syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]", "Describes each connection in one line.",
+        reply: "text", tips: [.output], textForm: .linesOfFields)
+    package static let clientKill = ofClient.row(
+        "kill", -3, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "2.4.0",
         syntax: "address | [ID id] [TYPE type] [ADDR address] [LADDR address] [USER name] [SKIPME YES|NO] ...",
-        summary: "Closes connections.", reply: "OK, or the number of closed connections")
-
-    package static let clientReply = CommandMetadata(
-        "client|reply", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "3.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
-        summary: "Turns the replies to this connection on or off.", reply: "OK; nothing with OFF and SKIP",
-        effect: .silences)
-
-    package static let clientPause = CommandMetadata(
-        "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "2.9.50", complexity: "O(1), or O(N) with N the connections", syntax: "milliseconds [WRITE|ALL]",
-        summary: "Delays all commands, or only writes, for some time.", reply: "OK")
-
-    package static let clientUnpause = CommandMetadata(
-        "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends CLIENT PAUSE.", reply: "OK")
-
-    package static let clientNoEvict = CommandMetadata(
-        "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "7.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Exempts the connection from the limit `--max-output`.", reply: "OK", effect: .changesState)
-
-    package static let clientNoTouch = CommandMetadata(
-        "client|no-touch", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "7.2.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted without effect: reads always affect which entries stay in memory.", reply: "OK",
+        "Closes connections.", reply: "OK, or the number of closed connections")
+    package static let clientReply = ofClient.row(
+        "reply", 3, since: "3.2.0", syntax: "ON|OFF|SKIP", "Turns the replies to this connection on or off.",
+        reply: "OK; nothing with OFF and SKIP", effect: .silences)
+    package static let clientPause = ofClient.row(
+        "pause", -3, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "2.9.50",
+        syntax: "milliseconds [WRITE|ALL]", "Delays all commands, or only writes, for some time.", reply: "OK")
+    package static let clientUnpause = ofClient.row(
+        "unpause", 2, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "6.2.0",
+        "Ends CLIENT PAUSE.", reply: "OK")
+    package static let clientNoEvict = ofClient.row(
+        "no-evict", 3, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "7.0.0",
+        syntax: "ON|OFF", "Exempts the connection from the limit `--max-output`.", reply: "OK", effect: .changesState)
+    package static let clientNoTouch = ofClient.row(
+        "no-touch", 3, since: "7.2.0", syntax: "ON|OFF",
+        "Accepted without effect: reads always affect which entries stay in memory.", reply: "OK",
         effect: .changesState)
-
-    package static let clientNoLog = CommandMetadata(
-        "client|no-log", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "0.1.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary:
-            "Keeps the connection's commands out of `SLOWLOG`, `LATENCY` and `MONITOR`: for tools that poll the daemon.",
+    package static let clientNoLog = ofClient.row(
+        "no-log", 3, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "0.1.0",
+        syntax: "ON|OFF",
+        "Keeps the connection's commands out of `SLOWLOG`, `LATENCY` and `MONITOR`: for tools that poll the daemon.",
         reply: "OK", effect: .changesState)
-
-    package static let clientUnblock = CommandMetadata(
-        "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "5.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "id [TIMEOUT|ERROR]",
-        summary: "Returns 0: no command blocks a connection.", reply: "integer 0")
-
-    package static let clientTracking = CommandMetadata(
-        "client|tracking", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0", complexity: "O(1), or O(N) with N the connections",
+    package static let clientUnblock = ofClient.row(
+        "unblock", -3, flags: [.admin, .loading, .stale, .noScript, .preservesClientCaching], since: "5.0.0",
+        syntax: "id [TIMEOUT|ERROR]", "Returns 0: no command blocks a connection.", reply: "integer 0")
+    package static let clientTracking = ofClient.row(
+        "tracking", -3, since: "6.0.0",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
-        summary:
-            "Enables or disables notifications about changes of the keys that the connection has read. With BCAST, "
-            + "they are about all keys with one of the prefixes; DATABASE limits these keys to the selected database.",
+        "Enables or disables notifications about changes of the keys that the connection has read. With BCAST, they "
+            + "are about all keys with one of the prefixes; DATABASE limits these keys to the selected database.",
         reply: "OK", effect: .changesState)
-
-    package static let clientCaching = CommandMetadata(
-        "client|caching", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
-        summary: "Sets whether the keys read by the next command are tracked.", reply: "OK", effect: .changesState)
-
-    package static let clientGetredir = CommandMetadata(
-        "client|getredir", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.0.0", complexity: "O(1), or O(N) with N the connections",
-        summary: "Returns the ID of the client that receives this client's invalidations.",
+    package static let clientCaching = ofClient.row(
+        "caching", 3, since: "6.0.0", syntax: "YES|NO", "Sets whether the keys read by the next command are tracked.",
+        reply: "OK", effect: .changesState)
+    package static let clientGetredir = ofClient.row(
+        "getredir", 2, since: "6.0.0", "Returns the ID of the client that receives this client's invalidations.",
         reply: "integer: the ID, 0 for none, -1 without tracking")
-
-    package static let clientTrackinginfo = CommandMetadata(
-        "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
-        since: "6.2.0", complexity: "O(1), or O(N) with N the connections",
-        summary: "Describes the connection's tracking.", reply: "map")
+    package static let clientTrackinginfo = ofClient.row(
+        "trackinginfo", 2, since: "6.2.0", "Describes the connection's tracking.", reply: "map")
 }

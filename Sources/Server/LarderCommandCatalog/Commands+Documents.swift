@@ -44,143 +44,85 @@ extension CommandMetadata {
         reply: "OK; or an array of maps of name, paths, prefix, state (building, ready, undeclared), percent, entries "
             + "and stale")
 
-    package static let jsonGet = CommandMetadata(
-        "json.get", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length",
-        syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [path ...]",
-        summary: "Returns the values of one or more paths of a JSON value.",
+    private static let json = CommandFamily(
+        "json.", keys: .one, group: .json, since: "1.0.0", complexity: "O(N) with N the value's length",
+        tag: .setKeeping)
+    package static let jsonGet = json.row(
+        "get", -2, flags: .readonly, syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [path ...]",
+        "Returns the values of one or more paths of a JSON value.",
         reply: "bulk: the JSON; null when there is no fresh entry")
-
-    package static let jsonMget = CommandMetadata(
-        "json.mget", arity: -3, [.readonly], keys: .allButLast, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [key ...] path",
-        summary: "Returns the values of a path of several JSON values.",
-        reply: "array of bulks; null for keys without a fresh entry that is JSON")
-
-    package static let jsonSet = CommandMetadata(
-        "json.set", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path json [NX|XX]",
-        summary: "Stores a JSON value, or sets the values of a path. The entry keeps its deadline rule and "
-            + "gets a new storage time.",
-        reply: "OK; null when nothing was set", tag: .setKeeping)
-
-    package static let jsonMset = CommandMetadata(
-        "json.mset", arity: -4, [.write, .denyOOM, .creates], keys: .triples, group: .json, since: "2.6.0",
-        complexity: "O(N) with N the value's length", syntax: "key path json [key path json ...]",
-        summary: "Sets the values of one path in each key; skips places that do not exist.",
-        reply: "OK", tag: .setKeeping)
-
-    package static let jsonMerge = CommandMetadata(
-        "json.merge", arity: -4, [.write, .denyOOM, .creates], keys: .one, group: .json, since: "2.6.0",
-        complexity: "O(N) with N the value's length", syntax: "key path json",
-        summary: "Merges a JSON value into the values of a path (RFC 7396): null removes a member.",
-        reply: "OK; null when nothing was changed", tag: .setKeeping)
-
-    package static let jsonDel = CommandMetadata(
-        "json.del", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Removes the values of a path, or the entry.",
-        reply: "integer: the number of removed values", tag: .setKeeping)
-
-    package static let jsonForget = CommandMetadata(
-        "json.forget", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Another name of JSON.DEL.",
-        reply: "integer: the number of removed values", tag: .setKeeping)
-
-    package static let jsonClear = CommandMetadata(
-        "json.clear", arity: -2, [.write], keys: .one, group: .json, since: "2.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Empties objects and arrays, and sets numbers to 0.",
-        reply: "integer: the number of changed values", tag: .setKeeping)
-
-    package static let jsonType = CommandMetadata(
-        "json.type", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the types of the values of a path.",
+    package static let jsonMget = json.row(
+        "mget", -3, flags: .readonly, syntax: "key [key ...] path",
+        "Returns the values of a path of several JSON values.",
+        reply: "array of bulks; null for keys without a fresh entry that is JSON", keys: .allButLast)
+    package static let jsonSet = json.row(
+        "set", -4, flags: [.write, .denyOOM, .creates], syntax: "key path json [NX|XX]",
+        "Stores a JSON value, or sets the values of a path. The entry keeps its deadline rule and gets a new storage "
+            + "time.", reply: "OK; null when nothing was set")
+    package static let jsonMset = json.row(
+        "mset", -4, flags: [.write, .denyOOM, .creates], since: "2.6.0", syntax: "key path json [key path json ...]",
+        "Sets the values of one path in each key; skips places that do not exist.", reply: "OK", keys: .triples)
+    package static let jsonMerge = json.row(
+        "merge", -4, flags: [.write, .denyOOM, .creates], since: "2.6.0", syntax: "key path json",
+        "Merges a JSON value into the values of a path (RFC 7396): null removes a member.",
+        reply: "OK; null when nothing was changed")
+    package static let jsonDel = json.row(
+        "del", -2, flags: [.write], syntax: "key [path]", "Removes the values of a path, or the entry.",
+        reply: "integer: the number of removed values")
+    package static let jsonForget = json.row(
+        "forget", -2, flags: [.write], syntax: "key [path]", "Another name of JSON.DEL.",
+        reply: "integer: the number of removed values")
+    package static let jsonClear = json.row(
+        "clear", -2, flags: [.write], since: "2.0.0", syntax: "key [path]",
+        "Empties objects and arrays, and sets numbers to 0.", reply: "integer: the number of changed values")
+    package static let jsonType = json.row(
+        "type", -2, flags: .readonly, syntax: "key [path]", "Returns the types of the values of a path.",
         reply: "bulk, or an array for a path with $")
-
-    package static let jsonNumincrby = CommandMetadata(
-        "json.numincrby", arity: 4, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path number",
-        summary: "Adds a number to the numbers of a path.",
-        reply: "bulk: the new number, or a JSON array for a path with $; RESP3: array of numbers", tag: .setKeeping)
-
-    package static let jsonNummultby = CommandMetadata(
-        "json.nummultby", arity: 4, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path number",
-        summary: "Multiplies the numbers of a path.",
-        reply: "like JSON.NUMINCRBY", tag: .setKeeping)
-
-    package static let jsonToggle = CommandMetadata(
-        "json.toggle", arity: 3, [.write], keys: .one, group: .json, since: "2.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path",
-        summary: "Negates the booleans of a path.",
-        reply: "bulk true or false, or an array of 1 and 0 for a path with $", tag: .setKeeping)
-
-    package static let jsonStrappend = CommandMetadata(
-        "json.strappend", arity: -3, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path] json",
-        summary: "Appends to the strings of a path.",
-        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
-
-    package static let jsonStrlen = CommandMetadata(
-        "json.strlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the lengths of the strings of a path in bytes.",
+    package static let jsonNumincrby = json.row(
+        "numincrby", 4, flags: [.write], syntax: "key path number", "Adds a number to the numbers of a path.",
+        reply: "bulk: the new number, or a JSON array for a path with $; RESP3: array of numbers")
+    package static let jsonNummultby = json.row(
+        "nummultby", 4, flags: [.write], syntax: "key path number", "Multiplies the numbers of a path.",
+        reply: "like JSON.NUMINCRBY")
+    package static let jsonToggle = json.row(
+        "toggle", 3, flags: [.write], since: "2.0.0", syntax: "key path", "Negates the booleans of a path.",
+        reply: "bulk true or false, or an array of 1 and 0 for a path with $")
+    package static let jsonStrappend = json.row(
+        "strappend", -3, flags: [.write, .denyOOM], syntax: "key [path] json", "Appends to the strings of a path.",
+        reply: "integer: the new length, or an array for a path with $")
+    package static let jsonStrlen = json.row(
+        "strlen", -2, flags: .readonly, syntax: "key [path]", "Returns the lengths of the strings of a path in bytes.",
         reply: "integer, or an array for a path with $")
-
-    package static let jsonArrappend = CommandMetadata(
-        "json.arrappend", arity: -4, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path json [json ...]",
-        summary: "Appends values to the arrays of a path.",
-        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
-
-    package static let jsonArrindex = CommandMetadata(
-        "json.arrindex", arity: -4, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path json [start [stop]]",
-        summary: "Returns the index of a value in the arrays of a path.",
+    package static let jsonArrappend = json.row(
+        "arrappend", -4, flags: [.write, .denyOOM], syntax: "key path json [json ...]",
+        "Appends values to the arrays of a path.", reply: "integer: the new length, or an array for a path with $")
+    package static let jsonArrindex = json.row(
+        "arrindex", -4, flags: .readonly, syntax: "key path json [start [stop]]",
+        "Returns the index of a value in the arrays of a path.",
         reply: "integer; -1 when not found; an array for a path with $")
-
-    package static let jsonArrinsert = CommandMetadata(
-        "json.arrinsert", arity: -5, [.write, .denyOOM], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path index json [json ...]",
-        summary: "Inserts values into the arrays of a path.",
-        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
-
-    package static let jsonArrlen = CommandMetadata(
-        "json.arrlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the lengths of the arrays of a path.",
+    package static let jsonArrinsert = json.row(
+        "arrinsert", -5, flags: [.write, .denyOOM], syntax: "key path index json [json ...]",
+        "Inserts values into the arrays of a path.", reply: "integer: the new length, or an array for a path with $")
+    package static let jsonArrlen = json.row(
+        "arrlen", -2, flags: .readonly, syntax: "key [path]", "Returns the lengths of the arrays of a path.",
         reply: "integer, or an array for a path with $")
-
-    package static let jsonArrpop = CommandMetadata(
-        "json.arrpop", arity: -2, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path [index]]",
-        summary: "Removes one element of each array of a path, by default the last, and returns it.",
-        reply: "bulk: the JSON; null for an empty array; an array for a path with $", tag: .setKeeping)
-
-    package static let jsonArrtrim = CommandMetadata(
-        "json.arrtrim", arity: 5, [.write], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key path start stop",
-        summary: "Keeps only the elements from start to stop of the arrays of a path.",
-        reply: "integer: the new length, or an array for a path with $", tag: .setKeeping)
-
-    package static let jsonObjkeys = CommandMetadata(
-        "json.objkeys", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the names of the members of the objects of a path.",
+    package static let jsonArrpop = json.row(
+        "arrpop", -2, flags: [.write], syntax: "key [path [index]]",
+        "Removes one element of each array of a path, by default the last, and returns it.",
+        reply: "bulk: the JSON; null for an empty array; an array for a path with $")
+    package static let jsonArrtrim = json.row(
+        "arrtrim", 5, flags: [.write], syntax: "key path start stop",
+        "Keeps only the elements from start to stop of the arrays of a path.",
+        reply: "integer: the new length, or an array for a path with $")
+    package static let jsonObjkeys = json.row(
+        "objkeys", -2, flags: .readonly, syntax: "key [path]",
+        "Returns the names of the members of the objects of a path.",
         reply: "array of bulks, or an array of these for a path with $")
-
-    package static let jsonObjlen = CommandMetadata(
-        "json.objlen", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the numbers of members of the objects of a path.",
-        reply: "integer, or an array for a path with $")
-
-    package static let jsonResp = CommandMetadata(
-        "json.resp", arity: -2, [.readonly], keys: .one, group: .json, since: "1.0.0",
-        complexity: "O(N) with N the value's length", syntax: "key [path]",
-        summary: "Returns the values of a path in types of RESP: an array begins with [, an object with {.",
+    package static let jsonObjlen = json.row(
+        "objlen", -2, flags: .readonly, syntax: "key [path]",
+        "Returns the numbers of members of the objects of a path.", reply: "integer, or an array for a path with $")
+    package static let jsonResp = json.row(
+        "resp", -2, flags: .readonly, syntax: "key [path]",
+        "Returns the values of a path in types of RESP: an array begins with [, an object with {.",
         reply: "the value, or an array for a path with $")
 }

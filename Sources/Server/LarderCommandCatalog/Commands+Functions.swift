@@ -22,51 +22,41 @@ extension CommandMetadata {
             .functionDump, .functionRestore, .help("function", group: .scripting, since: "7.0.0"),
         ])
 
-    package static let functionLoad = CommandMetadata(
-        "function|load", arity: -3, [.write, .denyOOM, .noScript, .wholeDatabase], group: .scripting, since: "7.0.0",
+    private static let ofFunction = CommandFamily("function|", group: .scripting, since: "7.0.0")
+    package static let functionLoad = ofFunction.row(
+        "load", -3, flags: [.write, .denyOOM, .noScript, .wholeDatabase],
         complexity: "O(N) with N the length of all libraries", syntax: "[REPLACE] library",
-        summary: "Runs a library, which registers its functions, and stores it durably.",
-        reply: "the library's name", tips: [.requestAllShards, .responseAllSucceeded])
-
-    package static let functionDelete = CommandMetadata(
-        "function|delete", arity: 3, [.write, .noScript, .wholeDatabase], group: .scripting, since: "7.0.0",
-        complexity: "O(N) with N the length of all libraries", syntax: "name", summary: "Removes a library.",
-        reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
-
-    package static let functionFlush = CommandMetadata(
-        "function|flush", arity: -2, [.write, .noScript, .wholeDatabase], group: .scripting, since: "7.0.0",
-        complexity: "O(N) with N the libraries", syntax: "[ASYNC | SYNC]", summary: "Removes all libraries.",
-        reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
-
-    package static let functionKill = CommandMetadata(
-        "function|kill", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Kills the functions that have been running for some milliseconds; their changes are not "
-            + "applied.", reply: "OK; NOTBUSY when there is none", tips: [.requestAllShards, .responseOneSucceeded])
-
-    package static let functionList = CommandMetadata(
-        "function|list", arity: -2, [.noScript], group: .scripting, since: "7.0.0",
-        complexity: "O(N) with N the functions", syntax: "[LIBRARYNAME pattern] [WITHCODE]",
-        summary: "Describes libraries and their functions.",
+        "Runs a library, which registers its functions, and stores it durably.", reply: "the library's name",
+        tips: [.requestAllShards, .responseAllSucceeded])
+    package static let functionDelete = ofFunction.row(
+        "delete", 3, flags: [.write, .noScript, .wholeDatabase], complexity: "O(N) with N the length of all libraries",
+        syntax: "name", "Removes a library.", reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
+    package static let functionFlush = ofFunction.row(
+        "flush", -2, flags: [.write, .noScript, .wholeDatabase], complexity: "O(N) with N the libraries",
+        syntax: "[ASYNC | SYNC]", "Removes all libraries.", reply: "OK",
+        tips: [.requestAllShards, .responseAllSucceeded])
+    package static let functionKill = ofFunction.row(
+        "kill", 2, flags: [.noScript, .allowBusy, .affectsOthers],
+        "Kills the functions that have been running for some milliseconds; their changes are not applied.",
+        reply: "OK; NOTBUSY when there is none", tips: [.requestAllShards, .responseOneSucceeded])
+    package static let functionList = ofFunction.row(
+        "list", -2, flags: [.noScript], complexity: "O(N) with N the functions",
+        syntax: "[LIBRARYNAME pattern] [WITHCODE]", "Describes libraries and their functions.",
         reply: "array of maps: `library_name`, `engine`, `functions` (each `name`, `description`, `flags`), "
             + "`library_code`", tips: [.outputOrder])
-
-    package static let functionStats = CommandMetadata(
-        "function|stats", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Shows the function that has been running longest, if for some milliseconds, and the numbers of "
-            + "libraries and functions.",
+    package static let functionStats = ofFunction.row(
+        "stats", 2, flags: [.noScript, .allowBusy, .affectsOthers],
+        "Shows the function that has been running longest, "
+            + "if for some milliseconds, and the numbers of libraries and functions.",
         reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
         tips: [.output, .requestAllShards, .responseSpecial])
-
-    package static let functionDump = CommandMetadata(
-        "function|dump", arity: 2, [.noScript], group: .scripting, since: "7.0.0",
-        complexity: "O(N) with N the length of all libraries",
-        summary: "Returns all libraries in the format of FUNCTION RESTORE, here and in Redis.", reply: "bytes")
-
-    package static let functionRestore = CommandMetadata(
-        "function|restore", arity: -3, [.write, .denyOOM, .noScript, .wholeDatabase], group: .scripting,
-        since: "7.0.0", complexity: "O(N) with N the length of all libraries",
-        syntax: "payload [FLUSH | APPEND | REPLACE]",
-        summary: "Adds the libraries of a payload. FLUSH first removes all others, REPLACE those with the same names; "
-            + "otherwise a library with the same name is an error.", reply: "OK",
+    package static let functionDump = ofFunction.row(
+        "dump", 2, flags: [.noScript], complexity: "O(N) with N the length of all libraries",
+        "Returns all libraries in the format of FUNCTION RESTORE, here and in Redis.", reply: "bytes")
+    package static let functionRestore = ofFunction.row(
+        "restore", -3, flags: [.write, .denyOOM, .noScript, .wholeDatabase],
+        complexity: "O(N) with N the length of all libraries", syntax: "payload [FLUSH | APPEND | REPLACE]",
+        "Adds the libraries of a payload. FLUSH first removes all others, REPLACE those with the same names; otherwise "
+            + "a library with the same name is an error.", reply: "OK",
         tips: [.requestAllShards, .responseAllSucceeded])
 }

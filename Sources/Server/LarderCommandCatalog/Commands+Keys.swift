@@ -122,25 +122,19 @@ extension CommandMetadata {
             .help("object", group: .generic, since: "6.2.0"),
         ])
 
-    package static let objectEncoding = CommandMetadata(
-        "object|encoding", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "Returns the encoding that Redis would choose: `int`, `embstr` or `raw`.", reply: "bulk or null",
-        access: ["RO"], tips: [.output])
-
-    package static let objectFreq = CommandMetadata(
-        "object|freq", arity: 3, [.readonly], keys: .second, group: .generic, since: "4.0.0", syntax: "key",
-        summary: "Fails for every entry: the frequency of use is not recorded.", reply: "error or null", access: ["RO"],
+    private static let ofObject = CommandFamily(
+        "object|", flags: [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key", access: ["RO"],
         tips: [.output])
-
-    package static let objectIdletime = CommandMetadata(
-        "object|idletime", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "Returns the seconds since the value was stored.", reply: "integer or null", access: ["RO"],
-        tips: [.output])
-
-    package static let objectRefcount = CommandMetadata(
-        "object|refcount", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "Returns the count that Redis would report: 2147483647 for small integers, else 1.",
-        reply: "integer or null", access: ["RO"], tips: [.output])
+    package static let objectEncoding = ofObject.row(
+        "encoding", 3, "Returns the encoding that Redis would choose: `int`, `embstr` or `raw`.", reply: "bulk or null")
+    package static let objectFreq = ofObject.row(
+        "freq", 3, since: "4.0.0", "Fails for every entry: the frequency of use is not recorded.",
+        reply: "error or null")
+    package static let objectIdletime = ofObject.row(
+        "idletime", 3, "Returns the seconds since the value was stored.", reply: "integer or null")
+    package static let objectRefcount = ofObject.row(
+        "refcount", 3, "Returns the count that Redis would report: 2147483647 for small integers, else 1.",
+        reply: "integer or null")
 
     package static let memory = CommandMetadata(
         "memory", arity: -2, [.readonly], keys: .second, group: .server, since: "4.0.0",
@@ -153,28 +147,19 @@ extension CommandMetadata {
             .help("memory", group: .server, since: "4.0.0"),
         ])
 
-    package static let memoryUsage = CommandMetadata(
-        "memory|usage", arity: -3, [.readonly], keys: .second, group: .server, since: "4.0.0",
-        syntax: "key [SAMPLES count]", summary: "Returns the size of the entry in memory, in bytes.",
-        reply: "integer or null", access: ["RO"])
-
-    package static let memoryStats = CommandMetadata(
-        "memory|stats", arity: 2, [], group: .server, since: "4.0.0",
-        summary: "Returns the memory use of all entries, and its limit.", reply: "map",
-        tips: [.output, .requestAllShards, .responseSpecial])
-
-    package static let memoryDoctor = CommandMetadata(
-        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0",
-        summary: "Returns the memory use and its limit as a sentence.",
-        reply: "text", tips: [.output, .requestAllShards, .responseSpecial])
-
-    package static let memoryPurge = CommandMetadata(
-        "memory|purge", arity: 2, [], group: .server, since: "4.0.0", summary: "Returns free memory to the system.",
-        reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
-
-    package static let memoryMallocStats = CommandMetadata(
-        "memory|malloc-stats", arity: 2, [], group: .server, since: "4.0.0", summary: "Not supported.", reply: "text",
-        tips: [.output, .requestAllShards, .responseSpecial])
+    private static let ofMemory = CommandFamily(
+        "memory|", group: .server, since: "4.0.0", tips: [.output, .requestAllShards, .responseSpecial])
+    package static let memoryUsage = ofMemory.row(
+        "usage", -3, flags: .readonly, syntax: "key [SAMPLES count]",
+        "Returns the size of the entry in memory, in bytes.", reply: "integer or null", keys: .second, access: ["RO"],
+        tips: [])
+    package static let memoryStats = ofMemory.row(
+        "stats", 2, "Returns the memory use of all entries, and its limit.", reply: "map")
+    package static let memoryDoctor = ofMemory.row(
+        "doctor", 2, "Returns the memory use and its limit as a sentence.", reply: "text")
+    package static let memoryPurge = ofMemory.row(
+        "purge", 2, "Returns free memory to the system.", reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
+    package static let memoryMallocStats = ofMemory.row("malloc-stats", 2, "Not supported.", reply: "text")
 }
 
 /// Commands about the lifetimes of entries.
@@ -183,49 +168,33 @@ extension CommandMetadata {
         .expire, .pexpire, .expireat, .pexpireat, .ttl, .pttl, .expiretime, .pexpiretime, .persist,
     ]
 
-    package static let expire = CommandMetadata(
-        "expire", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0",
-        syntax: "key seconds [NX | XX | GT | LT]",
-        summary: "Gives an entry its own deadline, a number of seconds from now.",
+    private static let deadlines = CommandFamily(
+        "", flags: [.write, .fast], keys: .one, group: .generic,
         reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RW update"], tag: .expire)
+    package static let expire = deadlines.row(
+        "expire", -3, since: "1.0.0", syntax: "key seconds [NX | XX | GT | LT]",
+        "Gives an entry its own deadline, a number of seconds from now.")
+    package static let pexpire = deadlines.row(
+        "pexpire", -3, since: "2.6.0", syntax: "key milliseconds [NX | XX | GT | LT]",
+        "Gives an entry its own deadline, a number of milliseconds from now.")
+    package static let expireat = deadlines.row(
+        "expireat", -3, since: "1.2.0", syntax: "key unix-time-seconds [NX | XX | GT | LT]",
+        "Gives an entry its own deadline, in seconds since 1970.")
+    package static let pexpireat = deadlines.row(
+        "pexpireat", -3, since: "2.6.0", syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
+        "Gives an entry its own deadline, in milliseconds since 1970.")
 
-    package static let pexpire = CommandMetadata(
-        "pexpire", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "2.6.0",
-        syntax: "key milliseconds [NX | XX | GT | LT]",
-        summary: "Gives an entry its own deadline, a number of milliseconds from now.",
-        reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RW update"], tag: .expire)
-
-    package static let expireat = CommandMetadata(
-        "expireat", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "1.2.0",
-        syntax: "key unix-time-seconds [NX | XX | GT | LT]",
-        summary: "Gives an entry its own deadline, in seconds since 1970.",
-        reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RW update"], tag: .expire)
-
-    package static let pexpireat = CommandMetadata(
-        "pexpireat", arity: -3, [.write, .fast], keys: .one, group: .generic, since: "2.6.0",
-        syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
-        summary: "Gives an entry its own deadline, in milliseconds since 1970.",
-        reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RW update"], tag: .expire)
-
-    package static let ttl = CommandMetadata(
-        "ttl", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key",
-        summary: "Returns how long an entry stays fresh, in seconds.",
-        reply: "integer; -1 when it does not expire, -2 when there is no fresh entry", tips: [.output])
-
-    package static let pttl = CommandMetadata(
-        "pttl", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "2.6.0", syntax: "key",
-        summary: "Returns how long an entry stays fresh, in milliseconds.",
-        reply: "integer; -1 when it does not expire, -2 when there is no fresh entry", tips: [.output])
-
-    package static let expiretime = CommandMetadata(
-        "expiretime", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "7.0.0", syntax: "key",
-        summary: "Returns an entry's deadline in seconds since 1970.",
+    private static let lifetimes = CommandFamily(
+        "", flags: [.readonly, .fast], keys: .one, group: .generic, syntax: "key",
         reply: "integer; -1 when it does not expire, -2 when there is no fresh entry")
-
-    package static let pexpiretime = CommandMetadata(
-        "pexpiretime", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "7.0.0", syntax: "key",
-        summary: "Returns an entry's deadline in milliseconds since 1970.",
-        reply: "integer; -1 when it does not expire, -2 when there is no fresh entry")
+    package static let ttl = lifetimes.row(
+        "ttl", 2, since: "1.0.0", "Returns how long an entry stays fresh, in seconds.", tips: [.output])
+    package static let pttl = lifetimes.row(
+        "pttl", 2, since: "2.6.0", "Returns how long an entry stays fresh, in milliseconds.", tips: [.output])
+    package static let expiretime = lifetimes.row(
+        "expiretime", 2, since: "7.0.0", "Returns an entry's deadline in seconds since 1970.")
+    package static let pexpiretime = lifetimes.row(
+        "pexpiretime", 2, since: "7.0.0", "Returns an entry's deadline in milliseconds since 1970.")
 
     package static let persist = CommandMetadata(
         "persist", arity: 2, [.write, .fast], keys: .one, group: .generic, since: "2.2.0", syntax: "key",

@@ -17,37 +17,24 @@ extension CommandMetadata {
             .help("command", group: .server, category: "connection"),
         ])
 
-    package static let commandCount = CommandMetadata(
-        "command|count", arity: 2, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", summary: "Returns the number of commands.", reply: "as in Redis",
-        category: "connection")
-
-    package static let commandList = CommandMetadata(
-        "command|list", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
-        complexity: "O(N) with N the commands", syntax: "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
-        summary: "Lists the names of the commands.", reply: "as in Redis", category: "connection", tips: [.outputOrder])
-
-    package static let commandInfo = CommandMetadata(
-        "command|info", arity: -2, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", syntax: "[name ...]",
-        summary: "Describes commands for client libraries.", reply: "as in Redis",
-        category: "connection", tips: [.outputOrder])
-
-    package static let commandDocs = CommandMetadata(
-        "command|docs", arity: -2, [.loading, .stale], group: .server, since: "7.0.0",
-        complexity: "O(N) with N the commands", syntax: "[name ...]", summary: "Documents commands.",
-        reply: "as in Redis", category: "connection", tips: [.outputOrder])
-
-    package static let commandGetkeys = CommandMetadata(
-        "command|getkeys", arity: -4, [.loading, .stale], group: .server, since: "2.8.13",
-        complexity: "O(N) with N the commands", syntax: "command [argument ...]",
-        summary: "Returns the keys of a call.", reply: "as in Redis", category: "connection", secrets: .ofCall(from: 2))
-
-    package static let commandGetkeysandflags = CommandMetadata(
-        "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
-        complexity: "O(N) with N the commands", syntax: "command [argument ...]",
-        summary: "Returns the keys of a call, and how the call uses each.", reply: "as in Redis",
-        category: "connection", secrets: .ofCall(from: 2))
+    private static let ofCommand = CommandFamily(
+        "command|", flags: [.loading, .stale], group: .server, complexity: "O(N) with N the commands",
+        reply: "as in Redis", category: "connection")
+    package static let commandCount = ofCommand.row("count", 2, since: "2.8.13", "Returns the number of commands.")
+    package static let commandList = ofCommand.row(
+        "list", -2, since: "7.0.0", syntax: "[FILTERBY ACLCAT category|PATTERN pattern|MODULE name]",
+        "Lists the names of the commands.", tips: [.outputOrder])
+    package static let commandInfo = ofCommand.row(
+        "info", -2, since: "2.8.13", syntax: "[name ...]", "Describes commands for client libraries.",
+        tips: [.outputOrder])
+    package static let commandDocs = ofCommand.row(
+        "docs", -2, since: "7.0.0", syntax: "[name ...]", "Documents commands.", tips: [.outputOrder])
+    package static let commandGetkeys = ofCommand.row(
+        "getkeys", -4, since: "2.8.13", syntax: "command [argument ...]", "Returns the keys of a call.",
+        secrets: .ofCall(from: 2))
+    package static let commandGetkeysandflags = ofCommand.row(
+        "getkeysandflags", -4, since: "7.0.0", syntax: "command [argument ...]",
+        "Returns the keys of a call, and how the call uses each.", secrets: .ofCall(from: 2))
 
     package static let info = CommandMetadata(
         "info", arity: -1, [.loading, .stale, .status, .dangerous], group: .server, since: "1.0.0",
@@ -117,19 +104,16 @@ extension CommandMetadata {
         syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows slow commands.", reply: "depends on the subcommand",
         subcommands: [.slowlogGet, .slowlogLen, .slowlogReset, .help("slowlog", group: .server, since: "6.2.0")])
 
-    package static let slowlogGet = CommandMetadata(
-        "slowlog|get", arity: -2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        syntax: "[count]", summary: "Returns the newest entries: 10 by default, -1 for all.", reply: "as in Redis",
+    private static let ofSlowlog = CommandFamily(
+        "slowlog|", flags: [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
+        reply: "as in Redis")
+    package static let slowlogGet = ofSlowlog.row(
+        "get", -2, syntax: "[count]", "Returns the newest entries: 10 by default, -1 for all.",
         tips: [.requestAllNodes, .output])
-
-    package static let slowlogLen = CommandMetadata(
-        "slowlog|len", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        summary: "Returns the number of entries.", reply: "as in Redis",
-        tips: [.requestAllNodes, .responseSum, .output])
-
-    package static let slowlogReset = CommandMetadata(
-        "slowlog|reset", arity: 2, [.admin, .loading, .stale], group: .server, since: "2.2.12", complexity: "O(N)",
-        summary: "Removes all entries.", reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
+    package static let slowlogLen = ofSlowlog.row(
+        "len", 2, "Returns the number of entries.", tips: [.requestAllNodes, .responseSum, .output])
+    package static let slowlogReset = ofSlowlog.row(
+        "reset", 2, "Removes all entries.", tips: [.requestAllNodes, .responseAllSucceeded])
 
     package static let latency = CommandMetadata(
         "latency", arity: -2, [], group: .server, since: "2.8.13", complexity: "O(N)",
@@ -141,36 +125,20 @@ extension CommandMetadata {
             .help("latency", group: .server, since: "2.8.13"),
         ])
 
-    package static let latencyLatest = CommandMetadata(
-        "latency|latest", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", summary: "Returns the newest and the longest sample of each event.", reply: "as in Redis",
-        tips: [.output, .requestAllNodes, .responseSpecial])
-
-    package static let latencyHistory = CommandMetadata(
-        "latency|history", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "event", summary: "Returns the samples of an event.", reply: "as in Redis",
-        tips: [.output, .requestAllNodes, .responseSpecial])
-
-    package static let latencyReset = CommandMetadata(
-        "latency|reset", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "[event ...]", summary: "Removes the samples of events; without arguments, of all.",
-        reply: "as in Redis", tips: [.requestAllNodes, .responseAllSucceeded])
-
-    package static let latencyGraph = CommandMetadata(
-        "latency|graph", arity: 3, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", syntax: "event", summary: "Draws the samples of an event.", reply: "as in Redis",
-        tips: [.output, .requestAllNodes, .responseSpecial])
-
-    package static let latencyDoctor = CommandMetadata(
-        "latency|doctor", arity: 2, [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13",
-        complexity: "O(N)", summary: "Describes the events in sentences.", reply: "as in Redis",
-        tips: [.output, .requestAllNodes, .responseSpecial])
-
-    package static let latencyHistogram = CommandMetadata(
-        "latency|histogram", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "7.0.0",
-        complexity: "O(N)", syntax: "[command ...]",
-        summary: "Returns latency histograms of commands, in microseconds.",
+    private static let ofLatency = CommandFamily(
+        "latency|", flags: [.admin, .loading, .stale, .noScript], group: .server, since: "2.8.13", complexity: "O(N)",
         reply: "as in Redis", tips: [.output, .requestAllNodes, .responseSpecial])
+    package static let latencyLatest = ofLatency.row(
+        "latest", 2, "Returns the newest and the longest sample of each event.")
+    package static let latencyHistory = ofLatency.row("history", 3, syntax: "event", "Returns the samples of an event.")
+    package static let latencyReset = ofLatency.row(
+        "reset", -2, syntax: "[event ...]", "Removes the samples of events; without arguments, of all.",
+        tips: [.requestAllNodes, .responseAllSucceeded])
+    package static let latencyGraph = ofLatency.row("graph", 3, syntax: "event", "Draws the samples of an event.")
+    package static let latencyDoctor = ofLatency.row("doctor", 2, "Describes the events in sentences.")
+    package static let latencyHistogram = ofLatency.row(
+        "histogram", -2, since: "7.0.0", syntax: "[command ...]",
+        "Returns latency histograms of commands, in microseconds.")
 
     package static let config = CommandMetadata(
         "config", arity: -2, [], group: .server, since: "2.0.0", complexity: "O(N) with N the settings",
@@ -178,31 +146,22 @@ extension CommandMetadata {
         summary: "Shows and changes settings.", reply: "GET: map; the others OK",
         subcommands: [.configGet, .configSet, .configResetstat, .configRewrite, .help("config", group: .server)])
 
-    package static let configGet = CommandMetadata(
-        "config|get", arity: -3, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
-        complexity: "O(N) with N the settings", syntax: "pattern [pattern ...]",
-        summary: "Returns the settings whose names match.", reply: "map")
-
-    package static let configSet = CommandMetadata(
-        "config|set", arity: -4, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
-        complexity: "O(N) with N the settings", syntax: "name value [name value ...]",
-        summary: "Changes settings until the daemon stops, all or none.", reply: "OK",
-        tips: [.requestAllNodes, .responseAllSucceeded], secrets: .ofSecretSettings)
-
-    package static let configResetstat = CommandMetadata(
-        "config|resetstat", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
-        complexity: "O(N) with N the settings", summary: "Resets the counters of INFO.", reply: "OK")
-
-    package static let configRewrite = CommandMetadata(
-        "config|rewrite", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.8.0",
-        complexity: "O(N) with N the settings", summary: "Fails: larderd never writes its configuration file.",
-        reply: "error")
+    private static let ofConfig = CommandFamily(
+        "config|", flags: [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
+        complexity: "O(N) with N the settings")
+    package static let configGet = ofConfig.row(
+        "get", -3, syntax: "pattern [pattern ...]", "Returns the settings whose names match.", reply: "map")
+    package static let configSet = ofConfig.row(
+        "set", -4, syntax: "name value [name value ...]", "Changes settings until the daemon stops, all or none.",
+        reply: "OK", tips: [.requestAllNodes, .responseAllSucceeded], secrets: .ofSecretSettings)
+    package static let configResetstat = ofConfig.row("resetstat", 2, "Resets the counters of INFO.", reply: "OK")
+    package static let configRewrite = ofConfig.row(
+        "rewrite", 2, since: "2.8.0", "Fails: larderd never writes its configuration file.", reply: "error")
 }
 
 /// Commands that show the access rules. Only larderd's options can change these rules.
 extension CommandMetadata {
     private static let shown: CommandFlags = [.loading, .stale, .noScript]
-    private static let administers: CommandFlags = [.admin, .loading, .stale, .noScript]
 
     package static let acl = CommandMetadata(
         "acl", arity: -2, [], group: .server, since: "6.0.0", complexity: "that of the subcommand",
@@ -215,59 +174,43 @@ extension CommandMetadata {
             .aclDeluser, .aclLoad, .aclSave, .help("acl", group: .server, since: "6.0.0"),
         ])
 
-    package static let aclWhoami = CommandMetadata(
-        "acl|whoami", arity: 2, shown, group: .server, since: "6.0.0",
-        summary: "Returns the name of the connection's user; `default` without access rules.", reply: "bulk")
-
-    package static let aclList = CommandMetadata(
-        "acl|list", arity: 2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        summary: "Lists users and groups with their rights, in Redis' form; rights in one database are in parentheses.",
+    private static let ofACL = CommandFamily(
+        "acl|", flags: [.admin, .loading, .stale, .noScript], group: .server, since: "6.0.0")
+    package static let aclWhoami = ofACL.row(
+        "whoami", 2, flags: shown, "Returns the name of the connection's user; `default` without access rules.",
+        reply: "bulk")
+    package static let aclList = ofACL.row(
+        "list", 2, complexity: "O(N) with N the rules",
+        "Lists users and groups with their rights, in Redis' form; rights in one database are in parentheses.",
         reply: "array of lines")
-
-    package static let aclUsers = CommandMetadata(
-        "acl|users", arity: 2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        summary: "Lists the names of users with rights.", reply: "array of bulk")
-
-    package static let aclGetuser = CommandMetadata(
-        "acl|getuser", arity: 3, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        syntax: "user", summary: "Returns the rights of a user, including those of its groups.",
-        reply: "map of flags, passwords, commands, keys, channels and selectors, as in Redis; a selector includes its "
-            + "database; null for a user that the system does not know")
-
-    package static let aclCat = CommandMetadata(
-        "acl|cat", arity: -2, shown, group: .server, since: "6.0.0", complexity: "O(N) with N the commands",
-        syntax: "[category]", summary: "Lists the categories of commands, or the commands of one category.",
+    package static let aclUsers = ofACL.row(
+        "users", 2, complexity: "O(N) with N the rules", "Lists the names of users with rights.",
         reply: "array of bulk")
-
-    package static let aclLog = CommandMetadata(
-        "acl|log", arity: -2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the entries",
-        syntax: "[count|RESET]", summary: "Returns the last refusals, 10 by default, or removes them.",
-        reply: "array of maps, as in Redis; OK")
-
-    package static let aclDryrun = CommandMetadata(
-        "acl|dryrun", arity: -4, administers, group: .server, since: "7.0.0",
-        syntax: "user command [argument ...]",
-        summary: "Checks whether a user may run a command in the current database, without running it.",
+    package static let aclGetuser = ofACL.row(
+        "getuser", 3, complexity: "O(N) with N the rules", syntax: "user",
+        "Returns the rights of a user, including those of its groups.",
+        reply: "map of flags, passwords, commands, "
+            + "keys, channels and selectors, as in Redis; a selector includes its database; null for a user that the "
+            + "system does not know")
+    package static let aclCat = ofACL.row(
+        "cat", -2, flags: shown, complexity: "O(N) with N the commands", syntax: "[category]",
+        "Lists the categories of commands, or the commands of one category.", reply: "array of bulk")
+    package static let aclLog = ofACL.row(
+        "log", -2, complexity: "O(N) with N the entries", syntax: "[count|RESET]",
+        "Returns the last refusals, 10 by default, or removes them.", reply: "array of maps, as in Redis; OK")
+    package static let aclDryrun = ofACL.row(
+        "dryrun", -4, since: "7.0.0", syntax: "user command [argument ...]",
+        "Checks whether a user may run a command in the current database, without running it.",
         reply: "OK, or the reason for the refusal", secrets: .ofCall(from: 3))
-
-    package static let aclGenpass = CommandMetadata(
-        "acl|genpass", arity: -2, shown, group: .server, since: "6.0.0", syntax: "[bits]",
-        summary: "Returns a random password, of 256 bits by default.", reply: "bulk: hexadecimal digits")
-
-    package static let aclSetuser = CommandMetadata(
-        "acl|setuser", arity: -3, administers, group: .server, since: "6.0.0", complexity: "O(N)",
-        syntax: "user [rule ...]", summary: "Fails: only options of larderd give rights.", reply: "error",
-        secrets: .from(2))
-
-    package static let aclDeluser = CommandMetadata(
-        "acl|deluser", arity: -3, administers, group: .server, since: "6.0.0", syntax: "user [user ...]",
-        summary: "Fails: only options of larderd give rights.", reply: "error", tips: [])
-
-    package static let aclLoad = CommandMetadata(
-        "acl|load", arity: 2, administers, group: .server, since: "6.0.0",
-        summary: "Fails: there is no file of users. SIGHUP reloads larderd's configuration file.", reply: "error")
-
-    package static let aclSave = CommandMetadata(
-        "acl|save", arity: 2, administers, group: .server, since: "6.0.0", summary: "Fails: there is no file of users.",
-        reply: "error", tips: [])
+    package static let aclGenpass = ofACL.row(
+        "genpass", -2, flags: shown, syntax: "[bits]", "Returns a random password, of 256 bits by default.",
+        reply: "bulk: hexadecimal digits")
+    package static let aclSetuser = ofACL.row(
+        "setuser", -3, complexity: "O(N)", syntax: "user [rule ...]", "Fails: only options of larderd give rights.",
+        reply: "error", secrets: .from(2))
+    package static let aclDeluser = ofACL.row(
+        "deluser", -3, syntax: "user [user ...]", "Fails: only options of larderd give rights.", reply: "error")
+    package static let aclLoad = ofACL.row(
+        "load", 2, "Fails: there is no file of users. SIGHUP reloads larderd's configuration file.", reply: "error")
+    package static let aclSave = ofACL.row("save", 2, "Fails: there is no file of users.", reply: "error")
 }
