@@ -54,14 +54,13 @@ final class LongWork: Sendable {
     }
 
     /// The fields that INFO shows.
-    var fields: [(String, String)] {
+    var fields: ServerInfo.Fields {
         let isUnderWay = isUnderWay
         return [
-            ("\(name)_in_progress", isUnderWay ? "1" : "0"),
-            ("\(name)_done_bytes", "\(isUnderWay ? doneBytes.load(ordering: .relaxed) : 0)"),
-            ("\(name)_total_bytes", "\(isUnderWay ? totalBytes.load(ordering: .relaxed) : 0)"),
-            ("\(name)_last_time", "\(lastSeconds)"),
-            ("\(name)_last_status", status),
+            ("\(name)_in_progress", isUnderWay ? 1 : 0),
+            ("\(name)_done_bytes", isUnderWay ? doneBytes.load(ordering: .relaxed) : 0),
+            ("\(name)_total_bytes", isUnderWay ? totalBytes.load(ordering: .relaxed) : 0),
+            ("\(name)_last_time", lastSeconds), ("\(name)_last_status", status),
         ]
     }
 }

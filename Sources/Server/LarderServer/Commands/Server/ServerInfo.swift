@@ -19,7 +19,7 @@ struct ServerInfo {
         self.asked = asked
     }
 
-    private typealias Fields = [(String, String)]
+    typealias Fields = [(String, any CustomStringConvertible & Sendable)]
 
     /// The sections in the order in which they are shown.
     private static let order = [
@@ -79,13 +79,12 @@ struct ServerInfo {
                 "\(Self.text(of: system.sysname)) \(Self.text(of: system.release)) \(Self.text(of: system.machine))"
             ),
             ("arch_bits", "64"), ("monotonic_clock", "POSIX clock_gettime"), ("multiplexing_api", "libuv"),
-            ("process_id", "\(getpid())"), ("process_supervised", "no"), ("run_id", server.runID), ("tcp_port", "0"),
-            ("unixsocket", server.socketPath), ("server_time_usec", "\(server.engine.now() * 1000)"),
-            ("uptime_in_seconds", "\(uptime)"), ("uptime_in_days", "\(uptime / 86_400)"), ("hz", "10"),
-            ("configured_hz", "10"), ("lru_clock", "\(server.engine.now() / 1000 & 0xFF_FFFF)"),
-            ("executable", Program.path),
-            ("config_file", server.configurationPath), ("io_threads_active", "\(server.threadCount > 1 ? 1 : 0)"),
-            ("event_loops", "\(server.threadCount)"),
+            ("process_id", getpid()), ("process_supervised", "no"), ("run_id", server.runID), ("tcp_port", "0"),
+            ("unixsocket", server.socketPath), ("server_time_usec", server.engine.now() * 1000),
+            ("uptime_in_seconds", uptime), ("uptime_in_days", uptime / 86_400), ("hz", "10"), ("configured_hz", "10"),
+            ("lru_clock", server.engine.now() / 1000 & 0xFF_FFFF), ("executable", Program.path),
+            ("config_file", server.configurationPath), ("io_threads_active", server.threadCount > 1 ? 1 : 0),
+            ("event_loops", server.threadCount),
         ]
     }
 
@@ -96,13 +95,13 @@ struct ServerInfo {
 
     private var clientFields: Fields {
         let records = server.clientRegistry.all
+        let (inputs, outputs) = (records.map { $0.inputBytes.read() }, records.map { $0.outputBytes.read() })
         return [
-            ("connected_clients", "\(server.clients.read())"), ("cluster_connections", "0"),
-            ("maxclients", "\(server.clientsMax)"),
-            ("client_recent_max_input_buffer", "\(records.map { $0.inputBytes.read() }.max() ?? 0)"),
-            ("client_recent_max_output_buffer", "\(records.map { $0.outputBytes.read() }.max() ?? 0)"),
-            ("blocked_clients", "\(server.clientsPaused.read() + server.engine.leases.waiters.read())"),
-            ("tracking_clients", "\(server.tracking.trackingClients)"), ("live_queries", "\(server.live.count)"),
+            ("connected_clients", server.clients.read()), ("cluster_connections", "0"),
+            ("maxclients", server.clientsMax), ("client_recent_max_input_buffer", inputs.max() ?? 0),
+            ("client_recent_max_output_buffer", outputs.max() ?? 0),
+            ("blocked_clients", server.clientsPaused.read() + server.engine.leases.waiters.read()),
+            ("tracking_clients", server.tracking.trackingClients), ("live_queries", server.live.count),
             ("clients_in_timeout_table", "0"),
         ]
     }
@@ -113,32 +112,26 @@ struct ServerInfo {
         let functions = try? server.functions.current()
         let resident = ProcessMemory.measure()?.residentBytes ?? 0
         let peak = server.engine.residentPeak(resident)
+        let clients = server.clientRegistry.all.reduce(0) { $0 + $1.inputBytes.read() + $1.outputBytes.read() }
         return [
-            ("used_memory", "\(resident)"), ("used_memory_human", Self.human(resident)),
-            ("used_memory_rss", "\(resident)"), ("used_memory_rss_human", Self.human(resident)),
-            ("used_memory_peak", "\(peak)"), ("used_memory_peak_human", Self.human(peak)),
-            ("used_memory_peak_perc", Self.percent(resident, of: peak)), ("used_memory_overhead", "0"),
-            ("used_memory_startup", "0"), ("used_memory_dataset", "\(memory.usedBytes)"),
+            ("used_memory", resident), ("used_memory_human", Self.human(resident)), ("used_memory_rss", resident),
+            ("used_memory_rss_human", Self.human(resident)), ("used_memory_peak", peak),
+            ("used_memory_peak_human", Self.human(peak)), ("used_memory_peak_perc", Self.percent(resident, of: peak)),
+            ("used_memory_overhead", "0"), ("used_memory_startup", "0"), ("used_memory_dataset", memory.usedBytes),
             ("used_memory_dataset_perc", Self.percent(memory.usedBytes, of: resident)),
-            ("total_system_memory", "\(MachineMemory.bytes)"),
+            ("total_system_memory", MachineMemory.bytes),
             ("total_system_memory_human", Self.human(MachineMemory.bytes)),
-            ("used_memory_lua", "\(server.scripts.idleBytes)"), ("used_memory_vm_eval", "\(server.scripts.idleBytes)"),
-            ("used_memory_scripts", "\(scripts.bytes + (functions?.byteCount ?? 0))"),
-            ("used_memory_scripts_eval", "\(scripts.bytes)"),
-            ("number_of_cached_scripts", "\(scripts.count)"),
-            ("number_of_functions", "\(functions?.functionCount ?? 0)"),
-            ("number_of_libraries", "\(functions?.libraries.count ?? 0)"),
-            ("used_memory_functions", "\(functions?.byteCount ?? 0)"),
-            ("maxmemory", "\(memory.limitBytes)"), ("maxmemory_human", Self.human(memory.limitBytes)),
-            ("maxmemory_policy", "noeviction"), ("mem_fragmentation_ratio", "1.00"), ("mem_fragmentation_bytes", "0"),
-            ("mem_not_counted_for_evict", "0"), ("mem_replication_backlog", "0"), ("mem_clients_slaves", "0"),
-            (
-                "mem_clients_normal",
-                "\(server.clientRegistry.all.reduce(0) { $0 + $1.inputBytes.read() + $1.outputBytes.read() })"
-            ),
-            ("mem_aof_buffer", "\(server.engine.pipeline.pendingByteCount)"), ("mem_allocator", Allocator.name),
-            ("active_defrag_running", "0"),
-            ("lazyfree_pending_objects", "0"), ("memory_tier_bytes", "\(memory.usedBytes)"),
+            ("used_memory_lua", server.scripts.idleBytes), ("used_memory_vm_eval", server.scripts.idleBytes),
+            ("used_memory_scripts", scripts.bytes + (functions?.byteCount ?? 0)),
+            ("used_memory_scripts_eval", scripts.bytes), ("number_of_cached_scripts", scripts.count),
+            ("number_of_functions", functions?.functionCount ?? 0),
+            ("number_of_libraries", functions?.libraries.count ?? 0),
+            ("used_memory_functions", functions?.byteCount ?? 0), ("maxmemory", memory.limitBytes),
+            ("maxmemory_human", Self.human(memory.limitBytes)), ("maxmemory_policy", "noeviction"),
+            ("mem_fragmentation_ratio", "1.00"), ("mem_fragmentation_bytes", "0"), ("mem_not_counted_for_evict", "0"),
+            ("mem_replication_backlog", "0"), ("mem_clients_slaves", "0"), ("mem_clients_normal", clients),
+            ("mem_aof_buffer", server.engine.pipeline.pendingByteCount), ("mem_allocator", Allocator.name),
+            ("active_defrag_running", "0"), ("lazyfree_pending_objects", "0"), ("memory_tier_bytes", memory.usedBytes),
         ]
     }
 
@@ -188,8 +181,7 @@ struct ServerInfo {
             return [("loading", "0"), ("async_loading", "0")]
         }
         return [
-            ("loading", "1"), ("async_loading", "1"), ("loading_total_bytes", "\(total)"),
-            ("loading_loaded_bytes", "\(done)"),
+            ("loading", "1"), ("async_loading", "1"), ("loading_total_bytes", total), ("loading_loaded_bytes", done),
             ("loading_loaded_perc", String(Self.percent(done, of: total).dropLast())),
         ]
     }
@@ -197,31 +189,28 @@ struct ServerInfo {
     private var persistenceFields: Fields {
         let statistics = server.engine.statistics
         let failure = server.engine.writeFailure
-        return loadingFields + [
-            ("rdb_changes_since_last_save", "\(server.changesSinceSave)"),
+        let own: Fields = [
+            ("rdb_changes_since_last_save", server.changesSinceSave),
             ("rdb_bgsave_in_progress", server.saves.isUnderWay ? "1" : "0"),
-            ("rdb_last_save_time", "\(server.saves.lastSeconds)"), ("rdb_last_bgsave_status", server.saves.status),
+            ("rdb_last_save_time", server.saves.lastSeconds), ("rdb_last_bgsave_status", server.saves.status),
             ("rdb_last_bgsave_time_sec", "-1"), ("rdb_current_bgsave_time_sec", "-1"), ("aof_enabled", "1"),
             ("aof_rewrite_in_progress", "0"), ("aof_rewrite_scheduled", "0"), ("aof_last_rewrite_time_sec", "-1"),
             ("aof_current_rewrite_time_sec", "-1"), ("aof_last_bgrewrite_status", "ok"),
             ("aof_last_write_status", failure == nil ? "ok" : "err"),
-            ("last_write_errno", "\(failure?.systemErrorNumber ?? 0)"),
-            ("aof_current_size", "\(server.engine.journalByteCount)"),
+            ("last_write_errno", failure?.systemErrorNumber ?? 0), ("aof_current_size", server.engine.journalByteCount),
             ("aof_base_size", "0"), ("durability", server.engine.options.durability.rawValue),
-            ("commit_groups", "\(statistics.commitGroups.read())"),
-            ("commit_units", "\(statistics.commitUnits.read())"), ("syncs", "\(statistics.syncs.read())"),
-            ("commit_failures", "\(statistics.commitFailures.read())"), ("reopens", "\(statistics.reopens.read())"),
-            ("pending_bytes", "\(server.engine.pipeline.pendingByteCount)"),
-            ("journal_bytes", "\(server.engine.journalByteCount)"), ("checkpoints", "\(statistics.checkpoints.read())"),
-            ("journal_rewrites", "\(statistics.journalRewrites.read())"),
-            ("journal_damages", "\(statistics.journalDamages.read())"),
-            ("journal_cut_bytes", "\(statistics.journalCutBytes.read())"),
-            ("salvages", "\(statistics.salvages.read())"),
-            ("salvaged_lost_pieces", "\(statistics.salvagedPieces.read())"),
-            ("salvaged_lost_ranges", "\(statistics.salvagedRanges.read())"),
-            ("salvages_in_doubt", "\(statistics.salvagesInDoubt.read())"),
-            ("fact_losses", "\(statistics.factLosses.read())"),
+            ("commit_groups", statistics.commitGroups.read()), ("commit_units", statistics.commitUnits.read()),
+            ("syncs", statistics.syncs.read()), ("commit_failures", statistics.commitFailures.read()),
+            ("reopens", statistics.reopens.read()), ("pending_bytes", server.engine.pipeline.pendingByteCount),
+            ("journal_bytes", server.engine.journalByteCount), ("checkpoints", statistics.checkpoints.read()),
+            ("journal_rewrites", statistics.journalRewrites.read()),
+            ("journal_damages", statistics.journalDamages.read()),
+            ("journal_cut_bytes", statistics.journalCutBytes.read()), ("salvages", statistics.salvages.read()),
+            ("salvaged_lost_pieces", statistics.salvagedPieces.read()),
+            ("salvaged_lost_ranges", statistics.salvagedRanges.read()),
+            ("salvages_in_doubt", statistics.salvagesInDoubt.read()), ("fact_losses", statistics.factLosses.read()),
         ]
+        return loadingFields + own
     }
 
     private var statsFields: Fields {
@@ -229,33 +218,30 @@ struct ServerInfo {
         let traffic = server.statistics.traffic
         let lag = statistics.expiryLag.sums
         return [
-            ("total_connections_received", "\(server.clientsSeen.read())"),
-            ("total_commands_processed", "\(server.statistics.total)"),
-            ("instantaneous_ops_per_sec", "\(server.statistics.commandsPerSecond)"),
-            ("total_net_input_bytes", "\(traffic.bytesIn)"), ("total_net_output_bytes", "\(traffic.bytesOut)"),
+            ("total_connections_received", server.clientsSeen.read()),
+            ("total_commands_processed", server.statistics.total),
+            ("instantaneous_ops_per_sec", server.statistics.commandsPerSecond),
+            ("total_net_input_bytes", traffic.bytesIn), ("total_net_output_bytes", traffic.bytesOut),
             ("instantaneous_input_kbps", "0.00"), ("instantaneous_output_kbps", "0.00"),
-            ("rejected_connections", "\(server.clientsRefused.read())"), ("sync_full", "0"), ("sync_partial_ok", "0"),
-            ("sync_partial_err", "0"), ("expired_keys", "\(statistics.expired.read())"),
-            ("expiry_lag_entries", "\(lag.entries)"), ("expiry_lag_avg_ms", "\(lag.averageMilliseconds)"),
-            ("expiry_lag_p99_ms", "\(lag.milliseconds(ofShare: 0.99))"),
-            ("expiry_lag_max_ms", "\(lag.mostMilliseconds)"),
-            ("expired_stale_perc", "0.00"), ("evicted_keys", "\(statistics.evicted.read())"),
-            ("evicted_clients", "\(server.clientsEvicted.read())"),
-            ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
-            ("keyspace_misses_expired", "\(statistics.missesExpired.read())"),
-            ("keyspace_misses_purged", "\(statistics.missesPurged.read())"),
-            ("keyspace_misses_evicted", "\(statistics.missesEvicted.read())"),
-            ("pubsub_channels", "\(server.pubsub.names(.channel, matching: nil).count)"),
-            ("pubsub_patterns", "\(server.pubsub.patternCount)"),
-            ("pubsubshard_channels", "\(server.pubsub.names(.shardChannel, matching: nil).count)"),
-            ("latest_fork_usec", "0"), ("total_forks", "0"),
-            ("tracking_total_keys", "\(server.tracking.trackedKeys)"),
-            ("tracking_total_items", "\(server.tracking.trackedItems)"),
-            ("tracking_total_prefixes", "\(server.tracking.prefixCount)"),
-            ("acl_access_denied_auth", "\(server.access.passwordsDenied.read())"),
-            ("acl_access_denied_cmd", "\(server.access.commandsDenied.read())"),
-            ("acl_access_denied_key", "0"), ("acl_access_denied_channel", "\(server.access.channelsDenied.read())"),
-            ("unexpected_error_replies", "0"), ("total_error_replies", "\(server.errors.all.total)"),
+            ("rejected_connections", server.clientsRefused.read()), ("sync_full", "0"), ("sync_partial_ok", "0"),
+            ("sync_partial_err", "0"), ("expired_keys", statistics.expired.read()), ("expiry_lag_entries", lag.entries),
+            ("expiry_lag_avg_ms", lag.averageMilliseconds), ("expiry_lag_p99_ms", lag.milliseconds(ofShare: 0.99)),
+            ("expiry_lag_max_ms", lag.mostMilliseconds), ("expired_stale_perc", "0.00"),
+            ("evicted_keys", statistics.evicted.read()), ("evicted_clients", server.clientsEvicted.read()),
+            ("keyspace_hits", statistics.hits.read()), ("keyspace_misses", statistics.misses.read()),
+            ("keyspace_misses_expired", statistics.missesExpired.read()),
+            ("keyspace_misses_purged", statistics.missesPurged.read()),
+            ("keyspace_misses_evicted", statistics.missesEvicted.read()),
+            ("pubsub_channels", server.pubsub.names(.channel, matching: nil).count),
+            ("pubsub_patterns", server.pubsub.patternCount),
+            ("pubsubshard_channels", server.pubsub.names(.shardChannel, matching: nil).count),
+            ("latest_fork_usec", "0"), ("total_forks", "0"), ("tracking_total_keys", server.tracking.trackedKeys),
+            ("tracking_total_items", server.tracking.trackedItems),
+            ("tracking_total_prefixes", server.tracking.prefixCount),
+            ("acl_access_denied_auth", server.access.passwordsDenied.read()),
+            ("acl_access_denied_cmd", server.access.commandsDenied.read()), ("acl_access_denied_key", "0"),
+            ("acl_access_denied_channel", server.access.channelsDenied.read()), ("unexpected_error_replies", "0"),
+            ("total_error_replies", server.errors.all.total),
         ]
     }
 
@@ -320,13 +306,13 @@ struct ServerInfo {
     private var scriptFields: Fields {
         let scripts = server.scripts
         return [
-            ("script_runs", "\(scripts.counts.runs.load(ordering: .relaxed))"),
-            ("script_repeats", "\(scripts.counts.repeats.load(ordering: .relaxed))"),
-            ("scripts_without_locks", "\(scripts.counts.longRuns.load(ordering: .relaxed))"),
-            ("scripts_running", "\(scripts.runningCount)"),
-            ("scripts_killed", "\(scripts.counts.killed.load(ordering: .relaxed))"),
-            ("scripts_timed_out", "\(scripts.counts.timedOut.load(ordering: .relaxed))"),
-            ("scripts_evicted", "\(scripts.counts.evicted.load(ordering: .relaxed))"),
+            ("script_runs", scripts.counts.runs.load(ordering: .relaxed)),
+            ("script_repeats", scripts.counts.repeats.load(ordering: .relaxed)),
+            ("scripts_without_locks", scripts.counts.longRuns.load(ordering: .relaxed)),
+            ("scripts_running", scripts.runningCount),
+            ("scripts_killed", scripts.counts.killed.load(ordering: .relaxed)),
+            ("scripts_timed_out", scripts.counts.timedOut.load(ordering: .relaxed)),
+            ("scripts_evicted", scripts.counts.evicted.load(ordering: .relaxed)),
         ]
     }
 
@@ -341,34 +327,31 @@ struct ServerInfo {
     private var feedFields: Fields {
         let log = server.engine.changeLog.figures
         return [
-            ("followed_databases", "\(log.databases)"),
-            ("followers", "\(server.clientRegistry.all.count { $0.isFollower.load(ordering: .relaxed) })"),
-            ("follower_fallbacks", "\(server.engine.statistics.feedFallbacks.read())"),
-            ("change_log_entries", "\(log.changes)"), ("change_log_bytes", "\(log.bytes)"),
-            ("change_log_disk_bytes", "\(log.fileBytes)"), ("change_log_oldest", "\(log.oldest ?? 0)"),
-            ("change_log_newest", "\(log.newest ?? 0)"),
+            ("followed_databases", log.databases),
+            ("followers", server.clientRegistry.all.count { $0.isFollower.load(ordering: .relaxed) }),
+            ("follower_fallbacks", server.engine.statistics.feedFallbacks.read()), ("change_log_entries", log.changes),
+            ("change_log_bytes", log.bytes), ("change_log_disk_bytes", log.fileBytes),
+            ("change_log_oldest", log.oldest ?? 0), ("change_log_newest", log.newest ?? 0),
         ]
     }
 
     private var larderFields: Fields {
         let (statistics, leases) = (server.engine.statistics, server.engine.leases)
-        return [
-            ("directory", server.engine.directory), ("default_policy", "\(server.engine.options.defaultPolicy)"),
-            ("databases", "\(server.engine.databases.count)"),
-            ("clock_offset_milliseconds", "\(server.engine.clockOffsetMilliseconds)"),
-            ("open_snapshots", "\(server.openSnapshots.read())"), ("purges", "\(statistics.purges.read())"),
-            ("dropped_commands", "\(server.commandsDropped.read())"),
-            ("disk_limit", "\(server.engine.diskLimitBytes ?? 0)"), ("disk_bytes", "\(diskBytes)"),
-            ("evicted_entries", "\(statistics.evicted.read())"),
-            ("evicted_bytes", "\(statistics.evictedBytes.read())"),
-            ("databases_set_aside", "\(statistics.setAside.read())"),
-            ("databases_missing", "\(statistics.databasesMissing.read())"),
-            ("index_records_swept", "\(statistics.indexSwept.read())"), ("queries", "\(statistics.queries.read())"),
-            ("query_scans", "\(statistics.queryScans.read())"),
-            ("query_entries_examined", "\(statistics.queryExamined.read())"), ("leases", "\(leases.leases.read())"),
-            ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
-            ("leases_lost", "\(leases.lost.read())"), ("stale_served", "\(leases.staleServed.read())"),
-            ("fetch_failures", "\(leases.failures.read())"),
-        ] + feedFields + originFields + scriptFields + server.backups.fields + server.checks.fields
+        let own: Fields = [
+            ("directory", server.engine.directory), ("default_policy", server.engine.options.defaultPolicy),
+            ("databases", server.engine.databases.count),
+            ("clock_offset_milliseconds", server.engine.clockOffsetMilliseconds),
+            ("open_snapshots", server.openSnapshots.read()), ("purges", statistics.purges.read()),
+            ("dropped_commands", server.commandsDropped.read()), ("disk_limit", server.engine.diskLimitBytes ?? 0),
+            ("disk_bytes", diskBytes), ("evicted_entries", statistics.evicted.read()),
+            ("evicted_bytes", statistics.evictedBytes.read()), ("databases_set_aside", statistics.setAside.read()),
+            ("databases_missing", statistics.databasesMissing.read()),
+            ("index_records_swept", statistics.indexSwept.read()), ("queries", statistics.queries.read()),
+            ("query_scans", statistics.queryScans.read()), ("query_entries_examined", statistics.queryExamined.read()),
+            ("leases", leases.leases.read()), ("lease_waiters", leases.waiters.read()),
+            ("leases_granted", leases.granted.read()), ("leases_lost", leases.lost.read()),
+            ("stale_served", leases.staleServed.read()), ("fetch_failures", leases.failures.read()),
+        ]
+        return own + feedFields + originFields + scriptFields + server.backups.fields + server.checks.fields
     }
 }
