@@ -77,11 +77,11 @@ final class DecodingState {
         case .uint32: return unsafeBitCast(try integer(node, UInt32.self, place, step()), to: type)
         case .uint64: return unsafeBitCast(try integer(node, UInt64.self, place, step()), to: type)
         case .uint128: return unsafeBitCast(try integer(node, UInt128.self, place, step()), to: type)
-        case .date: return try date(node, type, place, step())
-        case .data: return try data(node, type, place, step())
-        case .url: return try url(node, type, place, step())
-        case .decimal: return try decimal(node, type, place, step())
-        case .uuid: return try uuid(node, type, place, step())
+        case .date: return unsafeBitCast(try date(node, place, step()), to: type)
+        case .data: return unsafeBitCast(try data(node, place, step()), to: type)
+        case .url: return unsafeBitCast(try url(node, place, step()), to: type)
+        case .decimal: return unsafeBitCast(try decimal(node, place, step()), to: type)
+        case .uuid: return unsafeBitCast(try uuid(node, place, step()), to: type)
         }
     }
 

@@ -61,30 +61,28 @@ protocol DirectlyEncodable {
 
 extension Array: DirectlyEncodable where Element: Encodable {
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws {
-        let serial = try state.core.pointee.push(.array, isScope: true, step)
-        let depth = state.core.pointee.top
+        let level = try state.push(.array, isScope: true, step)
         var index = 0
         for element in value.assumingMemoryBound(to: Self.self).pointee {
-            try state.core.pointee.beginElement(depth, serial)
+            try state.core.pointee.beginElement(level)
             try state.encode(element, PathStep(index: index))
             index &+= 1
         }
-        try state.core.pointee.pop(serial)
+        try state.core.pointee.pop(level.serial)
     }
 }
 
 extension Dictionary: DirectlyEncodable where Key == String, Value: Encodable {
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws {
-        let serial = try state.core.pointee.push(.object, isScope: true, step)
-        let depth = state.core.pointee.top
+        let level = try state.push(.object, isScope: true, step)
         var isFirst = true
         for (key, field) in value.assumingMemoryBound(to: Self.self).pointee {
-            try state.core.pointee.enter(depth, serial)
+            try state.core.pointee.enter(level)
             state.core.pointee.beginDistinctField(key, isFirst: isFirst)
             try state.encode(field, PathStep(PlainKey(stringValue: key)))
             isFirst = false
         }
-        try state.core.pointee.pop(serial)
+        try state.core.pointee.pop(level.serial)
     }
 }
 

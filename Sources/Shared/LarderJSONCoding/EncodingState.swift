@@ -62,9 +62,9 @@ final class EncodingState {
         let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
         switch entry.kind {
         case .model:
-            let serial = try core.pointee.push(.undecided, isScope: true, step())
-            try value.encode(to: ValueWriter(self, core.pointee.top, serial))
-            try core.pointee.pop(serial)
+            let level = try push(.undecided, isScope: true, step())
+            try value.encode(to: ValueWriter(level))
+            try core.pointee.pop(level.serial)
         case .direct:
             try withUnsafePointer(to: value) {
                 try entry.direct?.encode(UnsafeRawPointer($0), self, step())
@@ -93,36 +93,10 @@ final class EncodingState {
         }
     }
 
-    /// Writes a value of a container, and discards its text if that fails.
-    /// - Parameter begin: writes what precedes the value.
-    @inline(__always) func write<Value: Encodable>(
-        _ value: Value, _ depth: Int, _ serial: UInt64, _ step: @autoclosure () -> PathStep?,
-        after begin: (inout EncodingCore) throws -> Void
-    ) throws {
-        try core.pointee.enter(depth, serial)
-        let mark = core.pointee.text.count
-        try begin(&core.pointee)
-        do {
-            try encode(value, step())
-        } catch {
-            core.pointee.discard(depth, serial, to: mark)
-            throw error
-        }
-    }
-
-    /// Begins a nested level, which ends when the model continues with its container. If the document is irregular,
-    /// returns a level to which nothing is written.
-    /// - Parameter begin: writes what precedes the value.
-    func nest(
-        _ kind: Level.Kind, _ step: PathStep, after begin: (inout EncodingCore) throws -> Void
-    ) -> (depth: Int, serial: UInt64) {
-        do {
-            try begin(&core.pointee)
-            let serial = try core.pointee.push(kind, isScope: false, step)
-            return (core.pointee.top, serial)
-        } catch {
-            return (-2, 0)
-        }
+    /// Begins a level. For the parameters see ``Level``.
+    func push(_ kind: Level.Kind, isScope: Bool, _ step: PathStep?) throws -> OpenLevel {
+        let serial = try core.pointee.push(kind, isScope: isScope, step)
+        return OpenLevel(state: self, depth: core.pointee.top, serial: serial)
     }
 
     func encode(_ value: Double, _ step: @autoclosure () -> PathStep?) throws {
@@ -144,6 +118,45 @@ final class EncodingState {
         var path = core.pointee.path(upTo: core.pointee.top)
         if let step { path.append(step.codingKey) }
         return .invalidValue(value, NotFinite.context(type, path))
+    }
+}
+
+/// A level as its container knows it.
+struct OpenLevel {
+    let state: EncodingState
+    let depth: Int
+    /// By this number, the container checks that the level is still its own.
+    let serial: UInt64
+
+    var core: UnsafeMutablePointer<EncodingCore> { state.core }
+    var path: [any CodingKey] { core.pointee.path(upTo: depth) }
+
+    /// Writes a value of the container, and discards its text if that fails.
+    /// - Parameter begin: writes what precedes the value.
+    @inline(__always) func write<Value: Encodable>(
+        _ value: Value, _ step: @autoclosure () -> PathStep?, after begin: (inout EncodingCore) throws -> Void
+    ) throws {
+        try core.pointee.enter(self)
+        let mark = core.pointee.text.count
+        try begin(&core.pointee)
+        do {
+            try state.encode(value, step())
+        } catch {
+            core.pointee.discard(self, to: mark)
+            throw error
+        }
+    }
+
+    /// Begins a nested level, which ends when the model continues with its container. If the document is irregular,
+    /// returns a level to which nothing is written.
+    /// - Parameter begin: writes what precedes the value.
+    func nest(_ kind: Level.Kind, _ step: PathStep, after begin: (inout EncodingCore) throws -> Void) -> OpenLevel {
+        do {
+            try begin(&core.pointee)
+            return try state.push(kind, isScope: false, step)
+        } catch {
+            return OpenLevel(state: state, depth: -2, serial: 0)
+        }
     }
 }
 
@@ -278,9 +291,9 @@ struct EncodingCore {
     }
 
     /// Makes a level the innermost one, by ending the nested containers in it.
-    @inline(__always) mutating func enter(_ depth: Int, _ serial: UInt64) throws {
-        if top == depth, levels[top].serial == serial { return }
-        try leaveNested(depth, serial)
+    @inline(__always) mutating func enter(_ level: OpenLevel) throws {
+        if top == level.depth, levels[top].serial == level.serial { return }
+        try leaveNested(level.depth, level.serial)
     }
 
     @inline(never) private mutating func leaveNested(_ depth: Int, _ serial: UInt64) throws {
@@ -293,19 +306,20 @@ struct EncodingCore {
 
     /// Sets the kind of a level when the model requests a container. A model that requests the same kind again
     /// continues to write into the same object or array.
-    mutating func decide(_ depth: Int, _ serial: UInt64, _ kind: Level.Kind) throws {
-        try enter(depth, serial)
-        if levels[depth].kind == kind, kind != .scalar { return }
-        guard levels[depth].kind == .undecided else { throw becomeIrregular() }
-        levels[depth].kind = kind
+    mutating func decide(_ level: OpenLevel, _ kind: Level.Kind) throws {
+        try enter(level)
+        if levels[level.depth].kind == kind, kind != .scalar { return }
+        guard levels[level.depth].kind == .undecided else { throw becomeIrregular() }
+        levels[level.depth].kind = kind
         if kind == .object { text.append(UInt8(ascii: "{")) }
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
     /// Removes the text after `mark`: a field, an element or a single value whose encoding has failed. This is needed
     /// because the model may catch the error and continue.
-    mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
-        guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
+    mutating func discard(_ level: OpenLevel, to mark: Int) {
+        let depth = level.depth
+        guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == level.serial else { return }
         while top > depth { dropTop() }
         text.count = mark
         switch levels[depth].kind {
@@ -321,19 +335,17 @@ struct EncodingCore {
     // MARK: Fields and elements
 
     /// Writes what precedes a field's value: a comma if needed, the name and the colon.
-    mutating func beginField(_ name: String, _ depth: Int, _ serial: UInt64) throws {
-        try enter(depth, serial)
-        if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
-        levels[depth].count &+= 1
+    mutating func beginField(_ name: String, _ level: OpenLevel) throws {
+        try beginElement(level)
         let start = text.count &+ 1
         text.append(quoting: name)
-        guard levels[depth].names.insert(name, start: start, end: text.count &- 1, in: text.bytes) else {
+        guard levels[level.depth].names.insert(name, start: start, end: text.count &- 1, in: text.bytes) else {
             throw becomeIrregular()
         }
         text.append(UInt8(ascii: ":"))
     }
 
-    /// Like ``beginField(_:_:_:)``, for names that are known to be distinct.
+    /// Like ``beginField(_:_:)``, for names that are known to be distinct.
     mutating func beginDistinctField(_ name: String, isFirst: Bool) {
         if !isFirst { text.append(UInt8(ascii: ",")) }
         text.append(quoting: name)
@@ -341,14 +353,15 @@ struct EncodingCore {
     }
 
     /// Writes what precedes an array's next element: a comma if needed.
-    mutating func beginElement(_ depth: Int, _ serial: UInt64) throws {
-        try enter(depth, serial)
-        if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
-        levels[depth].count &+= 1
+    @inline(__always) mutating func beginElement(_ level: OpenLevel) throws {
+        try enter(level)
+        if levels[level.depth].count > 0 { text.append(UInt8(ascii: ",")) }
+        levels[level.depth].count &+= 1
     }
 
-    func count(_ depth: Int, _ serial: UInt64) -> Int {
-        depth >= 0 && depth <= top && levels[depth].serial == serial ? levels[depth].count : 0
+    func count(_ level: OpenLevel) -> Int {
+        let depth = level.depth
+        return depth >= 0 && depth <= top && levels[depth].serial == level.serial ? levels[depth].count : 0
     }
 
     // MARK: Paths

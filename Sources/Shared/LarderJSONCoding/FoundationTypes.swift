@@ -95,59 +95,45 @@ package enum FoundationText {
 // MARK: Reading
 
 extension DecodingState {
-    func date<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
-        -> Value
-    {
-        if isNull(node) { throw nullFound(type, place, step()) }
-        let seconds = try real(node, Double.self, place, step())
-        return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: type)
+    func date(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Date {
+        if isNull(node) { throw nullFound(Date.self, place, step()) }
+        return Date(timeIntervalSinceReferenceDate: try real(node, Double.self, place, step()))
     }
 
-    func data<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
-        -> Value
-    {
-        if isNull(node) { throw nullFound(type, place, step()) }
+    func data(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Data {
+        if isNull(node) { throw nullFound(Data.self, place, step()) }
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
         // Count the object, and twice the bytes: Foundation may round the size of the allocation up to a power of two.
         if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
-        return unsafeBitCast(data, to: type)
+        return data
     }
 
-    func url<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
-        -> Value
-    {
-        if isNull(node) { throw nullFound(type, place, step()) }
+    func url(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> URL {
+        if isNull(node) { throw nullFound(URL.self, place, step()) }
         let text = try string(node, place, step())
-        guard let url = URL(string: text) else {
-            throw corrupted("a URL was expected", place, step())
-        }
+        guard let url = URL(string: text) else { throw corrupted("a URL was expected", place, step()) }
         // A URL has its text in several forms, and the positions of its parts, in objects of its own.
         core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
-        return unsafeBitCast(url, to: type)
+        return url
     }
 
-    func decimal<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
-        -> Value
-    {
-        let text = try numberText(node, type, place, step())
+    func decimal(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> Decimal {
+        let text = try numberText(node, Decimal.self, place, step())
         guard let value = try? JSONDecoder().decode(Decimal.self, from: Data(text)) else {
             throw corrupted("the number does not fit in a Decimal", place, step())
         }
-        return unsafeBitCast(value, to: type)
+        return value
     }
-}
 
-extension DecodingState {
-    func uuid<Value>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
-        -> Value
-    {
+    func uuid(_ node: Int, _ place: Place, _ step: @autoclosure () -> PathStep?) throws -> UUID {
         let found = core.pointee.node(node)
         guard found.kind == .string else { throw mismatch(String.self, node, place, step()) }
-        let uuid = Self.uuid(core.pointee.bytes(found)) ?? UUID(uuidString: core.pointee.string(node))
-        guard let uuid else { throw corrupted("a UUID was expected", place, step()) }
-        return unsafeBitCast(uuid, to: type)
+        if let uuid = Self.uuid(core.pointee.bytes(found)) ?? UUID(uuidString: core.pointee.string(node)) {
+            return uuid
+        }
+        throw corrupted("a UUID was expected", place, step())
     }
 
     /// Parses a UUID in the usual form with 36 characters; nil for other forms.

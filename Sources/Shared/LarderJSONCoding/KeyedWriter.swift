@@ -1,21 +1,15 @@
 /// The keyed container into which a model writes the fields of an object.
 struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
-    private let state: EncodingState
-    private let depth: Int
-    private let serial: UInt64
+    private let level: OpenLevel
 
-    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
-        self.state = state
-        self.depth = depth
-        self.serial = serial
-    }
+    init(_ level: OpenLevel) { self.level = level }
 
-    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
+    var codingPath: [any CodingKey] { level.path }
 
     /// Writes a field whose value can always be encoded.
     @inline(__always) private func write(_ key: Key, _ body: (inout EncodingCore) -> Void) throws {
-        try state.core.pointee.beginField(key.stringValue, depth, serial)
-        body(&state.core.pointee)
+        try level.core.pointee.beginField(key.stringValue, level)
+        body(&level.core.pointee)
     }
 
     func encodeNil(forKey key: Key) throws { try write(key) { $0.text.append("null") } }
@@ -34,34 +28,20 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try encodeValue(value, key) }
 
     private func encodeValue<Value: Encodable>(_ value: Value, _ key: Key) throws {
-        try state.write(value, depth, serial, PathStep(key)) { try $0.beginField(key.stringValue, depth, serial) }
+        try level.write(value, PathStep(key)) { try $0.beginField(key.stringValue, level) }
     }
 
     // MARK: Nested
 
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<
         Nested
-    > {
-        let nested = nest(.object, key)
-        return KeyedEncodingContainer(KeyedWriter<Nested>(state, nested.depth, nested.serial))
-    }
+    > { KeyedEncodingContainer(KeyedWriter<Nested>(nest(.object, key))) }
 
-    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-        let nested = nest(.array, key)
-        return UnkeyedWriter(state, nested.depth, nested.serial)
-    }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { UnkeyedWriter(nest(.array, key)) }
+    func superEncoder() -> any Encoder { ValueWriter(nest(.undecided, PlainKey.superclass)) }
+    func superEncoder(forKey key: Key) -> any Encoder { ValueWriter(nest(.undecided, key)) }
 
-    func superEncoder() -> any Encoder {
-        let nested = nest(.undecided, PlainKey.superclass)
-        return ValueWriter(state, nested.depth, nested.serial)
-    }
-
-    func superEncoder(forKey key: Key) -> any Encoder {
-        let nested = nest(.undecided, key)
-        return ValueWriter(state, nested.depth, nested.serial)
-    }
-
-    private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> (depth: Int, serial: UInt64) {
-        state.nest(kind, PathStep(key)) { try $0.beginField(key.stringValue, depth, serial) }
+    private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> OpenLevel {
+        level.nest(kind, PathStep(key)) { try $0.beginField(key.stringValue, level) }
     }
 }

@@ -1,22 +1,16 @@
 /// The unkeyed container into which a model writes the elements of an array.
 struct UnkeyedWriter: UnkeyedEncodingContainer {
-    private let state: EncodingState
-    private let depth: Int
-    private let serial: UInt64
+    private let level: OpenLevel
 
-    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
-        self.state = state
-        self.depth = depth
-        self.serial = serial
-    }
+    init(_ level: OpenLevel) { self.level = level }
 
-    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
-    var count: Int { state.core.pointee.count(depth, serial) }
+    var codingPath: [any CodingKey] { level.path }
+    var count: Int { level.core.pointee.count(level) }
 
     /// Writes an element that can always be encoded.
     @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
-        try state.core.pointee.beginElement(depth, serial)
-        body(&state.core.pointee)
+        try level.core.pointee.beginElement(level)
+        body(&level.core.pointee)
     }
 
     func encodeNil() throws { try write { $0.text.append("null") } }
@@ -34,27 +28,19 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
 
     private func encodeValue<Value: Encodable>(_ value: Value) throws {
         let index = count
-        try state.write(value, depth, serial, PathStep(index: index)) { try $0.beginElement(depth, serial) }
+        try level.write(value, PathStep(index: index)) { try $0.beginElement(level) }
     }
 
     // MARK: Nested
 
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
-        let nested = nest(.object)
-        return KeyedEncodingContainer(KeyedWriter<Nested>(state, nested.depth, nested.serial))
+        KeyedEncodingContainer(KeyedWriter<Nested>(nest(.object)))
     }
 
-    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
-        let nested = nest(.array)
-        return UnkeyedWriter(state, nested.depth, nested.serial)
-    }
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { UnkeyedWriter(nest(.array)) }
+    func superEncoder() -> any Encoder { ValueWriter(nest(.undecided)) }
 
-    func superEncoder() -> any Encoder {
-        let nested = nest(.undecided)
-        return ValueWriter(state, nested.depth, nested.serial)
-    }
-
-    private func nest(_ kind: Level.Kind) -> (depth: Int, serial: UInt64) {
-        state.nest(kind, PathStep(index: count)) { try $0.beginElement(depth, serial) }
+    private func nest(_ kind: Level.Kind) -> OpenLevel {
+        level.nest(kind, PathStep(index: count)) { try $0.beginElement(level) }
     }
 }

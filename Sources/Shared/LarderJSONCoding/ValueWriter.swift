@@ -1,36 +1,30 @@
 /// The encoder that a model's `encode(to:)` gets.
 struct ValueWriter: Encoder {
-    let state: EncodingState
-    private let depth: Int32
-    private let serial: UInt64
+    let level: OpenLevel
 
-    init(_ state: EncodingState, _ depth: Int, _ serial: UInt64) {
-        self.state = state
-        self.depth = Int32(truncatingIfNeeded: depth)
-        self.serial = serial
-    }
+    init(_ level: OpenLevel) { self.level = level }
 
-    var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
-    var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
+    var codingPath: [any CodingKey] { level.path }
+    var userInfo: [CodingUserInfoKey: Any] { level.state.userInfo }
 
     // These functions cannot throw, so ``JSONCoder`` checks at the end whether the document is irregular.
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        try? state.core.pointee.decide(Int(depth), serial, .object)
-        return KeyedEncodingContainer(KeyedWriter<Key>(state, Int(depth), serial))
+        try? level.core.pointee.decide(level, .object)
+        return KeyedEncodingContainer(KeyedWriter<Key>(level))
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        try? state.core.pointee.decide(Int(depth), serial, .array)
-        return UnkeyedWriter(state, Int(depth), serial)
+        try? level.core.pointee.decide(level, .array)
+        return UnkeyedWriter(level)
     }
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
     /// Writes the single value of this level.
     @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
-        try state.core.pointee.decide(Int(depth), serial, .scalar)
-        body(&state.core.pointee)
+        try level.core.pointee.decide(level, .scalar)
+        body(&level.core.pointee)
     }
 }
 
@@ -49,6 +43,6 @@ extension ValueWriter: SingleValueEncodingContainer {
     func encode<Value: Encodable>(_ value: Value) throws { try encodeValue(value) }
 
     private func encodeValue<Value: Encodable>(_ value: Value) throws {
-        try state.write(value, Int(depth), serial, nil) { try $0.decide(Int(depth), serial, .scalar) }
+        try level.write(value, nil) { try $0.decide(level, .scalar) }
     }
 }
