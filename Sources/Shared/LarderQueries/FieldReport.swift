@@ -29,16 +29,17 @@ package struct FieldReport {
         guard !absent.isEmpty else { return }
         var index = 0
         while index < absent.count {
-            switch absent[index].path.place(in: document) {
-            case .value: absent.remove(at: index)
-            case .missing(let node, let step):
-                if let node, document.kind(node) == .object, examined <= Self.namedMax, step >= absent[index].depth {
-                    if step > absent[index].depth { absent[index].names = [] }
-                    absent[index].depth = step
-                    for member in document.members(node) { absent[index].names.insert(document.string(member)) }
-                }
-                index += 1
+            switch absent[index].path.place.find(in: document) {
+            case .value:
+                absent.remove(at: index)
+                continue
+            case .missing(let object, let step) where examined <= Self.namedMax && step >= absent[index].depth:
+                if step > absent[index].depth { absent[index].names = [] }
+                absent[index].depth = step
+                for member in document.members(object) { absent[index].names.insert(document.string(member)) }
+            case .missing, .blocked: break
             }
+            index += 1
         }
     }
 
@@ -52,7 +53,7 @@ package struct FieldReport {
         guard examined > 0 else { return [] }
         let entries = scope == .all ? "no entry" : "no examined entry"
         return absent.map { field in
-            let near = Suggestion.nearest(to: field.path.name(field.depth), among: field.names.sorted())
+            let near = Suggestion.nearest(to: field.path.place.steps[field.depth], among: field.names.sorted())
             return "\(entries) has the field '\(field.path.text)'" + (near.map { "; did you mean '\($0)'?" } ?? "")
         }
     }

@@ -20,14 +20,9 @@ package struct QueryFacts {
 package struct QueryPath: Hashable, Sendable {
     package enum Root: UInt8, Sendable { case document, key, stored, expires, computed, distance }
 
-    private struct Step: Hashable {
-        let name: [UInt8]
-        /// The index of an element, if the step is a number.
-        let index: Int?
-    }
-
     package let root: Root
-    private let steps: [Step]
+    /// The place in the document; empty for other roots.
+    let place: EditPath
     package let text: String
 
     private static let facts: [String: Root] = ["@key": .key, "@stored": .stored, "@expires": .expires]
@@ -47,66 +42,33 @@ package struct QueryPath: Hashable, Sendable {
         QueryPath(of: .computed, "\(computedPrefix)\(name) version \(version)")
     }
 
-    private init(of fact: Root, _ text: String) { (root, steps, self.text) = (fact, [], text) }
+    private init(of fact: Root, _ text: String) { (root, place, self.text) = (fact, EditPath(steps: []), text) }
 
     /// - Parameter allowsComputed: whether the path may be that of a computed index.
     package init(_ written: String, allowsComputed: Bool = false) throws(QueryError) {
         let text = written.hasPrefix("$.") ? String(written.dropFirst(2)) : written
         self.text = text
         if allowsComputed, text.hasPrefix(Self.computedPrefix) {
-            (root, steps) = (.computed, [])
+            (root, place) = (.computed, EditPath(steps: []))
         } else if text.hasPrefix("@") {
             guard let root = Self.facts[text] else {
                 throw QueryError(
                     "unknown field '\(text)' of an entry: paths that begin with @ are @key, @stored and @expires"
                         + Suggestion.text(for: text, among: Self.facts.keys.sorted()))
             }
-            (self.root, steps) = (root, [])
+            (self.root, place) = (root, EditPath(steps: []))
         } else {
             guard let path = EditPath(text), path.steps.count <= Self.stepsMax else {
                 throw QueryError("invalid path '\(text)': a path is name, a.b or a.0, or $ for the whole value")
             }
-            root = .document
-            steps = path.steps.map { Step(name: Array($0.utf8), index: Int($0)) }
+            (root, place) = (.document, path)
         }
-    }
-
-    /// Where a path leads in a document.
-    enum Place {
-        case value(Int)
-        /// This object or array lacks the next step; nil if the value is neither.
-        case missing(Int?, step: Int)
-    }
-
-    func place(in document: borrowing JSONDocument) -> Place {
-        var node = JSONDocument.root
-        for depth in steps.indices {
-            switch document.kind(node) {
-            case .object:
-                guard let value = document.member(steps[depth].name, of: node) else {
-                    return .missing(node, step: depth)
-                }
-                node = value
-            case .array:
-                guard var index = steps[depth].index, index >= 0 else { return .missing(node, step: depth) }
-                var element = node + 1
-                let end = document.next(node)
-                while element < end, index > 0 { (element, index) = (document.next(element), index - 1) }
-                guard element < end else { return .missing(node, step: depth) }
-                node = element
-            default: return .missing(nil, step: depth)
-            }
-        }
-        return .value(node)
     }
 
     /// The value of the path in a document; nil if there is none.
     func find(in document: borrowing JSONDocument) -> Int? {
-        if case .value(let node) = place(in: document) { node } else { nil }
+        if case .value(let node) = place.find(in: document) { node } else { nil }
     }
-
-    /// The name of a step.
-    func name(_ step: Int) -> String { String(decoding: steps[step].name, as: UTF8.self) }
 
     /// The value of a path that refers to the entry itself.
     func fact(_ facts: QueryFacts) -> QueryValue {

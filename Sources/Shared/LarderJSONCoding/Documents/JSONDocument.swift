@@ -116,6 +116,15 @@ package struct JSONDocument: ~Copyable {
         }
     }
 
+    /// The element of an array at an index; nil if there is none.
+    package func element(_ index: Int, of array: Int) -> Int? {
+        guard index >= 0 else { return nil }
+        let end = next(array)
+        var (element, left) = (array + 1, index)
+        while element < end, left > 0 { (element, left) = (next(element), left - 1) }
+        return element < end ? element : nil
+    }
+
     /// The names of an object's members. The member's value has the number after that of the name.
     package func members(_ object: Int) -> [Int] {
         guard kind(object) == .object else { return [] }

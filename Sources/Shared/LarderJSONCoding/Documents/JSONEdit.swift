@@ -1,7 +1,14 @@
 /// A place in a JSON document: names of members and indices of elements, joined by dots, as in `a.b.0`. `$` is the
 /// whole document. A step that is a number means an element in an array, and a member in an object.
-package struct EditPath: Equatable, Sendable {
+package struct EditPath: Hashable, Sendable {
     package let steps: [String]
+    /// The UTF-8 of each step, and the index of an element if the step is a number.
+    private let parsed: [Step]
+
+    private struct Step: Hashable {
+        let name: [UInt8]
+        let index: Int?
+    }
 
     /// The maximum number of steps: documents are not nested deeper.
     package static let stepsMax = DocumentIndex.depthMax
@@ -9,21 +16,21 @@ package struct EditPath: Equatable, Sendable {
     /// Returns nil for more than ``stepsMax`` steps, if a step is empty, and for paths of RedisJSON, such as `$.a` and
     /// `a[0]`: they would create members with unexpected names.
     package init?(_ text: String) {
-        guard text != "$" else {
-            steps = []
-            return
-        }
-        steps = text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false).map(String.init)
+        let all = text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false)
+        self.init(steps: text == "$" ? [] : all.map(String.init))
         let isStrange = steps.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
-        if isStrange || steps[0] == "$" || steps.count > Self.stepsMax { return nil }
+        if isStrange || steps.first == "$" || steps.count > Self.stepsMax { return nil }
     }
 
-    package init(steps: [String]) { self.steps = steps }
+    package init(steps: [String]) {
+        self.steps = steps
+        parsed = steps.map { Step(name: Array($0.utf8), index: Int($0)) }
+    }
 
     package var text: String { steps.isEmpty ? "$" : steps.joined(separator: ".") }
 
     /// Where a path leads in a document.
-    enum Place {
+    package enum Place {
         case value(Int)
         /// The first `depth` steps lead to this object, which has no member for the next step.
         case missing(object: Int, depth: Int)
@@ -31,21 +38,20 @@ package struct EditPath: Equatable, Sendable {
         case blocked(Int, depth: Int)
     }
 
-    func find(in document: borrowing JSONDocument) -> Place {
+    package func find(in document: borrowing JSONDocument) -> Place {
         var value = JSONDocument.root
-        for (depth, step) in steps.enumerated() {
+        for depth in parsed.indices {
             switch document.kind(value) {
             case .object:
-                guard let member = document.member(step, of: value) else {
+                guard let member = document.member(parsed[depth].name, of: value) else {
                     return .missing(object: value, depth: depth)
                 }
                 value = member
             case .array:
-                let elements = document.children(value)
-                guard let index = Int(step), elements.indices.contains(index) else {
+                guard let index = parsed[depth].index, let element = document.element(index, of: value) else {
                     return .blocked(value, depth: depth)
                 }
-                value = elements[index]
+                value = element
             default: return .blocked(value, depth: depth)
             }
         }
