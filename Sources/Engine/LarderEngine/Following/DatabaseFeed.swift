@@ -43,9 +43,6 @@ extension Database {
 
 /// Builds one step of a feed.
 private struct FeedReader {
-    /// The maximum number of expired or purged entries that one step skips before it ends.
-    private static let goneMax = 100_000
-
     let database: Database
     let options: FeedOptions
     var step: FeedStep
@@ -122,11 +119,7 @@ private struct FeedReader {
     }
 
     private func stored(_ key: [UInt8], _ record: Record) -> FeedChange<FeedEntry> {
-        let rules = database.rules
-        return .stored(
-            FeedEntry(
-                key: key, record: record, header: rules.leaving(record.header),
-                deadline: rules.deadline(record.header)))
+        .stored(FeedEntry(key, record, database.rules))
     }
 
     /// Returns the entry of a key if it is fresh or stale, otherwise nil.
@@ -179,32 +172,41 @@ private struct FeedReader {
     private mutating func addEntries(
         after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64
     ) throws(LarderError) -> [UInt8]? {
-        var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-        // Start at the key that follows `after` in byte order, unless the keys with the prefix begin later.
-        if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
-            enumeration.start = start
-        }
-        guard let cursor = try database.cursor(enumeration) else { return nil }
+        guard let cursor = try database.cursor(options.enumeration(after: after)) else { return nil }
         defer { cursor.close() }
-        let rules = database.rules
-        var (count, bytes, gone) = (0, 0, 0)
-        while try cursor.next() {
-            let header = try cursor.header()
-            let key = Array(try cursor.key().bytes)
-            if rules.freshness(header, now: step.time) == .gone {
-                gone += 1
-                if gone >= Self.goneMax { return key }
-                continue
-            }
-            let record = try cursor.record()
-            var version = ChangeVersion(time: header.storedAt)
-            if let change = log.change(of: key, in: database), change.place <= known {
+        return try cursor.list(options, now: step.time) { entry in
+            var version = ChangeVersion(time: entry.record.header.storedAt)
+            if let change = log.change(of: entry.key, in: database), change.place <= known {
                 version = change.version
             } else if let purge {
                 // The entry was stored after the purge, so its version must be later than that of the purge.
                 version = max(version, purge.next)
             }
-            step.changes.append(FeedItem(change: stored(key, record), sequence: sequence, version: version))
+            step.changes.append(FeedItem(change: .stored(entry), sequence: sequence, version: version))
+        }
+    }
+}
+
+extension EntryCursor {
+    /// The maximum number of expired or purged entries that one list skips before it ends.
+    private static let goneMax = 100_000
+
+    /// Passes the next fresh and stale entries to `body`, up to the limits of the options.
+    /// - Returns: the last key that was read; nil if there are no more keys.
+    package func list(
+        _ options: FeedOptions, now: Int64, _ body: (FeedEntry) -> Void
+    ) throws(LarderError) -> [UInt8]? {
+        let rules = database.rules
+        var (count, bytes, gone) = (0, 0, 0)
+        while try next() {
+            let key = Array(try self.key().bytes)
+            if rules.freshness(try header(), now: now) == .gone {
+                gone += 1
+                if gone >= Self.goneMax { return key }
+                continue
+            }
+            let record = try record()
+            body(FeedEntry(key, record, rules))
             count += 1
             bytes += key.count + record.payloadCount
             if count == options.count || bytes >= options.bytes { return key }
@@ -213,7 +215,7 @@ private struct FeedReader {
     }
 }
 
-/// The current entry of a key in a feed.
+/// The current entry of a key, with all that another larder needs to store the same entry.
 package struct FeedEntry: Sendable {
     package let key: [UInt8]
     package let record: Record
@@ -221,6 +223,11 @@ package struct FeedEntry: Sendable {
     package let header: RecordHeader
     /// When the entry expires, in milliseconds since 1970; nil for never.
     package let deadline: Int64?
+
+    init(_ key: [UInt8], _ record: Record, _ rules: FreshnessRules) {
+        (self.key, self.record) = (key, record)
+        (header, deadline) = (rules.leaving(record.header), rules.deadline(record.header))
+    }
 }
 
 /// A change as the feed reports it to readers.
@@ -273,7 +280,7 @@ package struct FeedStep: Sendable {
     package var changes: [FeedItem] = []
 }
 
-/// The limits of a step.
+/// The limits of a step, and of a list of entries.
 package struct FeedOptions: Sendable {
     /// The step returns only changes of keys with this prefix, and purges that may concern such keys.
     package var prefix: [UInt8] = []
@@ -283,4 +290,12 @@ package struct FeedOptions: Sendable {
     package var bytes = 1_048_576
 
     package init() {}
+
+    /// The enumeration of all entries after a key.
+    package func enumeration(after: [UInt8]?) -> EnumerationOptions {
+        var enumeration = EnumerationOptions(prefix: prefix, includeExpired: true)
+        // Start at the key that follows `after` in byte order, unless the keys with the prefix begin later.
+        if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(prefix) { enumeration.start = start }
+        return enumeration
+    }
 }

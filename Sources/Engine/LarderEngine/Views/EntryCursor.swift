@@ -64,7 +64,7 @@ package final class EntryCursor: @unchecked Sendable {
     }
 
     private let store: EpochStore
-    private let database: Database
+    let database: Database
     private let options: EnumerationOptions
     private let held: StoreCursor
     private let run: OverlaySnapshot

@@ -64,8 +64,7 @@ extension CommandTable {
         switch item.change {
         case .stored(let entry):
             begin("stored", fieldCount)
-            let listed = (entry.key, entry.record, entry.header, entry.deadline)
-            writeFields(listed, ahead, hasValue: true, to: &reply)
+            writeFields(entry, ahead, hasValue: true, to: &reply)
         case .removed(let key):
             begin("removed", 1)
             reply.bulk(key)

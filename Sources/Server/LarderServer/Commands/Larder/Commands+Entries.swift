@@ -17,19 +17,19 @@ extension CommandTable {
     // MARK: ENTRIES
 
     @Sendable private static func entries(_ call: inout Call) throws(CommandError) -> Outcome {
-        let options = try EntryStep(call)
+        let step = try EntryStep(call)
         let view = try View(call)
         let server = call.server
         return .later { (reply) throws(CommandError) in
             let now = server.engine.now()
-            let (found, last) = try view.run { () throws(LarderError) in try options.run(view, now: now) }
+            let (found, last) = try view.run { () throws(LarderError) in try step.run(view, now: now) }
             let ahead = timeAhead(server.engine)
             reply.array(count: 2)
             reply.word(last)
             reply.array(count: found.count)
             for entry in found {
                 reply.array(count: fieldCount)
-                writeFields(entry, ahead, hasValue: options.hasValues, to: &reply)
+                writeFields(entry, ahead, hasValue: step.hasValues, to: &reply)
             }
         }
     }
@@ -37,11 +37,8 @@ extension CommandTable {
     /// The number of elements in the reply that describe one entry.
     static let fieldCount = 8
 
-    /// An entry, with the header that another larder must store.
-    typealias ListedEntry = (key: [UInt8], record: Record, header: RecordHeader, deadline: Int64?)
-
     /// Writes an entry as ``fieldCount`` elements, which contain all that PLACE needs to store the same entry.
-    static func writeFields(_ entry: ListedEntry, _ ahead: Int64, hasValue: Bool, to reply: inout ReplyBuffer) {
+    static func writeFields(_ entry: FeedEntry, _ ahead: Int64, hasValue: Bool, to reply: inout ReplyBuffer) {
         reply.bulk(entry.key)
         if hasValue { entry.record.withPayload { reply.bulk($0) } } else { reply.null() }
         reply.integer(max(0, entry.header.storedAt - ahead))
@@ -64,9 +61,7 @@ extension CommandTable {
     /// The options of ENTRIES.
     private struct EntryStep: Sendable {
         private var after: [UInt8]?
-        private var prefix: [UInt8] = []
-        private var count = 100
-        private var bytes = 1_048_576
+        private var limits = FeedOptions()
         private(set) var hasValues = true
 
         init(_ call: Call) throws(CommandError) {
@@ -75,44 +70,21 @@ extension CommandTable {
                 switch name {
                 case "novalues" where hasValues: hasValues = false
                 case "after": after = call.array(try options.value())
-                case "prefix": prefix = call.array(try options.value())
-                case "count": count = try number(call, try options.value(), Limits.entriesCountMax)
-                case "bytes": bytes = try number(call, try options.value(), Limits.scanBytesMax)
+                case "prefix": limits.prefix = call.array(try options.value())
+                case "count": limits.count = try number(call, try options.value(), Limits.entriesCountMax)
+                case "bytes": limits.bytes = try number(call, try options.value(), Limits.scanBytesMax)
                 default: throw .syntax
                 }
             }
         }
 
-        /// The maximum number of expired entries that one call of ENTRIES skips before it returns.
-        private static let goneMax = 100_000
-
         /// Reads the next entries.
         /// - Returns: the entries, and the last key that was read; nil if all keys were read.
-        func run(_ view: View, now: Int64) throws(LarderError) -> (found: [ListedEntry], last: [UInt8]?) {
-            var enumeration = EnumerationOptions(prefix: prefix, includeExpired: true)
-            // Begin at the smallest key that is greater than `after`, but not before the prefix.
-            if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(prefix) {
-                enumeration.start = start
-            }
-            var found: [ListedEntry] = []
-            guard let cursor = try view.cursor(enumeration) else { return (found, nil) }
-            let rules = view.database.rules
-            var byteCount = 0
-            var gone = 0
-            while try cursor.next() {
-                let header = try cursor.header()
-                if rules.freshness(header, now: now) == .gone {
-                    gone += 1
-                    if gone == Self.goneMax { return (found, Array(try cursor.key().bytes)) }
-                    continue
-                }
-                let key = Array(try cursor.key().bytes)
-                let record = try cursor.record()
-                found.append((key, record, rules.leaving(header), rules.deadline(header)))
-                byteCount += key.count + record.payloadCount
-                if found.count == count || byteCount >= bytes { return (found, key) }
-            }
-            return (found, nil)
+        func run(_ view: View, now: Int64) throws(LarderError) -> (found: [FeedEntry], last: [UInt8]?) {
+            var found: [FeedEntry] = []
+            let cursor = try view.cursor(limits.enumeration(after: after))
+            let last = try cursor?.list(limits, now: now) { found.append($0) }
+            return (found, last)
         }
     }
 
