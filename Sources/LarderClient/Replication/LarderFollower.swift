@@ -63,29 +63,22 @@ public final class LarderFollower: Sendable {
         rule: ReplicationRule = .later
     ) throws(LarderClientError) {
         guard (1...10_000).contains(options.batchCount) else {
-            throw LarderClientError(
-                .invalidArgument, "batchCount is \(options.batchCount), and must be 1 to 10000",
-                operation: "replicate")
+            throw Self.refusal("batchCount is \(options.batchCount), and must be 1 to 10000")
         }
         do throws(TagRules.Impossible) {
             for tag in options.allTags { try TagRules.check(tag) }
         } catch {
-            throw LarderClientError(.invalidArgument, error.message, operation: "replicate")
+            throw Self.refusal(error.message)
         }
         guard options.database != ReplicationMark.database else {
-            throw LarderClientError(
-                .invalidArgument, "the database '\(options.database)' is reserved for the positions of followers",
-                operation: "replicate")
+            throw Self.refusal("the database '\(options.database)' is reserved for the positions of followers")
         }
         guard !CompanionName.isOne(options.database) else {
-            throw LarderClientError(
-                .invalidArgument, CompanionName.refusal(options.database), operation: "replicate",
-                database: options.database)
+            throw Self.refusal(CompanionName.refusal(options.database), options.database)
         }
         let (from, to) = (try Self.identity(of: source), try Self.identity(of: target))
         guard from.run != to.run else {
-            throw LarderClientError(
-                .invalidArgument, "the source and the target are the same larder, \(from.name)", operation: "replicate")
+            throw Self.refusal("the source and the target are the same larder, \(from.name)")
         }
         self.source = source
         self.target = FollowerTarget(target, options, rule)
@@ -267,23 +260,25 @@ public final class LarderFollower: Sendable {
         _ = try? target.client.create((try? source.indexes()) ?? [])
     }
 
+    private static func refusal(_ message: String, _ database: String? = nil) -> LarderClientError {
+        LarderClientError(.invalidArgument, message, operation: "replicate", database: database)
+    }
+
     private var refusal: LarderClientError {
-        LarderClientError(
-            .invalidArgument,
+        Self.refusal(
             "the database '\(options.database)' of the target has entries and has never followed this source: it would "
-                + "become a copy and lose them; to merge both instead, use larderctl replicate --join",
-            operation: "replicate", database: options.database)
+                + "become a copy and lose them; to merge both instead, use larderctl replicate --join", options.database
+        )
     }
 
     /// Throws if the target's database has an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
         // Ignore errors: a user may have no permission for ORIGIN. If there is an origin, the first change is refused.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
-        throw LarderClientError(
-            .invalidArgument,
+        throw Self.refusal(
             "the database '\(options.database)' of the target has an origin, \(url), so it cannot also follow a larder. "
                 + "Leave the database out, or remove its origin first (larderctl origin "
-                + "\(options.database) none)", operation: "replicate", database: options.database)
+                + "\(options.database) none)", options.database)
     }
 
     /// Copies the source's policy to a new database of the target. An existing database keeps its own policy.

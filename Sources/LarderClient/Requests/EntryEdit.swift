@@ -24,9 +24,7 @@ struct EntryEdit<Model: Codable> {
 
     private func checking(_ body: () throws -> Void) throws(LarderClientError) {
         do { try body() } catch {
-            throw LarderClientError(
-                .invalidArgument, (error as? ModelEdits<Model>.Impossible)?.message ?? "\(error)", operation: "EDIT",
-                database: database, key: printableKey(key))
+            throw failure(.invalidArgument, (error as? ModelEdits<Model>.Impossible)?.message ?? "\(error)")
         }
     }
 
@@ -58,12 +56,9 @@ struct EntryEdit<Model: Codable> {
             return changed ?? previous
         } catch {
             if case .step(let number, let reason) = error {
-                throw LarderClientError(
-                    .invalidArgument, "edit \(number): \(reason)", operation: "EDIT", database: database,
-                    key: printableKey(key))
+                throw failure(.invalidArgument, "edit \(number): \(reason)")
             }
-            throw LarderClientError(
-                .decode, "the value is not JSON", operation: "EDIT", database: database, key: printableKey(key))
+            throw failure(.decode, "the value is not JSON")
         }
     }
 
@@ -94,8 +89,9 @@ struct EntryEdit<Model: Codable> {
         return missing
     }
 
-    private var missing: LarderClientError {
-        LarderClientError(
-            .noSuchEntry, "there is no fresh entry", operation: "EDIT", database: database, key: printableKey(key))
+    private var missing: LarderClientError { failure(.noSuchEntry, "there is no fresh entry") }
+
+    private func failure(_ code: LarderClientError.Code, _ message: String) -> LarderClientError {
+        LarderClientError(code, message, operation: "EDIT", database: database, key: printableKey(key))
     }
 }

@@ -62,24 +62,16 @@ extension EpochStore {
     func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
 
     private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
+        let (code, message): (LarderError.Code, String)
         switch ending {
-        case .none: nil
-        case .purged:
-            LarderError(
-                .purged, "the database was purged during the operation", operation: operation, database: databaseName)
-        case .deleted:
-            LarderError(
-                .deleted, "the database was deleted during the operation", operation: operation, database: databaseName)
-        case .setAside:
-            LarderError(
-                .deleted, "the database was damaged and set aside during the operation", operation: operation,
-                database: databaseName)
-        case .salvaged:
-            LarderError(
-                .deleted, "the database was damaged and salvaged during the operation", operation: operation,
-                database: databaseName)
-        case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
+        case .none: return nil
+        case .purged: (code, message) = (.purged, "the database was purged during the operation")
+        case .deleted: (code, message) = (.deleted, "the database was deleted during the operation")
+        case .setAside: (code, message) = (.deleted, "the database was damaged and set aside during the operation")
+        case .salvaged: (code, message) = (.deleted, "the database was damaged and salvaged during the operation")
+        case .closed: (code, message) = (.closed, "the larder was closed")
         }
+        return LarderError(code, message, operation: operation, database: databaseName)
     }
 
     /// Announces that the files are about to be moved away. Operations that fail because of this then report `reason`.
