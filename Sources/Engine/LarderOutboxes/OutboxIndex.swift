@@ -337,10 +337,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     /// Returns whether ``originRecovered()`` was called since the last call of this function.
     package func takeRecovery() -> Bool {
-        lock.withLock {
-            defer { hasRecovered = false }
-            return hasRecovered
-        }
+        lock.withLock { exchange(&hasRecovered, with: false) }
     }
 
     /// Waits for `milliseconds`, but at most a minute. Returns earlier after ``wake()`` or if there are new writes.

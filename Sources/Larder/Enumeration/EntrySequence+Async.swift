@@ -187,8 +187,7 @@ final class EntryReader: @unchecked Sendable {
     func close() {
         var last = lock.withLock {
             isClosed = true
-            defer { run = nil }
-            return run
+            return run.take()
         }
         last?.cursor.close()
         // Release the engine outside the lock: its last release shuts the larder down, which takes time.

@@ -121,10 +121,7 @@ final class OriginLimiter: Sendable {
 
     /// Ends the waits for all running calls. Origins with limits of their own end their calls themselves.
     func close() {
-        let all = state.withLock { state in
-            defer { state.ends = nil }
-            return state.ends ?? [:]
-        }
+        let all = state.withLock { $0.ends.take() ?? [:] }
         for end in all.values { end() }
     }
 

@@ -160,10 +160,7 @@ final class OutboxDeliverer: Sendable {
     /// ended. Pending writes stay. Idempotent.
     func stop(cancelling: Bool = true) {
         beginStop(cancelling: cancelling)
-        let thread = state.withLock { state in
-            defer { state.thread = nil }
-            return state.thread
-        }
+        let thread = state.withLock { $0.thread.take() }
         thread?.join()
         // Wait for a round that another thread runs, so that it ends before the next outbox of the database starts.
         // Another call of this function may have taken the thread, and still be waiting for it.

@@ -46,10 +46,7 @@ final class ChangeReaders: Sendable {
     }
 
     func close() {
-        let all = ends.withLock { ends in
-            defer { ends = nil }
-            return ends ?? [:]
-        }
+        let all = ends.withLock { $0.take() ?? [:] }
         for end in all.values { end() }
     }
 }

@@ -101,10 +101,7 @@ public final class CacheSource: @unchecked Sendable {
         snapshot?.close()
         leaseHolder.end()
         // Release the lease outside the lock: the last release shuts the larder down, and that takes time.
-        var last = lock.withLock {
-            defer { lease = nil }
-            return lease
-        }
+        var last = lock.withLock { lease.take() }
         withExtendedLifetime(last) {}
         last = nil
         // Free removed entries, because their decoded models may hold references to this cache.

@@ -25,10 +25,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: Sendable {
 
     /// Makes every later call throw `closed`, and returns the collected writes.
     func end() -> RemoteBatch<Value>? {
-        batch.withLock { batch in
-            defer { batch = nil }
-            return batch
-        }
+        batch.withLock { $0.take() }
     }
 
     /// Throws `closed` if the body has ended.

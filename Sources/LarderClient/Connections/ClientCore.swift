@@ -78,10 +78,7 @@ final class ClientCore: Sendable {
         // Close the hubs first: the sequences of messages and changes must end before calls of their consumers fail.
         hub.close()
         changesHub.close()
-        let live = liveLinks.withLock { links in
-            defer { links = nil }
-            return links ?? [:]
-        }
+        let live = liveLinks.withLock { $0.take() ?? [:] }
         for link in live.values { link.end(nil) }
         for store in stores { store.close() }
     }

@@ -54,8 +54,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         link.close()
         let first = lock.withLock {
             id = nil
-            defer { self.first = nil }
-            return self.first
+            return self.first.take()
         }
         let closed = LarderClientError(.closed, "the client was closed", operation: "QUERY")
         first?.set(.failure(error ?? closed))
@@ -64,10 +63,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
 
     /// Sends the query on the present connection. If that is lost, ``linkIsReady(_:)`` sends it again.
     private func submit() {
-        let old = lock.withLock {
-            defer { oldID = nil }
-            return oldID
-        }
+        let old = lock.withLock { oldID.take() }
         let stop = old.map { [wordList("QUERY", "STOP", "\($0)")] } ?? []
         let number = link.currentNumber
         let exchange = Exchange(stop + [words], name: words[0], connectionNumber: number)
@@ -94,8 +90,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         }
         let first = lock.withLock {
             self.id = id
-            defer { self.first = nil }
-            return self.first
+            return self.first.take()
         }
         _ = sink([.reset(rows)])
         first?.set(.success(()))
@@ -135,8 +130,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         let events = lock.withLock {
             incomplete.append(event)
             if continues { return [LiveEvent]() }
-            defer { incomplete = [] }
-            return incomplete
+            return exchange(&incomplete, with: [])
         }
         guard !events.isEmpty, !sink(events) else { return }
         // The messages are dropped until the reader requests the result.

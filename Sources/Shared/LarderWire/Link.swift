@@ -476,10 +476,7 @@ package final class ConnectionGate: Sendable {
     /// Opens the gate because the subscriptions are restored or no longer needed.
     package func open() {
         closed.store(false, ordering: .releasing)
-        let links = waits.withLock { waits in
-            defer { waits.held = [] }
-            return waits.held
-        }
+        let links = waits.withLock { exchange(&$0.held, with: []) }
         for link in links { link.release() }
     }
 

@@ -479,8 +479,7 @@ package final class CommitPipeline: @unchecked Sendable {
             isStopping = true
             hasIdleThread = false
             work.broadcast()
-            defer { self.thread = nil }
-            return self.thread
+            return self.thread.take()
         }
         thread?.join()
     }

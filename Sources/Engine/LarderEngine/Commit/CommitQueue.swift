@@ -71,8 +71,7 @@ struct CommitQueue {
     /// Removes and returns all items.
     mutating func take() -> [Item] {
         close()
-        defer { items = [] }
-        return items
+        return exchange(&items, with: [])
     }
 
     /// Puts the undecided last part of the taken items back at the front of the queue.

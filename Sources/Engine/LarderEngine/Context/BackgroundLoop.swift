@@ -42,8 +42,7 @@ package final class BackgroundLoop: @unchecked Sendable {
             isStopping = true
             begin = nil
             wakeUp.broadcast()
-            defer { self.thread = nil }
-            return self.thread
+            return self.thread.take()
         }
         thread?.join()
     }

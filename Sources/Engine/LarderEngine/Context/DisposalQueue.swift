@@ -33,10 +33,7 @@ final class DisposalQueue: Sendable {
 
     /// Closes and removes the queued items. The next call retries those that failed. May block while LevelDB compacts.
     func clear(report: (CacheEvent.Level, String) -> Void) {
-        let all = items.withLock { items in
-            defer { items = [] }
-            return items
-        }
+        let all = items.withLock { exchange(&$0, with: []) }
         for var item in all {
             item.close?()
             do throws(FileError) {

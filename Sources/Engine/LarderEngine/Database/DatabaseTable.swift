@@ -73,10 +73,7 @@ final class DatabaseTable: Sendable {
     /// Releases all databases, because they refer to the table.
     func removeAll() {
         // Release the databases outside the lock, because this may deallocate them.
-        let all = state.withLock { state in
-            defer { state.byName = [:] }
-            return state.byName
-        }
+        let all = state.withLock { exchange(&$0.byName, with: [:]) }
         withExtendedLifetime(all) {}
     }
 }

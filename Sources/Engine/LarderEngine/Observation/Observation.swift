@@ -186,10 +186,7 @@ package final class Observation: ChangeSubscriber, @unchecked Sendable {
     /// - Parameter find: returns the database with a name; nil if there is none.
     func notifyExpired(_ find: (String) -> Database?) {
         guard hasObservers.load(ordering: .relaxed) else { return }
-        let asked = lock.withLock {
-            defer { self.asked = [] }
-            return self.asked
-        }
+        let asked = lock.withLock { exchange(&self.asked, with: []) }
         let found = asked.compactMap { (database, key, since) in
             find(database).map { (EntryName($0, key), Reason.asked(since: since)) }
         }

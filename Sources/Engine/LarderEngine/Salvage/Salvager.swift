@@ -53,10 +53,7 @@ final class Salvager: Sendable {
     /// Tries each waiting salvage once.
     /// - Returns: whether any has failed and must be retried.
     func round() -> Bool {
-        let reports = state.withLock { state in
-            defer { state.queue = [] }
-            return state.queue
-        }
+        let reports = state.withLock { exchange(&$0.queue, with: []) }
         var hasFailed = false
         for report in reports {
             if isStopping.load(ordering: .relaxed) { return false }

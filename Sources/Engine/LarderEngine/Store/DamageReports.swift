@@ -28,9 +28,6 @@ final class DamageReports: Sendable {
     }
 
     func take() -> [DamageReport] {
-        reports.withLock { reports in
-            defer { reports = [] }
-            return reports
-        }
+        reports.withLock { exchange(&$0, with: []) }
     }
 }

@@ -27,10 +27,7 @@ final class StoreChildren: Sendable {
 
     /// Invalidates and removes all children. Called while no call to the store's LevelDB is running in any thread.
     func invalidateAll() {
-        let all = children.withLock { children in
-            defer { children = [:] }
-            return children
-        }
+        let all = children.withLock { exchange(&$0, with: [:]) }
         for child in all.values { child.invalidate() }
     }
 }

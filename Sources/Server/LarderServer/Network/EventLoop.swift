@@ -199,10 +199,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
-        let messages = mailLock.withLock {
-            defer { mail = [] }
-            return mail
-        }
+        let messages = mailLock.withLock { exchange(&mail, with: []) }
         for message in messages {
             switch message {
             case .accept(let descriptor): accept(descriptor)
@@ -492,8 +489,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             guard !isOver else { return nil }
             isOver = true
             uv_close(asHandle(wakeUp), nil)
-            defer { mail = [] }
-            return mail
+            return exchange(&mail, with: [])
         }
         guard let unread else { return }
         for message in unread { drop(message) }
@@ -560,10 +556,7 @@ final class MonitorFeed {
     }
 
     /// - Returns: whether lines were added since the last call.
-    func takeNews() -> Bool {
-        defer { hasNews = false }
-        return hasNews
-    }
+    func takeNews() -> Bool { exchange(&hasNews, with: false) }
 
     /// Calls `body` with the bytes from a position to the end of the chunk that contains it.
     /// - Returns: the position after these bytes.

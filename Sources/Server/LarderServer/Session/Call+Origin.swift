@@ -124,8 +124,7 @@ extension Call {
 
     /// Returns whether the last read has failed because the key's value is not a string. Resets the flag.
     private mutating func takeOtherType() -> Bool {
-        defer { isOfOtherType = false }
-        return isOfOtherType
+        return exchange(&isOfOtherType, with: false)
     }
 
     /// Reads a queued write from the outbox. While a write is queued, it is the newest value of its key.

@@ -43,10 +43,7 @@ final class EntryCounts: @unchecked Sendable {
     /// Stops the counting thread. After that, ``counts(of:asked:)`` returns only results that exist already.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
-        let pool = lock.withLock {
-            defer { self.pool = nil }
-            return self.pool
-        }
+        let pool = lock.withLock { self.pool.take() }
         pool?.stop()
     }
 

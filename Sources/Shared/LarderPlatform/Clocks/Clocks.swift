@@ -69,8 +69,7 @@ package struct LineRate: Sendable {
             return nil
         }
         allowed -= 1
-        defer { skipped = 0 }
-        return skipped
+        return exchange(&skipped, with: 0)
     }
 
     /// Returns a suffix for the log line, with the number of suppressed lines; empty if there are none.

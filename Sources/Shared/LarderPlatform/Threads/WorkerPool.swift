@@ -55,8 +55,7 @@ package final class WorkerPool: @unchecked Sendable {
         let threads = lock.withLock {
             isStopping = true
             available.broadcast()
-            defer { self.threads = [] }
-            return self.threads
+            return exchange(&self.threads, with: [])
         }
         for thread in threads { thread.join() }
     }
