@@ -77,10 +77,7 @@ package final class Outbox: Sendable {
         /// The write's number in the companion database; nil if its entry is missing or malformed.
         let number: UInt64?
 
-        package init(turn: OutboxIndex.Turn, number: UInt64?) {
-            self.turn = turn
-            self.number = number
-        }
+        package init(turn: OutboxIndex.Turn, number: UInt64?) { (self.turn, self.number) = (turn, number) }
     }
 
     /// A write to deliver, with its turn (its place in the order of delivery).

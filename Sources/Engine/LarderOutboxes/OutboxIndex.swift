@@ -77,10 +77,7 @@ package final class OutboxIndex: @unchecked Sendable {
     /// - Parameters:
     ///   - most: the maximum number of pending keys.
     ///   - held: counts the bytes of all pending writes.
-    package init(most: Int, held: HeldBytes) {
-        self.most = most
-        self.held = held
-    }
+    package init(most: Int, held: HeldBytes) { (self.most, self.held) = (most, held) }
 
     deinit { held.add(-items.values.reduce(0) { $0 + $1.bytes }) }
 

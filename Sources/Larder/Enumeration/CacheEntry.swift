@@ -101,9 +101,7 @@ final class CopiedEntry<Value: Decodable> {
     private var decoded: Value?
 
     init(_ source: CacheSource, _ record: Record, _ info: EntryInfo) {
-        self.source = source
-        self.record = record
-        self.info = info
+        (self.source, self.record, self.info) = (source, record, info)
     }
 
     func value(_ key: Key) throws(LarderError) -> Value {

@@ -138,10 +138,7 @@ final class EntryReader: @unchecked Sendable {
     /// The cursor, and the engine, which keeps the larder open. Nil before the first read and after the end.
     private var run: (cursor: EntryCursor, engine: Engine)?
 
-    init(_ source: CacheSource, _ options: EntryOptions) {
-        self.source = source
-        self.options = options
-    }
+    init(_ source: CacheSource, _ options: EntryOptions) { (self.source, self.options) = (source, options) }
 
     /// Returns the next entries; an empty array at the end.
     func readAhead() async throws(LarderError) -> [Entry] {

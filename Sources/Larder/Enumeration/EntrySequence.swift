@@ -33,10 +33,7 @@ public struct EntrySequence<Value: Decodable> {
     var options: EntryOptions
     var filters: [CacheEntry<Value>.Filter] = []
 
-    init(source: CacheSource, options: EntryOptions) {
-        self.source = source
-        self.options = options
-    }
+    init(source: CacheSource, options: EntryOptions) { (self.source, self.options) = (source, options) }
 
     /// Returns the entries for which `isIncluded` is true. `isIncluded` is called lazily, for each entry in turn. If it
     /// throws a ``LarderError``, the run throws that error; any other error becomes the ``LarderError/underlying``

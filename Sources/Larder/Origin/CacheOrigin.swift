@@ -105,9 +105,7 @@ public struct OriginAnswer: Sendable {
 
     /// Creates an answer with a value.
     public init(_ bytes: [UInt8], codec: Codec = .raw, lifetime: Duration? = nil) {
-        self.bytes = bytes
-        self.codec = codec
-        self.lifetime = lifetime
+        (self.bytes, self.codec, self.lifetime) = (bytes, codec, lifetime)
     }
 
     private init() {
@@ -130,9 +128,7 @@ public struct OriginWriting: Sendable {
 
     /// Creates a value to store.
     public init(_ bytes: [UInt8], codec: Codec = .raw, lifetime: Duration? = nil) {
-        self.bytes = bytes
-        self.codec = codec
-        self.lifetime = lifetime
+        (self.bytes, self.codec, self.lifetime) = (bytes, codec, lifetime)
     }
 }
 
@@ -149,8 +145,7 @@ public struct OriginAcknowledgement: Sendable {
 
     /// Creates the reply to a successful write.
     public init(lifetime: Duration? = nil, isWatched: Bool = true) {
-        self.lifetime = lifetime
-        self.isWatched = isWatched
+        (self.lifetime, self.isWatched) = (lifetime, isWatched)
     }
 }
 

@@ -25,12 +25,7 @@ public struct ClosureOrigin: CacheOrigin {
         write: (@Sendable (_ key: [UInt8], _ value: OriginWriting) async throws -> OriginAcknowledgement)? = nil,
         remove: (@Sendable (_ keys: [[UInt8]]) async throws -> Void)? = nil,
         readMany: @escaping @Sendable (_ keys: [[UInt8]]) async throws -> [OriginAnswer]
-    ) {
-        self.name = name
-        reads = readMany
-        writes = write
-        removes = remove
-    }
+    ) { (self.name, reads, writes, removes) = (name, readMany, write, remove) }
 
     /// Creates an origin that reads one key at a time, as text. Several keys are read concurrently, at most
     /// ``concurrentReads`` at a time.

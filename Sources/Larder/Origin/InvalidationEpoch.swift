@@ -282,10 +282,7 @@ public final class OriginChanges: @unchecked Sendable {
     private let waiting = WaitingTasks<Void>()
     private var hasEnded = false
 
-    init(_ trust: InvalidationEpoch, _ database: Database) {
-        self.trust = trust
-        self.database = database
-    }
+    init(_ trust: InvalidationEpoch, _ database: Database) { (self.trust, self.database) = (trust, database) }
 
     /// Starts an epoch: from now on the origin reports every change. Entries from before must be read from the origin
     /// again before they count as fresh.

@@ -94,8 +94,7 @@ public struct CacheOptions: Sendable {
 
     /// Creates the default options.
     public init(codec: ModelCodec = .standard, durability: Durability? = nil) {
-        self.codec = codec
-        self.durability = durability
+        (self.codec, self.durability) = (codec, durability)
     }
 }
 

@@ -162,10 +162,7 @@ public final class OwnConnection: Sendable {
     /// Whether ``end()`` was called. The connection may then belong to another caller.
     private let isOver = Atomic(false)
 
-    init(link: Link, number: Int) {
-        self.link = link
-        self.number = number
-    }
+    init(link: Link, number: Int) { (self.link, self.number) = (link, number) }
 
     /// Makes every later call throw `closed`.
     func end() { isOver.store(true, ordering: .releasing) }

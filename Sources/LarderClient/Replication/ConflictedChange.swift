@@ -9,10 +9,7 @@ struct ConflictedChange {
 
     private static let attempts = 100
 
-    init(_ command: [[UInt8]], _ client: BlockingLarderClient) {
-        self.command = command
-        self.client = client
-    }
+    init(_ command: [[UInt8]], _ client: BlockingLarderClient) { (self.command, self.client) = (command, client) }
 
     private var key: [UInt8] { command[1] }
     private var isRemoval: Bool { command[0] == Array("UNPLACE".utf8) }

@@ -16,9 +16,7 @@ public final class Subscription: AsyncSequence, Sendable {
     private let owner: any Sendable
 
     init(_ hub: SubscriptionHub, _ buffer: MessageBuffer, owner: any Sendable) {
-        self.hub = hub
-        self.buffer = buffer
-        self.owner = owner
+        (self.hub, self.buffer, self.owner) = (hub, buffer, owner)
     }
 
     deinit { cancel() }

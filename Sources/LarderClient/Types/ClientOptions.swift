@@ -106,10 +106,8 @@ public struct NearCacheOptions: Hashable, Sendable {
         entriesMax: Int = 10_000, bytesMax: Int = 16 << 20, ageMillisecondsMax: Int? = nil,
         keepsAbsences: Bool = true
     ) {
-        self.entriesMax = entriesMax
-        self.bytesMax = bytesMax
-        self.ageMillisecondsMax = ageMillisecondsMax
-        self.keepsAbsences = keepsAbsences
+        (self.entriesMax, self.bytesMax) = (entriesMax, bytesMax)
+        (self.ageMillisecondsMax, self.keepsAbsences) = (ageMillisecondsMax, keepsAbsences)
     }
 }
 

@@ -96,10 +96,7 @@ package struct SlowCommand: Sendable {
     package let clientName: String
 
     package init(seconds: Int64, microseconds: Int64, words: [[UInt8]], clientName: String) {
-        self.seconds = seconds
-        self.microseconds = microseconds
-        self.words = words
-        self.clientName = clientName
+        (self.seconds, self.microseconds, self.words, self.clientName) = (seconds, microseconds, words, clientName)
     }
 
     /// Parses the reply to SLOWLOG GET; skips malformed elements.

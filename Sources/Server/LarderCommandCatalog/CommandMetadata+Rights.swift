@@ -31,10 +31,7 @@ package struct RequiredRight: Equatable, Sendable {
     package let level: AccessLevel
     package let place: Place
 
-    init(_ level: AccessLevel, _ place: Place) {
-        self.level = level
-        self.place = place
-    }
+    init(_ level: AccessLevel, _ place: Place) { (self.level, self.place) = (level, place) }
 }
 
 extension CommandMetadata {

@@ -33,9 +33,7 @@ package struct FoundValue<Value> {
     package let isYoung: Bool
 
     package init(_ value: Value, isFresh: Bool, isYoung: Bool) {
-        self.value = value
-        self.isFresh = isFresh
-        self.isYoung = isYoung
+        (self.value, self.isFresh, self.isYoung) = (value, isFresh, isYoung)
     }
 }
 

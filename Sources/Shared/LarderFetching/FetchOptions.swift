@@ -59,12 +59,7 @@ public struct FetchOptions: Hashable, Sendable {
     public init(
         _ source: FetchSource = .cacheElseOrigin, maximumAge: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
-    ) {
-        self.source = source
-        self.maximumAge = maximumAge
-        self.policy = policy
-        self.tags = tags
-    }
+    ) { (self.source, self.maximumAge, self.policy, self.tags) = (source, maximumAge, policy, tags) }
 
     /// Whether any fresh cached value is accepted.
     @inlinable package var takesAnyFresh: Bool {
@@ -150,8 +145,7 @@ package struct AgeLimit: Sendable {
     ///   - maxAge: the maximum age in milliseconds; nil accepts any age, zero only values stored after the first read.
     ///   - clock: returns the monotonic time in milliseconds.
     package init(_ maxAge: Int64?, clock: @escaping @Sendable () -> Int64 = { MonotonicClock.milliseconds() }) {
-        self.maxAge = maxAge
-        self.clock = clock
+        (self.maxAge, self.clock) = (maxAge, clock)
     }
 
     /// Records that a reply has arrived. Only the first call has an effect.
@@ -180,11 +174,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
     package init(
         cached: @escaping @Sendable () async throws -> Value?, fetched: @escaping @Sendable () async throws -> Value?,
         isRepetition: @escaping @Sendable (Value, Value) -> Bool
-    ) {
-        self.cached = cached
-        self.fetched = fetched
-        self.isRepetition = isRepetition
-    }
+    ) { (self.cached, self.fetched, self.isRepetition) = (cached, fetched, isRepetition) }
 
     /// Returns the cached value, fresh or stale, if there is one, and then the fetched value. Throws an error of the
     /// origin after the cached value.

@@ -30,9 +30,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         let event = Promise<Event>()
 
         init(takesFound: Bool, isFirst: Bool = true, soft: Int64?) {
-            self.takesFound = takesFound
-            self.isFirst = isFirst
-            self.soft = soft
+            (self.takesFound, self.isFirst, self.soft) = (takesFound, isFirst, soft)
         }
 
         func takes(_ found: FoundValue<Value>) -> Bool {
@@ -65,10 +63,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// Whether the lookup may wait for another process although there is a stale value. Accessed with the lock held.
     var mayAskForLong = false
 
-    init(_ names: [FetchName], _ table: FlightTable) {
-        self.names = names
-        self.table = table
-    }
+    init(_ names: [FetchName], _ table: FlightTable) { (self.names, self.table) = (names, table) }
 
     /// Creates a fetch that is not shared. Its only caller counts as entered.
     /// - Parameter found: the cached value that may be returned during the fetch.

@@ -27,11 +27,7 @@ public final class CacheChanges: AsyncSequence, Sendable {
     ///   - onCancel: stops the delivery of changes to the buffer. May be called repeatedly.
     package init(
         _ buffer: ChangeBuffer, owner: any Sendable, onCancel: @escaping @Sendable (ChangeBuffer) -> Void
-    ) {
-        self.buffer = buffer
-        self.owner = owner
-        self.onCancel = onCancel
-    }
+    ) { (self.buffer, self.owner, self.onCancel) = (buffer, owner, onCancel) }
 
     deinit { cancel() }
 
@@ -71,8 +67,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
     private let read: @Sendable ([UInt8]) async throws -> Value?
 
     package init(_ changes: CacheChanges, _ read: @escaping @Sendable ([UInt8]) async throws -> Value?) {
-        self.changes = changes
-        self.read = read
+        (self.changes, self.read) = (changes, read)
     }
 
     /// Ends the sequence immediately, without returning pending changes. May be called repeatedly.
@@ -139,9 +134,7 @@ public struct CacheChange: Hashable, Sendable {
 
     /// Creates a change, for tests of programs that process changes.
     public init(_ kind: Kind, keyBytes: [UInt8]? = nil, tags: [[UInt8]] = []) {
-        self.kind = kind
-        self.keyBytes = keyBytes
-        self.tags = tags
+        (self.kind, self.keyBytes, self.tags) = (kind, keyBytes, tags)
     }
 }
 
@@ -160,8 +153,7 @@ public struct DecodedChange<Value: Sendable>: Sendable {
     private let result: Result<Value?, any Error>
 
     package init(_ change: CacheChange, _ result: Result<Value?, any Error>) {
-        self.change = change
-        self.result = result
+        (self.change, self.result) = (change, result)
     }
 
     /// The kind of the change.

@@ -36,10 +36,7 @@ public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
     private let start: ChangePosition
     private let step: Step
 
-    package init(since start: ChangePosition, _ step: @escaping Step) {
-        self.start = start
-        self.step = step
-    }
+    package init(since start: ChangePosition, _ step: @escaping Step) { (self.start, self.step) = (start, step) }
 
     public func makeAsyncIterator() -> Iterator { Iterator(position: start, step: step) }
 
@@ -50,10 +47,7 @@ public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
         private var waiting: [PositionedChange<Value>] = []
         private var index = 0
 
-        init(position: ChangePosition, step: @escaping Step) {
-            self.position = position
-            self.step = step
-        }
+        init(position: ChangePosition, step: @escaping Step) { (self.position, self.step) = (position, step) }
 
         /// Returns the next change; nil at the end.
         /// - Throws: In the library `LarderError`: `deleted`, or the errors of reading the database. In the client

@@ -10,10 +10,7 @@ public enum RESPValue: Sendable, Equatable {
         public var value: RESPValue
 
         /// Creates a pair.
-        public init(key: RESPValue, value: RESPValue) {
-            self.key = key
-            self.value = value
-        }
+        public init(key: RESPValue, value: RESPValue) { (self.key, self.value) = (key, value) }
     }
 
     /// A short text without line ends, such as `OK`.

@@ -17,9 +17,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     package var version: RESPVersion
     private var buffer = GrowableBuffer()
 
-    package init(version: RESPVersion = .two) {
-        self.version = version
-    }
+    package init(version: RESPVersion = .two) { self.version = version }
 
     // MARK: Bytes out
 

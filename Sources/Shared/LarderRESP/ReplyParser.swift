@@ -57,8 +57,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private var failure: ProtocolError?
 
     package init(limits: RESPLimits = RESPLimits(), skipsLongStrings: Bool = false) {
-        self.limits = limits
-        self.skipsLongStrings = skipsLongStrings
+        (self.limits, self.skipsLongStrings) = (limits, skipsLongStrings)
     }
 
     // MARK: Bytes in

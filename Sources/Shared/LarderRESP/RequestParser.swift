@@ -42,9 +42,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     private static let unauthenticatedArgumentsMax = 10
     private static let unauthenticatedBulkBytesMax = 16_384
 
-    package init(limits: RESPLimits = RESPLimits()) {
-        self.limits = limits
-    }
+    package init(limits: RESPLimits = RESPLimits()) { self.limits = limits }
 
     // MARK: Bytes in
 

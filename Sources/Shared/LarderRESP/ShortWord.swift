@@ -11,10 +11,7 @@
     package static let lengthMax = 15
     package static var other: ShortWord { ShortWord(low: .max, high: .max) }
 
-    @usableFromInline init(low: UInt64, high: UInt64) {
-        self.low = low
-        self.high = high
-    }
+    @usableFromInline init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 
     /// Creates a word from its length and a number with up to eight lower-case letters, the first letter in the lowest
     /// bits. For words that every command is compared with: the compiler makes such a word a constant.

@@ -25,10 +25,7 @@ package final class SocketFile {
         let program: String
         let option: String
 
-        package init(program: String, option: String) {
-            self.program = program
-            self.option = option
-        }
+        package init(program: String, option: String) { (self.program, self.option) = (program, option) }
 
         /// The command with which the program uses another socket, at the end of messages.
         var other: String { "choose another one with: \(program) \(option)" }
@@ -47,10 +44,7 @@ package final class SocketFile {
         package let kind: Kind
         package let description: String
 
-        package init(kind: Kind, description: String) {
-            self.kind = kind
-            self.description = description
-        }
+        package init(kind: Kind, description: String) { (self.kind, self.description) = (kind, description) }
     }
 
     /// Returns why a path is not valid for a socket; nil if it is valid. Does not look at the file system.

@@ -39,12 +39,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
 
     package init(
         _ level: Level, _ message: String, metadata: [String: String] = [:], error: (any Error)? = nil
-    ) {
-        self.level = level
-        self.message = message
-        self.metadata = metadata
-        self.error = error
-    }
+    ) { (self.level, self.message, self.metadata, self.error) = (level, message, metadata, error) }
 
     /// Whether the event reports damaged files of the larder that are salvaged or set aside.
     package var isDamage: Bool { metadata["damage"] != nil }
@@ -74,10 +69,7 @@ public struct CacheMeasurement: Sendable {
     public let dimensions: [String: String]
 
     package init(_ name: String, _ kind: Kind, _ value: Double, _ dimensions: [String: String]) {
-        self.name = name
-        self.kind = kind
-        self.value = value
-        self.dimensions = dimensions
+        (self.name, self.kind, self.value, self.dimensions) = (name, kind, value, dimensions)
     }
 }
 

@@ -10,9 +10,7 @@ public struct PurgeReport: Hashable, Sendable {
     public package(set) var milliseconds: Int64
 
     package init(entries: Int? = 0, bytes: Int = 0, milliseconds: Int64 = 0) {
-        self.entries = entries
-        self.bytes = bytes
-        self.milliseconds = milliseconds
+        (self.entries, self.bytes, self.milliseconds) = (entries, bytes, milliseconds)
     }
 
     /// Adds one removed entry.

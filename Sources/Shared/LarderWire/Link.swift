@@ -170,10 +170,7 @@ package final class Link: @unchecked Sendable {
     var addresses: [SocketAddress] = []
     var isLookingUp = false
 
-    package init(_ settings: LinkSettings, on loop: SocketLoop) {
-        self.settings = settings
-        self.loop = loop
-    }
+    package init(_ settings: LinkSettings, on loop: SocketLoop) { (self.settings, self.loop) = (settings, loop) }
 
     /// Sets the receiver of events. The link has only a weak reference to it.
     package func attach(_ events: any LinkEvents) { lock.withLock { self.events = events } }

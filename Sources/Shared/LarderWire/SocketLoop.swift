@@ -186,10 +186,7 @@ package final class LoopTimer {
     /// When the timer fires, in monotonic milliseconds; `Int64.max` for never.
     fileprivate var due = Int64.max
 
-    package init(_ loop: SocketLoop, _ action: @escaping () -> Void) {
-        self.loop = loop
-        self.action = action
-    }
+    package init(_ loop: SocketLoop, _ action: @escaping () -> Void) { (self.loop, self.action) = (loop, action) }
 
     /// Starts or restarts the timer: it calls the closure in `milliseconds` from now.
     package func start(milliseconds: Int) {

@@ -37,10 +37,7 @@ package struct WireFailure: Error {
     /// The text that the server sent without a request before it closed the connection, if any.
     package var finalError: String?
 
-    package init(_ kind: Kind, finalError: String? = nil) {
-        self.kind = kind
-        self.finalError = finalError
-    }
+    package init(_ kind: Kind, finalError: String? = nil) { (self.kind, self.finalError) = (kind, finalError) }
 
     /// Whether the server has refused the connection.
     var isRefusal: Bool { if case .refused = kind { true } else { finalError != nil } }

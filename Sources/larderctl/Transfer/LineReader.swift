@@ -26,10 +26,7 @@ final class LineReader {
     ///   - offset: the current position of the descriptor in the file.
     ///   - number: the number of lines before that position.
     init(_ descriptor: Int32, name: String, offset: Int = 0, number: Int = 0) {
-        self.descriptor = descriptor
-        self.name = name
-        self.offset = offset
-        self.number = number
+        (self.descriptor, self.name, self.offset, self.number) = (descriptor, name, offset, number)
     }
 
     /// Whether there are bytes after the last line break. Valid at the end of the file.

@@ -50,11 +50,7 @@ final class Remembered<Value: Sendable>: Sendable {
     ///   - costFactor: after a slow fetch, a value is valid for this many times the fetch's duration, up to a minute.
     init(
         milliseconds: Int64, costFactor: Int64 = 0, load: @escaping @Sendable () throws(LarderClientError) -> Value
-    ) {
-        leastMilliseconds = milliseconds
-        self.costFactor = costFactor
-        self.load = load
-    }
+    ) { (leastMilliseconds, self.costFactor, self.load) = (milliseconds, costFactor, load) }
 
     func value() throws(LarderClientError) -> Value {
         let result = last.withLock { last in

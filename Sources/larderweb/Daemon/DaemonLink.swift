@@ -22,10 +22,8 @@ final class DaemonLink: @unchecked Sendable {
     /// - Parameter isUnlogged: whether to keep the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the
     ///   right to.
     init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>, isUnlogged: Bool) {
-        self.socketPath = socketPath
-        self.password = password
-        self.trustedUsers = trustedUsers
-        self.isUnlogged = isUnlogged
+        (self.socketPath, self.password) = (socketPath, password)
+        (self.trustedUsers, self.isUnlogged) = (trustedUsers, isUnlogged)
     }
 
     /// Sends a command. Throws its error reply.

@@ -30,8 +30,7 @@ final class ConnectionWatch: Sendable {
     ///     response, to the end of a request, and the time from the start of a response to its end.
     ///   - reportFull: called at most once a minute if there are too many connections.
     init(_ limits: HTTPLimits, reportFull: @escaping @Sendable () -> Void) {
-        self.limits = limits
-        self.reportFull = reportFull
+        (self.limits, self.reportFull) = (limits, reportFull)
     }
 
     /// Adds a connection. If there are too many, closes the one that has been without a complete request for the

@@ -39,10 +39,7 @@ final class HTTPRequest {
     /// Whether the connection is closed instead of reading the rest of the request.
     var isRefused = false
 
-    init(target: [UInt8], descriptor: Int32) {
-        self.target = target
-        self.descriptor = descriptor
-    }
+    init(target: [UInt8], descriptor: Int32) { (self.target, self.descriptor) = (target, descriptor) }
 
     /// Returns the value of a parameter; nil unless there is exactly one.
     func bytes(_ name: String) -> [UInt8]? { Self.value(name, query) }

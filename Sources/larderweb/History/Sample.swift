@@ -111,10 +111,7 @@ struct SampleSeries: Sendable {
     /// Whether the daemon was not available since the last sample.
     private var isInterrupted = false
 
-    init(countMax: Int, unitSeconds: Int64) {
-        self.countMax = countMax
-        self.unitSeconds = unitSeconds
-    }
+    init(countMax: Int, unitSeconds: Int64) { (self.countMax, self.unitSeconds) = (countMax, unitSeconds) }
 
     /// Adds a sample. If the clock was set back, drops the samples with later times.
     /// - Returns: the added sample; nil if it was dropped, because the last sample is in the same unit of time.

@@ -468,10 +468,7 @@ package final class FeedWaiter: Sendable {
 
     /// - Parameter wake: called once, by any thread, possibly with locks held. It must be short, and must not call the
     ///   engine.
-    package init(prefix: [UInt8], wake: @escaping @Sendable () -> Void) {
-        self.prefix = prefix
-        self.wake = wake
-    }
+    package init(prefix: [UInt8], wake: @escaping @Sendable () -> Void) { (self.prefix, self.wake) = (prefix, wake) }
 }
 
 /// The readers that wait for changes of one database, by their prefixes. So the cost of a change depends on the number

@@ -36,12 +36,7 @@ struct ChangeLogLoader {
     init(
         _ circumstances: Circumstances, bytesMax: Int, firstNumber: UInt32,
         find: @escaping (String) -> (any DatabaseIdentity)?
-    ) {
-        self.circumstances = circumstances
-        self.bytesMax = bytesMax
-        self.find = find
-        nextNumber = firstNumber
-    }
+    ) { (self.circumstances, self.bytesMax, self.find, nextNumber) = (circumstances, bytesMax, find, firstNumber) }
 
     /// - Returns: the changes of each database, and the length of each segment's valid part in bytes.
     mutating func load(

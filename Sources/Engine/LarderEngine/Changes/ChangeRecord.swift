@@ -124,11 +124,7 @@ struct ChangeRecordReader {
     private var offset: Int
     private let end: Int
 
-    init(_ bytes: [UInt8], from offset: Int, to end: Int) {
-        self.bytes = bytes
-        self.offset = offset
-        self.end = end
-    }
+    init(_ bytes: [UInt8], from offset: Int, to end: Int) { (self.bytes, self.offset, self.end) = (bytes, offset, end) }
 
     /// Returns the next record; nil at the end.
     mutating func next() throws(Malformed) -> ChangeRecord? {

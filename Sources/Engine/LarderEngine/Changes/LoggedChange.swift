@@ -6,10 +6,7 @@ package struct ChangePlace: Hashable, Comparable, Sendable {
     package var sequence: UInt64
     package var step: Int
 
-    package init(_ sequence: UInt64, _ step: Int = 0) {
-        self.sequence = sequence
-        self.step = step
-    }
+    package init(_ sequence: UInt64, _ step: Int = 0) { (self.sequence, self.step) = (sequence, step) }
 
     package static func < (left: ChangePlace, right: ChangePlace) -> Bool {
         (left.sequence, left.step) < (right.sequence, right.step)

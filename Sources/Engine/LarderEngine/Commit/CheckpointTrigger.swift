@@ -38,10 +38,7 @@ final class CheckpointTrigger: Sendable {
         var body: @Sendable () -> Void = {}
     }
 
-    init(disk: DiskBudget, memory: MemoryBudget) {
-        self.disk = disk
-        self.memory = memory
-    }
+    init(disk: DiskBudget, memory: MemoryBudget) { (self.disk, self.memory) = (disk, memory) }
 
     /// Sets the function that wakes the checkpointer.
     func onDue(_ body: @escaping @Sendable () -> Void) { wake.withLock { $0.body = body } }

@@ -53,8 +53,7 @@ final class Sequences: Sendable {
     private let state = Locked(State())
 
     init(directory: String, report: @escaping @Sendable (CacheEvent.Level, String) -> Void) {
-        self.directory = directory
-        self.report = report
+        (self.directory, self.report) = (directory, report)
     }
 
     /// The file of the previous process, with the upper bounds of the numbers that earlier processes have used. Nil if
@@ -263,9 +262,7 @@ package struct SequencesFile: Hashable, Sendable {
     package var databases: Set<String>
 
     package init(commitUnits: UInt64, epochs: UInt64, databases: Set<String> = []) {
-        self.commitUnits = commitUnits
-        self.epochs = epochs
-        self.databases = databases
+        (self.commitUnits, self.epochs, self.databases) = (commitUnits, epochs, databases)
     }
 
     private static let kind = "larder-sequences"

@@ -232,9 +232,7 @@ package struct TimeMark: AlternatingMark, Hashable, Sendable {
     package var wall: Int64
 
     package init(number: UInt64, time: Int64, wall: Int64) {
-        self.number = number
-        self.time = time
-        self.wall = wall
+        (self.number, self.time, self.wall) = (number, time, wall)
     }
 
     package var bytes: [UInt8] {

@@ -11,10 +11,7 @@ package struct WriteOrigin: Hashable, Sendable {
     /// The time of the change and, for a change from another larder, its commit sequence number. Each is 0 if unknown.
     package var version = ChangeVersion(time: 0)
 
-    package init(tag: UInt16 = 0, client: Int64 = 0) {
-        self.tag = tag
-        self.client = client
-    }
+    package init(tag: UInt16 = 0, client: Int64 = 0) { (self.tag, self.client) = (tag, client) }
 }
 
 /// Identifies a database to the subscribers of changes.
@@ -27,10 +24,7 @@ package struct EntryName: Hashable, Sendable {
     package let database: any DatabaseIdentity
     package let key: [UInt8]
 
-    package init(_ database: any DatabaseIdentity, _ key: [UInt8]) {
-        self.database = database
-        self.key = key
-    }
+    package init(_ database: any DatabaseIdentity, _ key: [UInt8]) { (self.database, self.key) = (database, key) }
 
     package static func == (left: EntryName, right: EntryName) -> Bool {
         left.database === right.database && left.key == right.key
@@ -143,10 +137,7 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
     /// The commit unit of the change, in the larder where it was made; 0 if unknown.
     package var sequence: UInt64
 
-    package init(time: Int64, sequence: UInt64 = 0) {
-        self.time = time
-        self.sequence = sequence
-    }
+    package init(time: Int64, sequence: UInt64 = 0) { (self.time, self.sequence) = (time, sequence) }
 
     /// Parses the format of ``description``: `time-sequence`, or the time alone.
     package init?(_ text: some StringProtocol) {

@@ -195,9 +195,7 @@ package struct DatabasePolicy: Hashable, Sendable {
     package var jitter: Int
 
     package init(_ policy: UpdatePolicy, grace: Int64 = 0, jitter: Int = 0) {
-        self.policy = policy
-        self.grace = grace
-        self.jitter = jitter
+        (self.policy, self.grace, self.jitter) = (policy, grace, jitter)
     }
 
     /// Returns the rule of an entry that is stored at `now`. With a jitter every entry gets its own deadline.

@@ -35,11 +35,8 @@ package struct RecordHeader: Hashable, Sendable {
         storedAt: Int64, rule: DeadlineRule = .governed, codec: Codec = .raw, generation: UInt32 = 0,
         grace: Int64? = nil
     ) {
-        self.storedAt = storedAt
-        self.rule = rule
-        self.codec = codec
-        self.generation = generation
-        self.grace = grace
+        (self.storedAt, self.rule, self.codec) = (storedAt, rule, codec)
+        (self.generation, self.grace) = (generation, grace)
     }
 }
 
@@ -267,10 +264,7 @@ package struct Record: Hashable, Sendable {
     }
 
     /// Creates a record from stored bytes, whose header was parsed before.
-    init(_ header: RecordHeader, owned stored: [UInt8]) {
-        self.header = header
-        self.stored = stored
-    }
+    init(_ header: RecordHeader, owned stored: [UInt8]) { (self.header, self.stored) = (header, stored) }
 
     /// Copies a record.
     package init(_ record: RecordView) {

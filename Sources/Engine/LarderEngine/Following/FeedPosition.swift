@@ -32,10 +32,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     package static let beginning = FeedPosition(start: .beginning)
     package static let end = FeedPosition(start: .end)
 
-    package init(start: Start, pass: Pass? = nil) {
-        self.start = start
-        self.pass = pass
-    }
+    package init(start: Start, pass: Pass? = nil) { (self.start, self.pass) = (start, pass) }
 
     package init(feed: UInt64, _ place: ChangePlace, _ pass: Pass? = nil) {
         self.init(start: .behind(feed: feed, place), pass: pass)

@@ -19,11 +19,8 @@ final class LarderImages: Sendable {
         context: EngineContext, table: DatabaseTable, journal: CommitJournal, checkpointer: Checkpointer,
         pipeline: CommitPipeline
     ) {
-        self.context = context
-        self.table = table
-        self.journal = journal
-        self.checkpointer = checkpointer
-        self.pipeline = pipeline
+        (self.context, self.table, self.journal) = (context, table, journal)
+        (self.checkpointer, self.pipeline) = (checkpointer, pipeline)
     }
 
     /// The maximum number of attempts. An attempt fails if a database is created during it.

@@ -139,10 +139,8 @@ struct JournalFrameHeader: Equatable {
     var frameBytes: Int { JournalFormat.frameHeaderBytes + payloadBytes }
 
     init(payloadBytes: Int, firstSequence: UInt64, lastSequence: UInt64, syncedSequence: UInt64) {
-        self.payloadBytes = payloadBytes
-        self.firstSequence = firstSequence
-        self.lastSequence = lastSequence
-        self.syncedSequence = syncedSequence
+        (self.payloadBytes, self.firstSequence) = (payloadBytes, firstSequence)
+        (self.lastSequence, self.syncedSequence) = (lastSequence, syncedSequence)
     }
 
     /// Reads the header of a frame whose payload has at most `room` bytes.

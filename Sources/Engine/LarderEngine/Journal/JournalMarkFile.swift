@@ -183,10 +183,7 @@ package struct JournalMark: AlternatingMark, Hashable, Sendable {
     package var synced: UInt64
 
     package init(number: UInt64 = 0, reserved: UInt64 = 0, removed: UInt64 = 0, synced: UInt64 = 0) {
-        self.number = number
-        self.reserved = reserved
-        self.removed = removed
-        self.synced = synced
+        (self.number, self.reserved, self.removed, self.synced) = (number, reserved, removed, synced)
     }
 
     package var bytes: [UInt8] {

@@ -45,9 +45,7 @@ private final class Exchange {
     private var room: Room
 
     init(_ first: Database, _ second: Database, _ room: Room) {
-        self.first = first
-        self.second = second
-        self.room = room
+        (self.first, self.second, self.room) = (first, second, room)
     }
 
     /// - Returns: nil, without an exchange, if the journal may have evicted entries: a crash would restore them in their

@@ -21,9 +21,7 @@ package struct FetchRequest: Sendable {
     private(set) var isLookup = false
 
     package init(key: Key, holder: LeaseHolder, askedAt: Int64) {
-        self.key = key
-        self.holder = holder
-        self.askedAt = askedAt
+        (self.key, self.holder, self.askedAt) = (key, holder, askedAt)
     }
 
     /// Whether a value is young enough for ``maxAge``, or was written while the caller waited.

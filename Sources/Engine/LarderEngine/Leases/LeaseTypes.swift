@@ -62,8 +62,7 @@ package final class LeaseContext: Sendable {
     package let failures = Atomic<Int>(0)
 
     init(time: EngineTime, givenUp: @escaping @Sendable (any DatabaseIdentity, Key) -> Void) {
-        self.time = time
-        self.givenUp = givenUp
+        (self.time, self.givenUp) = (time, givenUp)
     }
 }
 
@@ -89,8 +88,7 @@ package final class LeaseHolder: Sendable {
     ///   - most: the maximum number of leases of this holder.
     ///   - limitName: the name of this limit in error messages.
     package init(most: Int = LeaseContext.leasesMax, limitName: String = "") {
-        self.most = most
-        self.limitName = limitName
+        (self.most, self.limitName) = (most, limitName)
     }
 
     deinit { end() }
@@ -165,9 +163,7 @@ package final class LeaseWaiter: @unchecked Sendable {
     var leaseEnds = Int64.max
 
     package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
-        self.holder = holder
-        self.leaseMilliseconds = leaseMilliseconds
-        self.wake = wake
+        (self.holder, self.leaseMilliseconds, self.wake) = (holder, leaseMilliseconds, wake)
     }
 
     func wakeUp() { wake() }

@@ -18,8 +18,7 @@ struct FullSweep {
     static let recordsPerStep = 512
 
     init(indexingFor policyChanges: Int? = nil, all indexesAll: Bool = false) {
-        indexingFor = policyChanges
-        self.indexesAll = indexesAll
+        (indexingFor, self.indexesAll) = (policyChanges, indexesAll)
     }
 
     var isOver: Bool { resume == nil }

@@ -35,8 +35,7 @@ final class IndexWork: Sendable {
     private let waitsForSpace = Atomic<Bool>(false)
 
     init(_ context: EngineContext, _ databases: @escaping @Sendable () -> [Database]) {
-        self.context = context
-        self.databases = databases
+        (self.context, self.databases) = (context, databases)
     }
 
     /// Starts the thread when there is work for it: a larder without indexes has none.

@@ -46,9 +46,7 @@ package struct DeadlineScan {
     private static let recordsPerSlice = 512
 
     package init(_ database: Database, _ kind: Kind, _ range: Range<Int64>) {
-        self.database = database
-        self.kind = kind
-        self.range = range
+        (self.database, self.kind, self.range) = (database, kind, range)
     }
 
     /// Returns the next slice of entries, which may be empty; nil at the end.

@@ -24,10 +24,7 @@ package struct TransactionUpdate {
     /// The number of commands so far; a command counts once for each of its databases.
     private var steps = 0
 
-    init(_ parts: [TransactionPart], _ updates: [Update]) {
-        self.parts = parts
-        self.updates = updates
-    }
+    init(_ parts: [TransactionPart], _ updates: [Update]) { (self.parts, self.updates) = (parts, updates) }
 
     /// Whether all watched keys are unchanged. The watched keys must be among the keys that are read.
     package var watchesHold: Bool {

@@ -10,9 +10,7 @@ final class JournalRecovery: Sendable {
     let context: EngineContext
 
     init(journal: CommitJournal, table: DatabaseTable, context: EngineContext) {
-        self.journal = journal
-        self.table = table
-        self.context = context
+        (self.journal, self.table, self.context) = (journal, table, context)
     }
 
     /// Rolls the applied state back to the durable one: see ``CommitPipeline``.

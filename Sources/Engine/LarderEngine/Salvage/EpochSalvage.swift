@@ -20,9 +20,7 @@ struct EpochSalvage {
     private static let batchBytes = 1 << 20
 
     init(source: String, indexing: ExpiryIndex.Rules, shouldStop: @escaping () -> Bool) {
-        self.source = source
-        self.indexing = indexing
-        self.shouldStop = shouldStop
+        (self.source, self.indexing, self.shouldStop) = (source, indexing, shouldStop)
     }
 
     /// Copies everything readable into `store`. Does not sync.

@@ -23,10 +23,7 @@ final class Salvager: Sendable {
     /// The time in milliseconds until the thread next runs if no salvage is waiting. ``request(_:)`` wakes it earlier.
     private static let idleMilliseconds: Int64 = 3_600_000
 
-    init(context: EngineContext, table: DatabaseTable) {
-        self.context = context
-        self.table = table
-    }
+    init(context: EngineContext, table: DatabaseTable) { (self.context, self.table) = (context, table) }
 
     func start(onDemand: Bool) {
         loop.start("larder-salvage", onDemand: onDemand) { [self] in

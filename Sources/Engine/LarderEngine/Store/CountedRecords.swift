@@ -62,10 +62,7 @@ struct CountedRecords {
     private var kept = CountedEnds()
     private var deadlines = Deadlines()
 
-    init(_ rules: FreshnessRules, at generation: UInt64) {
-        self.generation = generation
-        self.rules = rules
-    }
+    init(_ rules: FreshnessRules, at generation: UInt64) { (self.generation, self.rules) = (generation, rules) }
 
     /// The time until which ``numbers(now:)`` can return the numbers. Later, the records must be counted again.
     var knownUntil: Int64 { min(fresh.knownUntil, kept.knownUntil) }

@@ -20,11 +20,8 @@ package struct EnumerationOptions: Sendable {
         prefix: [UInt8] = [], start: [UInt8]? = nil, backward: Bool = false, includeExpired: Bool = false,
         fillCache: Bool = false
     ) {
-        self.prefix = prefix
-        self.start = start
-        self.backward = backward
-        self.includeExpired = includeExpired
-        self.fillCache = fillCache
+        (self.prefix, self.start, self.backward) = (prefix, start, backward)
+        (self.includeExpired, self.fillCache) = (includeExpired, fillCache)
     }
 }
 

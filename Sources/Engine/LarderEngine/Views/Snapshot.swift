@@ -11,10 +11,7 @@ package final class Snapshot: Sendable {
     package let database: Database
     private let view: DatabaseView<StoreSnapshot>?
 
-    init(_ database: Database, _ view: DatabaseView<StoreSnapshot>?) {
-        self.database = database
-        self.view = view
-    }
+    init(_ database: Database, _ view: DatabaseView<StoreSnapshot>?) { (self.database, self.view) = (database, view) }
 
     /// Creates a snapshot of LevelDB, and registers it with the store.
     static func hold(_ store: EpochStore) throws(LarderError) -> StoreSnapshot {

@@ -100,7 +100,6 @@ package struct ReadOptions: Sendable {
     package var snapshot: Snapshot?
 
     package init(fillCache: Bool = true, snapshot: Snapshot? = nil) {
-        self.fillCache = fillCache
-        self.snapshot = snapshot
+        (self.fillCache, self.snapshot) = (fillCache, snapshot)
     }
 }

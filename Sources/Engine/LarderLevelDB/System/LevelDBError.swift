@@ -41,11 +41,8 @@ package struct LevelDBError: Error, Hashable, Sendable {
     package let key: [UInt8]?
 
     package init(code: Code, message: String, operation: String, path: String, key: [UInt8]? = nil) {
-        self.code = code
-        self.message = message
-        self.operation = operation
-        self.path = path
-        self.key = key
+        (self.code, self.message, self.operation) = (code, message, operation)
+        (self.path, self.key) = (path, key)
     }
 }
 

@@ -52,10 +52,7 @@ struct LogAssembler {
     /// The number of bytes of all records in memory.
     private(set) var byteCount = 0
 
-    init(path: String, byteCountMax: Int) {
-        self.path = path
-        self.byteCountMax = byteCountMax
-    }
+    init(path: String, byteCountMax: Int) { (self.path, self.byteCountMax) = (path, byteCountMax) }
 
     /// Reads all units of a file. Returns them, and the number of bytes of their records.
     static func units(of pieces: LogPieces, byteCountMax: Int) throws(SalvageError) -> (

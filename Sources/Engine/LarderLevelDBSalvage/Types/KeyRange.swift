@@ -8,10 +8,7 @@ package struct KeyRange: Hashable, Sendable {
     /// The first key after the range; nil if the range has no upper limit.
     package var upper: [UInt8]?
 
-    package init(lower: [UInt8], upper: [UInt8]?) {
-        self.lower = lower
-        self.upper = upper
-    }
+    package init(lower: [UInt8], upper: [UInt8]?) { (self.lower, self.upper) = (lower, upper) }
 
     static let everything = KeyRange(lower: [], upper: nil)
 

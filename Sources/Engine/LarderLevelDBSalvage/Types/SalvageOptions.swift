@@ -64,10 +64,7 @@ package struct SalvageError: Error, Hashable, Sendable {
     package let message: String
 
     init(_ code: Code, errno: Int32 = 0, path: String, message: String) {
-        self.code = code
-        self.errno = errno
-        self.path = path
-        self.message = message
+        (self.code, self.errno, self.path, self.message) = (code, errno, path, message)
     }
 
     /// Creates the error for a failed system call.

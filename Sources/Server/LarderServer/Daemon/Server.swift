@@ -298,10 +298,7 @@ package enum Server {
         /// The loop to stop; nil before the start, and after it was stopped.
         private let loop = Locked<EventLoop?>(nil)
 
-        init(_ log: Log, _ service: ServiceManager?) {
-            self.log = log
-            self.service = service
-        }
+        init(_ log: Log, _ service: ServiceManager?) { (self.log, self.service) = (log, service) }
 
         func start(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
 

@@ -15,9 +15,7 @@ final class ServiceReport {
     private static let stuckMilliseconds: Int64 = 1_000
 
     init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {
-        self.service = service
-        self.server = server
-        self.loops = loops
+        (self.service, self.server, self.loops) = (service, server, loops)
     }
 
     func ready() { service.ready(status) }

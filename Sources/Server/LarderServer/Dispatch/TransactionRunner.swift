@@ -14,9 +14,7 @@ struct TransactionRunner {
     private var server: ServerState { session.server }
 
     init(_ session: Session, _ execution: Execution, mayBlock: Bool) {
-        self.session = session
-        self.execution = execution
-        self.mayBlock = mayBlock
+        (self.session, self.execution, self.mayBlock) = (session, execution, mayBlock)
     }
 
     /// Runs the remaining commands. Pauses before a command that must run on another thread.

@@ -50,10 +50,7 @@ package struct ServerConfiguration: Sendable {
     /// The listening socket that a service manager has passed to this process; nil if the server must create one.
     package var passedSocket: PassedSocket?
 
-    package init(directory: String, socketPath: String) {
-        self.directory = directory
-        self.socketPath = socketPath
-    }
+    package init(directory: String, socketPath: String) { (self.directory, self.socketPath) = (directory, socketPath) }
 
     /// The names of the program and its option, for error messages about the socket.
     static let socketProgram = SocketFile.Name(program: "larderd", option: "--socket PATH")

@@ -27,9 +27,7 @@ struct Setting: Sendable {
     var isChangeable: Bool { if case .checked = change { true } else { false } }
 
     init(_ name: String, _ change: Change = .never, _ get: @escaping @Sendable (ServerState) -> String) {
-        self.name = name
-        self.get = get
-        self.change = change
+        (self.name, self.get, self.change) = (name, get, change)
     }
 
     /// Creates the setting with the name of an option. ``DaemonOption`` sets the name and the effect of CONFIG SET.

@@ -23,10 +23,7 @@ final class OriginCall: Sendable {
         var reply: Result<RESPValue, OriginError>?
     }
 
-    init(startedAt: Int64, wakeUp: (@Sendable () -> Void)?) {
-        self.startedAt = startedAt
-        self.wakeUp = wakeUp
-    }
+    init(startedAt: Int64, wakeUp: (@Sendable () -> Void)?) { (self.startedAt, self.wakeUp) = (startedAt, wakeUp) }
 
     var waitedMilliseconds: Int64 { (MonotonicClock.nanoseconds() - startedAt) / 1_000_000 }
 

@@ -29,9 +29,7 @@ final class ScriptCache: @unchecked Sendable {
     let counts = ScriptCounts()
 
     init(evaluatedMax: Int, bytesMax: Int, memoryMax: Int) {
-        self.evaluatedMax = evaluatedMax
-        self.bytesMax = bytesMax
-        self.memoryMax = memoryMax
+        (self.evaluatedMax, self.bytesMax, self.memoryMax) = (evaluatedMax, bytesMax, memoryMax)
     }
 
     // MARK: Scripts

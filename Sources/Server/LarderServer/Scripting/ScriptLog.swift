@@ -12,10 +12,7 @@ struct ScriptLog {
     private static let bytesMax = 1024
 
     /// - Parameter writer: the name of the client that has called or loaded the script.
-    init(_ lines: LimitedLines, of writer: String) {
-        self.lines = lines
-        self.writer = writer
-    }
+    init(_ lines: LimitedLines, of writer: String) { (self.lines, self.writer) = (lines, writer) }
 
     /// Logs a line of the script.
     /// - Parameter level: from 0 (debug) to 3 (warning).

@@ -20,9 +20,7 @@ final class ConnectionRights {
     private let clock: EngineTime
 
     init(_ access: AccessControl, of record: ClientRecord, _ clock: EngineTime) {
-        self.access = access
-        self.record = record
-        self.clock = clock
+        (self.access, self.record, self.clock) = (access, record, clock)
     }
 
     var areOutdated: Bool { access.generation.load(ordering: .acquiring) != generation }

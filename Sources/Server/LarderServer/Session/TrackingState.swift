@@ -13,10 +13,7 @@ final class TrackingState {
     /// The setting of CLIENT CACHING for the next command; nil if it was not used.
     var caching: Bool?
 
-    init(_ table: Tracking, _ record: ClientRecord) {
-        self.table = table
-        self.record = record
-    }
+    init(_ table: Tracking, _ record: ClientRecord) { (self.table, self.record) = (table, record) }
 
     /// Whether the daemon must remember the keys that the current command reads.
     var tracksReads: Bool {

@@ -28,10 +28,7 @@ final class OpenSnapshot: Sendable {
     let snapshot: Snapshot
     private let slot: SnapshotSlot
 
-    init(_ snapshot: Snapshot, _ slot: SnapshotSlot) {
-        self.snapshot = snapshot
-        self.slot = slot
-    }
+    init(_ snapshot: Snapshot, _ slot: SnapshotSlot) { (self.snapshot, self.slot) = (snapshot, slot) }
 }
 
 /// Which state of a database a connection reads.

@@ -85,10 +85,7 @@ final class ScriptRecord {
     /// The script's reply, encoded in RESP.
     var reply: [UInt8] = []
 
-    init(now: Int64, rightsGeneration: Int) {
-        self.now = now
-        self.rightsGeneration = rightsGeneration
-    }
+    init(now: Int64, rightsGeneration: Int) { (self.now, self.rightsGeneration) = (now, rightsGeneration) }
 
     struct Answer: Equatable {
         let count: Int

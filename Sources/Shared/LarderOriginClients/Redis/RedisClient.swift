@@ -40,11 +40,8 @@ final class RedisClient: @unchecked Sendable {
         _ loop: SocketLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
         _ listener: (any OriginListener)?
     ) {
-        self.loop = loop
-        self.address = address
-        self.settings = settings
-        self.parts = parts
-        self.listener = listener
+        (self.loop, self.address, self.settings) = (loop, address, settings)
+        (self.parts, self.listener) = (parts, listener)
     }
 
     /// Starts the client. Call it once, on the loop.

@@ -49,10 +49,7 @@ final class RedisTask {
     var sentSlotEpoch: UInt32 = 0
     private var valueReply = 0
 
-    init(_ work: Work, slot: Int?) {
-        self.work = work
-        self.slot = slot
-    }
+    init(_ work: Work, slot: Int?) { (self.work, self.slot) = (work, slot) }
 
     var call: RedisCall {
         switch work {

@@ -144,10 +144,7 @@ public struct OriginStamp: Hashable, Sendable {
     public let slotEpoch: UInt32
 
     public init(part: UInt32, epoch: UInt32, slot: UInt16 = 0, slotEpoch: UInt32 = 0) {
-        self.part = part
-        self.epoch = epoch
-        self.slot = slot
-        self.slotEpoch = slotEpoch
+        (self.part, self.epoch, self.slot, self.slotEpoch) = (part, epoch, slot, slotEpoch)
     }
 }
 
@@ -163,10 +160,8 @@ public struct OriginReading: Sendable {
     public var stamp: OriginStamp?
 
     public init(value: [UInt8]?, lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
-        self.value = value
-        self.lifetimeMilliseconds = lifetimeMilliseconds
-        self.sentAt = sentAt
-        self.stamp = stamp
+        (self.value, self.lifetimeMilliseconds) = (value, lifetimeMilliseconds)
+        (self.sentAt, self.stamp) = (sentAt, stamp)
     }
 }
 
@@ -189,10 +184,7 @@ public struct OriginWrite: Sendable {
     }
 
     public init(key: [UInt8], value: [UInt8], lifetime: Lifetime, isKept: Bool = true) {
-        self.key = key
-        self.value = value
-        self.lifetime = lifetime
-        self.isKept = isKept
+        (self.key, self.value, self.lifetime, self.isKept) = (key, value, lifetime, isKept)
     }
 }
 
@@ -209,10 +201,8 @@ public struct OriginAcknowledgement: Sendable {
     public var isConfirmed: Bool
 
     public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?, isConfirmed: Bool = true) {
-        self.lifetimeMilliseconds = lifetimeMilliseconds
-        self.sentAt = sentAt
-        self.stamp = stamp
-        self.isConfirmed = isConfirmed
+        (self.lifetimeMilliseconds, self.sentAt) = (lifetimeMilliseconds, sentAt)
+        (self.stamp, self.isConfirmed) = (stamp, isConfirmed)
     }
 }
 

@@ -52,9 +52,7 @@ package struct LineRate: Sendable {
     ///   - milliseconds: the interval after which one more line is allowed, up to a whole burst.
     ///   - burst: the maximum number of lines without a pause.
     package init(milliseconds: Int64, burst: Int64 = 1) {
-        self.milliseconds = milliseconds
-        self.burst = burst
-        allowed = burst
+        (self.milliseconds, self.burst, allowed) = (milliseconds, burst, burst)
     }
 
     /// - Parameter monotonic: the current time of the monotonic clock, in milliseconds.

@@ -5,9 +5,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     package let number: Int32
 
     package init(operation: String, path: String, number: Int32) {
-        self.operation = operation
-        self.path = path
-        self.number = number
+        (self.operation, self.path, self.number) = (operation, path, number)
     }
 
     /// The error for a file or directory that was removed or replaced while it was in use.

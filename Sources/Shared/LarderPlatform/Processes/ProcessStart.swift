@@ -15,8 +15,7 @@ package struct ProcessStart {
     }
 
     package init(words: [[UInt8]], environment: [String]? = nil) {
-        self.words = words
-        self.environment = environment
+        (self.words, self.environment) = (words, environment)
     }
 
     /// Starts the program and returns its process number.

@@ -10,9 +10,7 @@ package struct PeerCredentials: Sendable, Equatable {
     package var process: pid_t
 
     package init(user: uid_t, groups: [gid_t], process: pid_t = 0) {
-        self.user = user
-        self.groups = groups
-        self.process = process
+        (self.user, self.groups, self.process) = (user, groups, process)
     }
 
     /// Reads the credentials of a socket's peer. Returns nil if the system does not report the user or the groups.

@@ -6,10 +6,7 @@ package final class WorkThread: Sendable {
     private final class Start: Sendable {
         let name: String
         let body: @Sendable () -> Void
-        init(name: String, body: @escaping @Sendable () -> Void) {
-            self.name = name
-            self.body = body
-        }
+        init(name: String, body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
     }
 
     private let handle: SendableThread

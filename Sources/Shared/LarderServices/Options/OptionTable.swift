@@ -12,9 +12,7 @@ package struct OptionTable<Target>: Sendable {
 
     /// - Parameter removed: options of earlier versions, and what their users must do now.
     package init(_ program: String, _ rows: [Row], removed: [String: String] = [:]) {
-        self.program = program
-        self.rows = rows
-        self.removed = removed
+        (self.program, self.rows, self.removed) = (program, rows, removed)
     }
 
     // MARK: Command lines

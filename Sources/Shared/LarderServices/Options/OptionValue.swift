@@ -8,10 +8,7 @@ package struct OptionValue: Sendable {
     /// The value, which need not be text; nil if there is none.
     package let bytes: [UInt8]?
 
-    package init(option: String, bytes: [UInt8]?) {
-        self.option = option
-        self.bytes = bytes
-    }
+    package init(option: String, bytes: [UInt8]?) { (self.option, self.bytes) = (option, bytes) }
 
     package init(option: String, text: String) { self.init(option: option, bytes: Array(text.utf8)) }
 
@@ -105,10 +102,7 @@ package struct UsageError: Error, CustomStringConvertible {
     /// Whether all errors are in the configuration file.
     package let isOfFile: Bool
 
-    package init(_ message: String, isOfFile: Bool = false) {
-        self.message = message
-        self.isOfFile = isOfFile
-    }
+    package init(_ message: String, isOfFile: Bool = false) { (self.message, self.isOfFile) = (message, isOfFile) }
 
     package var description: String { message }
 }

@@ -168,10 +168,7 @@ struct View: Sendable {
     init(_ call: Call) throws(CommandError) { self.init(call.database, try call.session.snapshot()) }
 
     /// - Parameter open: the snapshot to read; nil to read the current entries.
-    init(_ database: Database, _ open: OpenSnapshot? = nil) {
-        self.database = database
-        self.open = open
-    }
+    init(_ database: Database, _ open: OpenSnapshot? = nil) { (self.database, self.open) = (database, open) }
 
     /// The connection's snapshot; nil if none is open.
     var openSnapshot: Snapshot? { open?.snapshot }

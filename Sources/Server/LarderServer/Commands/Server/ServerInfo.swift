@@ -14,9 +14,7 @@ struct ServerInfo {
     ///   - asked: the time of the request, in nanoseconds of the monotonic clock.
     ///   - rights: the rights of the client; nil for all rights.
     init(_ server: ServerState, asked: Int64, rights: Rights?) {
-        self.server = server
-        self.rights = rights
-        self.asked = asked
+        (self.server, self.rights, self.asked) = (server, rights, asked)
     }
 
     typealias Fields = [(String, any CustomStringConvertible & Sendable)]
