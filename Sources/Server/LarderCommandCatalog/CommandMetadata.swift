@@ -34,8 +34,9 @@ package final class CommandMetadata: Sendable {
     package let category: String?
     /// The hints to clients that COMMAND shows.
     package let tips: [CommandTip]
-    /// The command that should be used instead; nil if the command is not deprecated.
-    package let replacement: Replacement?
+    /// The command that should be used instead, and the version of Redis that has deprecated this one; nil if the
+    /// command is not deprecated.
+    package let replacement: (since: String, text: String)?
     /// The kind of the command's writes. It determines the names of the events about these writes.
     package let tag: WriteTag
     package let overwrites: Overwriting
@@ -61,21 +62,15 @@ package final class CommandMetadata: Sendable {
     /// An upper limit for ``number``.
     package static let numberMax = 512
 
-    /// The replacement of a deprecated command, and the version of Redis that has deprecated the command.
-    package struct Replacement: Sendable {
-        package let since: String
-        package let text: String
-    }
-
     // Not inlined: about 250 copies of this initializer would take most of the time to compile this module.
     @inline(never) init(
         _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
         since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,
         access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
-        category: String? = nil, tips: [CommandTip] = [], replacement: Replacement? = nil, tag: WriteTag = .other,
-        overwrites: Overwriting = .never, database: DatabaseArgument = .none, secrets: SecretWords = .none,
-        textForm: TextForm = .plain, effect: ConnectionEffect = .none, absent: AbsentReply? = nil, isHelp: Bool = false,
-        subcommands: [CommandMetadata] = []
+        category: String? = nil, tips: [CommandTip] = [], replacement: (since: String, text: String)? = nil,
+        tag: WriteTag = .other, overwrites: Overwriting = .never, database: DatabaseArgument = .none,
+        secrets: SecretWords = .none, textForm: TextForm = .plain, effect: ConnectionEffect = .none,
+        absent: AbsentReply? = nil, isHelp: Bool = false, subcommands: [CommandMetadata] = []
     ) {
         self.name = name
         word = ShortWord(String(name.split(separator: "|").last ?? ""))

@@ -25,8 +25,7 @@ extension CommandMetadata {
             complexity: keys.last == 1 ? "O(1)" : "O(N) with N keys", syntax: syntax,
             summary: "Returns Redis' reply for a missing key: no key has a \(group.valueName).",
             reply: "\(reply.text); WRONGTYPE when there is a fresh entry", access: [use.rawValue], tips: tips,
-            replacement: replacedBy.map { Replacement(since: "6.2.0", text: $0) },
-            absent: AbsentReply(form: reply, check: checks))
+            replacement: replacedBy.map { ("6.2.0", $0) }, absent: AbsentReply(form: reply, check: checks))
     }
 
     private static let hashes = [

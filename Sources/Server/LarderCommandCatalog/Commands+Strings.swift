@@ -62,7 +62,7 @@ extension CommandMetadata {
         "getset", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key value", summary: "Stores a value like SET, and returns the previous value.",
         reply: "bulk; null when there was no fresh entry",
-        replacement: Replacement(since: "6.2.0", text: "`SET key value GET`"), tag: .set)
+        replacement: ("6.2.0", "`SET key value GET`"), tag: .set)
 
     package static let getex = CommandMetadata(
         "getex", arity: -2, [.write, .fast], keys: .one, group: .string, since: "6.2.0",
@@ -93,7 +93,7 @@ extension CommandMetadata {
     package static let substr = CommandMetadata(
         "substr", arity: 4, [.readonly], keys: .one, group: .string, since: "1.0.0",
         complexity: "O(N) with N the bytes returned", syntax: "key start end", summary: "The old name of GETRANGE.",
-        reply: "bulk; empty when there is no fresh entry", replacement: Replacement(since: "2.0.0", text: "`GETRANGE`"))
+        reply: "bulk; empty when there is no fresh entry", replacement: ("2.0.0", "`GETRANGE`"))
 
     package static let setrange = CommandMetadata(
         "setrange", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "2.2.0",

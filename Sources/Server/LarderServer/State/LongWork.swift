@@ -54,7 +54,7 @@ final class LongWork: Sendable {
     }
 
     /// The fields that INFO shows.
-    var fields: ServerInfo.Fields {
+    var fields: [(String, any CustomStringConvertible & Sendable)] {
         let isUnderWay = isUnderWay
         return [
             ("\(name)_in_progress", isUnderWay ? 1 : 0),
