@@ -73,6 +73,8 @@ package final class CommitPipeline: @unchecked Sendable {
     private var queue = CommitQueue()
     private var lastSequence: UInt64 = 0
     private var isLed = false
+    /// The error of a commit that failed on a thread that must not block. Used by the thread that leads.
+    private var unhandled: LarderError?
     private var waiting = 0
     private var isStopping = false
     private var hasIdleThread = false
@@ -360,6 +362,12 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Returns: the number of decided items. The others need free disk space, or have failed, and this thread must not
     ///   block.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
+        if let error = unhandled {
+            guard mayBlock else { return 0 }
+            unhandled = nil
+            fail(error)
+            return group.count
+        }
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
                 try journal.requireRolledBack("commit")
@@ -379,8 +387,11 @@ package final class CommitPipeline: @unchecked Sendable {
                     try perform()
                 }
             } catch {
-                // A rollback may wait for other threads, and reads the journal. So let another thread try once more.
-                if !mayBlock { return index }
+                // A rollback may wait for other threads, and reads the journal.
+                guard mayBlock else {
+                    unhandled = error
+                    return index
+                }
                 fail(error)
                 break
             }
