@@ -239,7 +239,7 @@ import Testing
         #expect(try indexes("WHERE NOT at NEAR 1 2 3 km") == nil)
         #expect(try indexes("WHERE b NEAR 1 2 3 km") == nil)
         #expect(
-            try Self.condition(["at", "NEAR", "1", "2", "3", "km"]).suggestedIndex == "INDEX CREATE by-at GEO ON at")
+            try Self.condition(["at", "NEAR", "1", "2", "3", "km"]).suggestedIndex() == "INDEX CREATE by-at GEO ON at")
     }
 
     @Test("both sides of the 180th meridian, and all longitudes of a pole, are one place")

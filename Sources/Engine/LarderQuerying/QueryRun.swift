@@ -14,12 +14,17 @@ package struct QueryLimits: Sendable {
     /// The maximum size of the rows of all live queries, in bytes.
     package var liveBytesMax = 256 << 20
     /// Whether error texts name calls of the library instead of options of the daemon.
-    private let isOfLibrary: Bool
+    fileprivate let isOfLibrary: Bool
 
     package init(isOfLibrary: Bool = false) { self.isOfLibrary = isOfLibrary }
 
     fileprivate func option(_ name: String) -> String { isOfLibrary ? "" : " (\(name))" }
     fileprivate var scanHint: String { isOfLibrary ? "call scan()" : "add SCAN" }
+
+    /// What makes an index for a query; nil if none can help.
+    fileprivate func declaration(for query: Query) -> String? {
+        query.suggestedIndex(inSwift: isOfLibrary).map { isOfLibrary ? "declare \($0) in `indexes:`" : $0 }
+    }
 }
 
 /// The reason why a query has no result.
@@ -417,7 +422,9 @@ package struct QueryRun: ~Copyable {
         }
         return
             "no index supports the query, and the database has more than \(limit)"
-            + (query.suggestedIndex.map { ": create an index, for example with \($0)\(scan)" }
+            + (limits.declaration(for: query).map {
+                ": \(limits.isOfLibrary ? "" : "create an index, for example with ")\($0)\(scan)"
+            }
                 ?? ": \(limits.scanHint) to examine all entries")
     }
 
@@ -531,7 +538,7 @@ package struct QueryRun: ~Copyable {
         }
         if snapshot != nil {
             lines.append("queries in a snapshot use no index")
-        } else if plan == nil, fields.isEmpty, let index = query.suggestedIndex {
+        } else if plan == nil, fields.isEmpty, let index = limits.declaration(for: query) {
             lines.append("an index would help: \(index)")
         }
         return lines + fields

@@ -46,15 +46,27 @@ public struct Schema<Model: Codable & SendableMetatype>: ModelSchema {
     public func check<Value: Comparable & SendableMetatype, Values: RangeExpression & Sendable & SendableMetatype>(
         _ property: any KeyPath<Model, Value> & Sendable, _ range: Values
     ) -> Self where Values.Bound == Value {
-        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(range)") { range.contains($0) }
+        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(Self.text(of: range))") {
+            range.contains($0)
+        }
     }
 
     /// Requires an optional property to be nil or in a range.
     public func check<Value: Comparable & SendableMetatype, Values: RangeExpression & Sendable & SendableMetatype>(
         _ property: any KeyPath<Model, Value?> & Sendable, _ range: Values
     ) -> Self where Values.Bound == Value {
-        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(range)") {
+        adding(property, isEmpty: (range as? Range<Value>)?.isEmpty, "is not within \(Self.text(of: range))") {
             $0.map(range.contains) ?? true
+        }
+    }
+
+    /// A range as it is written in Swift.
+    private static func text<Values: RangeExpression>(of range: Values) -> String {
+        switch range {
+        case let range as PartialRangeFrom<Values.Bound>: "\(range.lowerBound)..."
+        case let range as PartialRangeUpTo<Values.Bound>: "..<\(range.upperBound)"
+        case let range as PartialRangeThrough<Values.Bound>: "...\(range.upperBound)"
+        default: "\(range)"
         }
     }
 

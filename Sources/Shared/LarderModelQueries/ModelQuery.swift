@@ -108,6 +108,9 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     public func skip(_ count: Int) -> Self {
         adding { (query) throws(ImpossibleQuery) in
             guard count >= 0 else { throw ImpossibleQuery(message: "skip(\(count)) is negative") }
+            guard count <= Query.skipMax else {
+                throw ImpossibleQuery(message: "skip(\(count)) is more than \(Query.skipMax): use page(after:)")
+            }
             query.skipCount = count
         }
     }

@@ -63,12 +63,13 @@ extension Query {
         return range
     }
 
-    /// The command or call that creates an index for this query: with the paths of equalities, then one of a range, then those
-    /// of SORT. Nil if no index can help.
-    package var suggestedIndex: String? {
+    /// An index for this query: with the paths of equalities, then one of a range, then those of SORT. Nil if no index
+    /// can help.
+    /// - Parameter inSwift: whether to return a declaration in Swift instead of a command.
+    package func suggestedIndex(inSwift: Bool = false) -> String? {
+        if let path = paths.first(where: { $0.root == .computed }) { return "Index(…) of '\(path.text)'" }
         var (equal, ranges, places): ([String], [String], [String]) = ([], [], [])
         for case .test(let path, let test) in condition?.conjuncts ?? [] {
-            if path.root == .computed { return "declareIndexes(_:) of '\(path.text)'" }
             guard path.root == .document else { continue }
             switch test {
             case .equal(.scalar), .oneOf, .all: equal.append(path.text)
@@ -78,7 +79,9 @@ extension Query {
             default: break
             }
         }
-        if equal.isEmpty, let place = places.first { return Self.command(named: place, "GEO ON \(place)") }
+        if equal.isEmpty, let place = places.first {
+            return inSwift ? "Index(geo: \\Model.\(place))" : Self.command(named: place, "GEO ON \(place)")
+        }
         var parts: [(path: String, isDescending: Bool)] = []
         for path in equal where !parts.contains(where: { $0.path == path }) { parts.append((path, false)) }
         let sorted = order.parts.filter { $0.path.root == .document && $0.center == nil }
@@ -88,6 +91,14 @@ extension Query {
             parts.append((path, isDescending))
         }
         guard !parts.isEmpty else { return nil }
+        if inSwift {
+            let paths = parts.prefix(QueryOrder.partsMax).enumerated().map { number, part in
+                let property = "\\Model.\(part.path)"
+                return part.isDescending
+                    ? ".descending(\(property))" : number == 0 ? property : ".ascending(\(property))"
+            }
+            return "Index(\(paths.joined(separator: ", ")))"
+        }
         let paths = parts.prefix(QueryOrder.partsMax).map { $0.isDescending ? "\($0.path) DESC" : $0.path }
         return Self.command(named: parts[0].path, "ON \(paths.joined(separator: " "))")
     }

@@ -251,6 +251,19 @@ import Testing
         }
     }
 
+    @Test func sumsThatAreTooLargeNameTheirProperty() throws {
+        let cache = try Cache.inMemory()
+        try cache.set(Self.book, forKey: "b")
+        let error = #expect(throws: LarderError.self) {
+            try cache.edit("b", of: Book.self) {
+                $0.set(\.title, to: "x")
+                $0.increment(\.stock, by: .max)
+            }
+        }
+        #expect(error?.message == "edit 2: stock: numeric overflow")
+        #expect(try cache.value(Book.self, forKey: "b") == Self.book)
+    }
+
     @Test func clientsEditProperties() async throws {
         let daemon = try DaemonProcess()
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)

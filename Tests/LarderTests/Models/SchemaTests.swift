@@ -113,6 +113,9 @@ import Testing
             (plain.default(\.name.count, 1), "is not a stored property"), (Schema(version: 0), "less than 1"),
             (plain.default(\.born, 1).default(\.born, 2), "'born' has two defaults"),
             (plain.check(\.born, 5..<5), "'born' is not within 5..<5, which is an empty range"),
+            (plain.check(\.born, 5...).default(\.born, 4), "the default of the property 'born' is not within 5..."),
+            (plain.check(\.born, ..<5).default(\.born, 5), "the default of the property 'born' is not within ..<5"),
+            (plain.check(\.born, ...5).default(\.born, 6), "the default of the property 'born' is not within ...5"),
             (plain.check(\.born, 0...9).default(\.born, 50), "the default of the property 'born' is not within 0...9"),
             (plain.default(\.born, 50).check(\.born) { $0 < 9 }, "the default of the property 'born' fails its check"),
         ] as [(Schema<Author>, String)] {

@@ -223,7 +223,7 @@ package struct JSONEdit: Equatable, Sendable {
             splices.remove([value], from: document)
         case .increment(let amount):
             try check(.number)
-            splices.replace(document.place(value), with: try Self.sum(document, value, amount))
+            splices.replace(document.place(value), with: try sum(document, value, amount))
         case .append(let text):
             try check(.string)
             // Two escaped texts in a row are the escaped text of both.
@@ -241,11 +241,11 @@ package struct JSONEdit: Equatable, Sendable {
         }
     }
 
-    private static func sum(
+    private func sum(
         _ document: borrowing JSONDocument, _ number: Int, _ amount: JSONText
     ) throws(Reason) -> [UInt8] {
         do throws(JSONNumber.Failure) { return try document.combining(number, with: amount, multiplies: false) } catch {
-            throw Reason(error.reason)
+            throw Reason("\(path.text.prefix(128)): \(error.reason)")
         }
     }
 }
