@@ -50,6 +50,7 @@ package struct QueryRun: ~Copyable {
     private let explains: Bool
     private let isCancelled: () -> Bool
 
+    private let computed: ComputedValues
     /// Evaluates the condition; nil if there is none.
     private let condition: QueryCondition.Evaluator?
     private var document = JSONDocument()
@@ -95,13 +96,15 @@ package struct QueryRun: ~Copyable {
     /// How often a query begins if rows expire while it runs.
     private static let attemptsMax = 3
 
-    /// - Parameter explains: whether the result explains how the query was run.
+    /// - Parameters:
+    ///   - explains: whether the result explains how the query was run.
+    ///   - computed: the values of all computed indexes in the order of the query.
     package init(
         _ query: Query, in database: Database, _ snapshot: Snapshot? = nil, _ limits: QueryLimits,
-        explains: Bool = false, isCancelled: @escaping () -> Bool = { false }
+        explains: Bool = false, computed: ComputedValues = [:], isCancelled: @escaping () -> Bool = { false }
     ) {
         (self.query, self.database, self.snapshot, self.limits) = (query, database, snapshot, limits)
-        (self.explains, self.isCancelled) = (explains, isCancelled)
+        (self.explains, self.computed, self.isCancelled) = (explains, computed, isCancelled)
         order = query.rowOrder
         condition = query.condition?.evaluator
         // Each selected path is looked up in the text.
@@ -464,6 +467,11 @@ package struct QueryRun: ~Copyable {
         documents += 1
         fields.examine(document)
         if let condition, !condition(document, facts) { return true }
+        var values: [QueryValue]?
+        if !computed.isEmpty {
+            values = order.values(document, facts, payload, computed)
+            if values == nil { return true }
+        }
         matches += 1
         switch query.output {
         case .count: return matches - query.skip < query.limit ?? .max
@@ -473,19 +481,19 @@ package struct QueryRun: ~Copyable {
         case .rows, .keys, .select: break
         }
         // Most rows are left out before they are made. Such a row is not of an earlier page, because the kept ones are not.
-        if rows.leavesOut(document, facts) { return false }
+        if values == nil, rows.leavesOut(document, facts) { return false }
         let key = [UInt8](facts.key)
-        let position = QueryPosition(values: order.values(document, facts), key: key)
+        let position = QueryPosition(values: values ?? order.values(document, facts), key: key)
         if let last = query.cursor?.last, !order.precedes(last, position) { return true }
         guard rows.keeps(position) else { return false }
-        let values: [[UInt8]?]
+        let content: [[UInt8]?]
         switch query.output {
-        case .rows: values = [[UInt8](payload)]
-        case .select(let paths): values = query.values(of: paths, document, facts)
-        default: values = []
+        case .rows: content = [[UInt8](payload)]
+        case .select(let paths): content = query.values(of: paths, document, facts)
+        default: content = []
         }
-        rowBytes += Self.byteCount(key, values)
-        if let removed = rows.add(position, values, expires: facts.expires) {
+        rowBytes += Self.byteCount(key, content)
+        if let removed = rows.add(position, content, expires: facts.expires) {
             rowBytes -= Self.byteCount(removed.position.key, removed.content)
         }
         guard rowBytes <= limits.rowBytesMax else {

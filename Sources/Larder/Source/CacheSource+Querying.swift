@@ -22,9 +22,11 @@ extension CacheSource {
                     key: Key(key).description, underlying: error)
             }
         }
-        runner.run = { (words, explains) throws(LarderError) in try self.result(of: words, explains) }
-        runner.runForTask = { (words, explains) async throws(LarderError) in
-            try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, explains) }
+        runner.run = { (words, computed, explains) throws(LarderError) in
+            try self.result(of: words, computed, explains)
+        }
+        runner.runForTask = { (words, computed, explains) async throws(LarderError) in
+            try await BlockingWork.run { () throws(LarderError) in try self.result(of: words, computed, explains) }
         }
         runner.read = { (keys) throws(LarderError) in try self.texts(keys) }
         runner.readForTask = { (keys) async throws(LarderError) in
@@ -112,10 +114,13 @@ extension CacheSource {
         }
     }
 
-    private func result(of words: [[UInt8]], _ explains: Bool) throws(LarderError) -> QueryResult {
+    private func result(
+        of words: [[UInt8]], _ computed: ComputedValues, _ explains: Bool
+    ) throws(LarderError) -> QueryResult {
         let query = try query(words)
         return try whileOpen("query") { (_) throws(LarderError) in
-            var run = QueryRun(query, in: database, snapshot, QueryLimits(isOfLibrary: true), explains: explains)
+            var run = QueryRun(
+                query, in: database, snapshot, QueryLimits(isOfLibrary: true), explains: explains, computed: computed)
             do throws(QueryFailure) { return try run.result() } catch { throw self.error(error) }
         }
     }

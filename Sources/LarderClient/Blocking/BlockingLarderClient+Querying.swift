@@ -15,7 +15,7 @@ extension BlockingLarderClient: BlockingQuerySource {
         _ type: Value.Type = Value.self
     ) -> ModelQuery<Value, BlockingLarderClient> {
         var runner = QueryRunner<LarderClientError>(codec, database: name)
-        runner.run = { (words, explains) throws(LarderClientError) in
+        runner.run = { (words, _, explains) throws(LarderClientError) in
             try self.perform(Request.query(words, explains: explains))
         }
         runner.read = { (keys) throws(LarderClientError) in

@@ -17,7 +17,7 @@ extension RemoteCache: AsyncQuerySource {
     public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteCache<Value>> {
         var runner = QueryRunner<LarderClientError>(codec, database: name)
         runner.isOf = { [store] in ($0 as? RemoteCache<Value>)?.store === store }
-        runner.runForTask = { [core, store] (words, explains) async throws(LarderClientError) in
+        runner.runForTask = { [core, store] (words, _, explains) async throws(LarderClientError) in
             // The query keeps the client connected.
             defer { withExtendedLifetime(core) {} }
             return try await store.perform(.query(words, explains: explains))

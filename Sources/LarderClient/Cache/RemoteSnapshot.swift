@@ -78,7 +78,7 @@ extension RemoteSnapshot: AsyncQuerySource {
     /// Returns a query of the models in the snapshot: see ``RemoteCache/query(_:)-(Value.Type)``. Uses no index.
     public func query(_ type: Value.Type = Value.self) -> ModelQuery<Value, RemoteSnapshot<Value>> {
         var runner = QueryRunner<LarderClientError>(codec, database: database)
-        runner.runForTask = { [connection] (words, explains) async throws(LarderClientError) in
+        runner.runForTask = { [connection] (words, _, explains) async throws(LarderClientError) in
             try await connection.perform(.query(words, explains: explains))
         }
         runner.readForTask = { [connection] (keys) async throws(LarderClientError) in

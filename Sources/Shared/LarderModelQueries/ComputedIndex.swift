@@ -3,18 +3,20 @@ import LarderModelCoding
 import LarderPlatform
 import LarderQueries
 
-/// An index of values that a closure computes from each model, and a condition on these values. Only in the library.
+/// An index of values that a closure computes from each model, for conditions and orders. Only in the library.
 ///
 /// ```swift
 /// let byDay = Index.computed("byDay", version: 1) { (book: Book) in [book.bought.day] }
 /// let books = try Cache(named: "books", policy: .low, indexes: [Index(byDay)])
 /// let found = try books.query(Book.self).where(byDay, today).values()
+/// let latest = try books.query(Book.self).sorted(by: byDay, .reverse).limit(10).values()
 /// ```
 /// - The closure must return the same values for the same model in every process: no clock, no random numbers, nothing
 ///   that may change. **If you change it, or how the models are decoded, increase the version**; the index is then built
 ///   anew. Otherwise queries miss entries.
-/// - Of several closures for the same name and version in a database, the first one that was declared fills the index
-///   until the larder is closed.
+/// - The name of the model's type, with its module, belongs to the index: several models can have indexes of one name.
+///   Of several closures for the same model, name and version in a database, the first one that was declared fills the
+///   index until the larder is closed.
 /// - Any thread may call the closure, also concurrently: when an entry reaches the disk or is queried for the first
 ///   time, when the index is built, and for each candidate of a query. It must not call the cache. Be fast: the
 ///   checkpoint waits. The index makes the larder decode each stored model once or twice more.
@@ -37,14 +39,25 @@ public struct ComputedIndex<Model: Codable & SendableMetatype, Value: Encodable 
 
     /// The values of a model, without those that cannot be encoded.
     func values(of model: Model) -> [JSONText] { compute(model).compactMap { try? ModelCodec.json.json(of: $0) } }
+
+    /// The values of the model with a text.
+    func values(in text: UnsafeRawBufferPointer, _ codec: ModelCodec) -> [JSONText] {
+        (try? codec.decode(Model.self, text, storedAs: .json)).map { values(of: $0) } ?? []
+    }
+
+    /// The name of the model's type, without the addresses around private types, which differ between processes.
+    static var modelName: String {
+        let parts = String(reflecting: Model.self).split(separator: ".")
+        return parts.filter { !$0.hasPrefix("(unknown context at ") }.joined(separator: ".")
+    }
 }
 
 extension Index {
     /// Returns an index of values that a closure computes from each model. Declare it as `Index(byDay)`, and query it
     /// with `where(byDay, …)`.
     /// - Parameters:
-    ///   - name: 1 to 64 letters, digits, `.`, `_` and `-`, unique in the database. Declaring an invalid name throws
-    ///     `invalidArgument`.
+    ///   - name: 1 to 48 letters, digits, `.`, `_` and `-`, unique among the indexes of the model's type. Declaring an
+    ///     invalid name throws `invalidArgument`.
     ///   - version: of the closure.
     ///   - prefix: the index lists only entries whose keys begin with this. Queries use it if they have
     ///     ``ModelQuery/where(keyPrefix:)``. The default is empty: all entries.
@@ -52,8 +65,8 @@ extension Index {
     public static func computed<Model, Value>(
         _ name: String, version: Int, prefix: any CacheKey = "", _ compute: @escaping @Sendable (Model) -> [Value]
     ) -> ComputedIndex<Model, Value> {
-        ComputedIndex(
-            name: name, path: .computed(name, version: version), prefix: prefix.keyBytes, compute: compute)
+        let path = QueryPath.computed(name, version: version, of: ComputedIndex<Model, Value>.modelName)
+        return ComputedIndex(name: name, path: path, prefix: prefix.keyBytes, compute: compute)
     }
 }
 
@@ -86,6 +99,17 @@ extension ModelQuery where Source: BlockingQuerySource & AsyncQuerySource {
             var closed = bounds
             closed.includesUpper = true
             try query.add(index, candidates: ConditionWords(index.path.text, closed)) { ConditionWords($0, bounds) }
+        }
+    }
+
+    /// Sorts the rows by their computed values; after earlier calls, rows that are equal so far. A row with several
+    /// values is sorted by the smallest one, or the largest one in reverse. **Entries without values, and those that
+    /// cannot be decoded, are not in the result**, nor counted. Costs nothing if the index is the whole order of the
+    /// query; otherwise the closure is called for all matching entries. Not possible in live queries.
+    public func sorted<Value>(by index: ComputedIndex<Model, Value>, _ direction: Direction = .forward) -> Self {
+        adding { query in
+            query.runner.computed[index.path] = { [codec = query.runner.codec] in index.values(in: $0, codec) }
+            query.sort(by: index.path.text, direction)
         }
     }
 

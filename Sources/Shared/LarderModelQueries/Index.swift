@@ -2,6 +2,7 @@ import LarderJSONCoding
 import LarderModelCoding
 import LarderPlatform
 import LarderQueries
+import LarderVocabulary
 
 /// An index of a database's models: queries on its properties read the matching entries only.
 ///
@@ -61,8 +62,9 @@ public struct Index: Sendable {
 
     /// What an index of a ``ComputedIndex`` computes.
     package struct Computed: Sendable {
-        let name: String
-        let path: QueryPath
+        package let name: String
+        fileprivate let path: QueryPath
+        fileprivate let model: String
         /// Returns the values of the model with a text.
         package let values: @Sendable (UnsafeRawBufferPointer, ModelCodec) -> [JSONText]
     }
@@ -109,9 +111,8 @@ public struct Index: Sendable {
     /// Converts a computed index, to declare it in a cache of the library. Clients throw `invalidArgument`.
     public init<Model, Value>(_ index: ComputedIndex<Model, Value>) {
         (parts, prefix) = ([], index.prefix)
-        computed = Computed(name: index.name, path: index.path) { text, codec in
-            guard let model = try? codec.decode(Model.self, text, storedAs: .json) else { return [] }
-            return index.values(of: model)
+        computed = Computed(name: index.name, path: index.path, model: ComputedIndex<Model, Value>.modelName) {
+            index.values(in: $0, $1)
         }
     }
 
@@ -122,38 +123,50 @@ public struct Index: Sendable {
         IndexDefinition.words(prefix: prefix, isOfPlaces: isGeo, parts.map { ($0.path, $0.isDescending) })
     }
 
-    /// Throws if one of the indexes is impossible for models of this codec, or there are too many of them.
+    /// Throws if one of the indexes is impossible for models of this codec, or there are too many of them, or two of
+    /// one name.
     package static func definitions(
         _ indexes: [Index], _ codec: ModelCodec
     ) throws(QueryError) -> [(index: Index, definition: IndexDefinition)] {
-        guard Set(indexes.map(\.name)).count <= countMax else {
-            throw QueryError("a database can have \(countMax) indexes")
+        guard Set(indexes.map(\.name)).count <= IndexRules.countMax else {
+            throw QueryError("a database can have \(IndexRules.countMax) indexes")
         }
-        return try indexes.map { (index) throws(QueryError) in (index, try index.definition(codec)) }
+        var known: [String: IndexDefinition] = [:]
+        return try indexes.map { (index) throws(QueryError) in
+            let definition = try index.definition(codec)
+            guard definition == known.updateValue(definition, forKey: index.name) ?? definition else {
+                throw QueryError("the computed index '\(index.computed?.name ?? index.name)' is declared in two ways")
+            }
+            return (index, definition)
+        }
     }
-
-    /// The maximum number of indexes of a database.
-    private static let countMax = 32
 
     /// Throws if the index is impossible for models of this codec.
     private func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
         if codec.codec != .json { throw QueryError(codec.notJSON) }
         if let problem = parts.lazy.compactMap(\.problem).first { throw QueryError(problem) }
         guard let computed else { return try IndexDefinition(words) }
+        guard IndexRules.isValid(name: computed.name), computed.name.count <= Self.lettersMax else {
+            throw QueryError(
+                "'\(printableKey(computed.name.utf8))' is no name of a computed index: 1 to \(Self.lettersMax) letters, "
+                    + "digits, '.', '_' and '-'")
+        }
         let order = QueryOrder([QueryOrder.Part(computed.path, isDescending: false)])
         return IndexDefinition(.computed, prefix: prefix, order: order)
     }
 
-    /// The name of a computed index. Otherwise the paths, and a hash of the definition: the same name for the same
-    /// definition in every process.
+    /// The paths, and a hash of the definition: the same name for the same definition in every process. The name of a
+    /// computed index, and a hash of the name of its model's type: another version replaces the index.
     package var name: String {
-        if let computed { return computed.name }
-        let letters = parts.map(\.path).joined(separator: "-").map { letter in
-            letter.isASCII && (letter.isLetter || letter.isNumber) || "-.".contains(letter) ? letter : "_"
+        let letters = (computed?.name ?? parts.map(\.path).joined(separator: "-")).map { letter in
+            letter.isASCII && (letter.isLetter || letter.isNumber) || "-._".contains(letter) ? letter : "_"
         }
-        let hash = StableHash.fnv1a(words.joined(separator: [0]))
-        return String(letters.prefix(48)) + "-" + String(hash, radix: 36).suffix(6)
+        let hash = StableHash.fnv1a(computed.map { Array($0.model.utf8) } ?? Array(words.joined(separator: [0])))
+        return String(letters.prefix(Self.lettersMax)) + "-" + String(hash, radix: 36).suffix(6)
     }
+
+    /// The maximum number of characters of a name before its hash.
+    private static let lettersMax = 48
 
     /// What is compared when models are stored.
     package var checks: [PropertyChecks.Check] { parts.compactMap(\.check) }

@@ -110,6 +110,9 @@ public final class LiveModels<Model: Codable & Sendable, Source: AsyncQuerySourc
             throw query.runner.failure(
                 .invalid("a live query cannot evaluate \(filter.note): filter the rows of its changes"))
         }
+        guard query.runner.computed.isEmpty else {
+            throw query.runner.failure(.invalid("a live query cannot be sorted by a computed index"))
+        }
         guard query.inclusions.isEmpty else {
             throw query.runner.failure(.invalid("a live query loads no references: read them by their keys"))
         }

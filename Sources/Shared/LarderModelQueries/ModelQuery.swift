@@ -32,7 +32,7 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         let allows: @Sendable (Model) throws -> Bool
     }
 
-    let runner: QueryRunner<Source.QueryFailure>
+    var runner: QueryRunner<Source.QueryFailure>
     private var conditions: [ConditionWords] = []
     private(set) var filters: [Filter] = []
     private(set) var inclusions: [Inclusion<Model>] = []
@@ -63,6 +63,10 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
     mutating func add(_ check: PropertyChecks.Check) { checks.append(check) }
     mutating func add(_ inclusion: Inclusion<Model>) { inclusions.append(inclusion) }
 
+    mutating func sort(by path: String, _ direction: Direction) {
+        order += [QueryWord.path(path)] + (direction == .reverse ? QueryWord.list("DESC") : [])
+    }
+
     // MARK: Rows
 
     /// What is known of an entry apart from its model.
@@ -90,17 +94,13 @@ public struct ModelQuery<Model: Codable & SendableMetatype, Source: QuerySource>
         by property: PartialKeyPath<Model>, _ direction: Direction = .forward, at place: String? = nil
     ) -> Self {
         adding { (query) throws(ImpossibleQuery) in
-            query.order += Self.order(try query.path(property, place), direction)
+            query.sort(by: try query.path(property, place), direction)
         }
     }
 
     /// Like `sorted(by:_:at:)`, by the entry's key or its times.
     public func sorted(by fact: EntryFact, _ direction: Direction = .forward) -> Self {
-        adding { $0.order += Self.order(fact.rawValue, direction) }
-    }
-
-    private static func order(_ path: String, _ direction: Direction) -> [[UInt8]] {
-        [QueryWord.path(path)] + (direction == .reverse ? QueryWord.list("DESC") : [])
+        adding { $0.sort(by: fact.rawValue, direction) }
     }
 
     /// Omits the first rows, at most 10,000. For later pages use `page(after:)`, which does not read the earlier rows

@@ -31,11 +31,13 @@ package struct QueryRunner<Failure: Error>: Sendable {
     let failure: @Sendable (Problem) -> Failure
     /// Whether a cache or client has the queried database. The argument is an ``AsyncQuerySource``.
     package var isOf: @Sendable (Any) -> Bool = { _ in true }
+    /// The values of the computed indexes that the query is sorted by.
+    var computed: ComputedValues = [:]
     /// Runs a query; the flag requests only its explanation. Nil if the database has no such calls.
-    package var run: (@Sendable ([[UInt8]], Bool) throws(Failure) -> QueryResult)?
+    package var run: (@Sendable ([[UInt8]], ComputedValues, Bool) throws(Failure) -> QueryResult)?
     /// Begins a live query with the words after QUERY LIVE. The sink gets the result first.
     package var live: (@Sendable ([[UInt8]], @escaping LiveSink) async throws(Failure) -> LiveFeed)?
-    package var runForTask: (@Sendable ([[UInt8]], Bool) async throws(Failure) -> QueryResult)?
+    package var runForTask: (@Sendable ([[UInt8]], ComputedValues, Bool) async throws(Failure) -> QueryResult)?
     /// Returns the fresh entries of keys, in their order.
     package var read: (@Sendable ([[UInt8]]) throws(Failure) -> [StoredText?])?
     package var readForTask: (@Sendable ([[UInt8]]) async throws(Failure) -> [StoredText?])?
@@ -51,12 +53,12 @@ package struct QueryRunner<Failure: Error>: Sendable {
 
     func result(_ words: [[UInt8]], explains: Bool = false) throws(Failure) -> QueryResult {
         guard let run else { throw failure(.invalid("this database has no blocking queries")) }
-        return try run(words, explains)
+        return try run(words, computed, explains)
     }
 
     func resultForTask(_ words: [[UInt8]], explains: Bool = false) async throws(Failure) -> QueryResult {
         guard let runForTask else { throw failure(.invalid("this database has no asynchronous queries")) }
-        return try await runForTask(words, explains)
+        return try await runForTask(words, computed, explains)
     }
 
     func removal<Removal>(_ call: Removal?) throws(Failure) -> Removal {

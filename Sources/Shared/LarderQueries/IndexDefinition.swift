@@ -14,7 +14,7 @@ package struct IndexDefinition: Hashable, Sendable {
     package let kind: Kind
     /// The index lists only entries whose keys begin with these bytes.
     package let prefix: [UInt8]
-    /// Of an index of places, only its path; of a computed index, only ``QueryPath/computed(_:version:)``.
+    /// Of an index of places, only its path; of a computed index, only ``QueryPath/computed(_:version:of:)``.
     package let order: QueryOrder
 
     package init(_ kind: Kind = .values, prefix: [UInt8] = [], order: QueryOrder) {
@@ -98,7 +98,7 @@ package struct IndexDefinition: Hashable, Sendable {
 /// The bytes of a component are inverted if its path is descending. No component is the beginning of another one.
 ///
 /// In an index of places, each place of an entry has the term 0 and its cell (8 bytes): see ``QueryPlace/cell``. In a
-/// computed index, the values of an entry have the terms of the elements of an array.
+/// computed index, several values of an entry have the terms of the elements of an array, and a single one its own.
 package enum IndexTerms {
     package enum Region { static let single: UInt8 = 0, element: UInt8 = 1, several: UInt8 = 2 }
 
@@ -133,14 +133,14 @@ package enum IndexTerms {
         body(term)
     }
 
-    /// Passes the terms of computed values to `body`. May pass a term twice.
+    /// Passes the terms of computed values to `body`: as for an array, or for a single value. May pass a term twice.
     package static func forEach(computed values: [JSONText], _ body: ([UInt8]) -> Void) {
         if values.count > elementsMax { return body([Region.several]) }
         var document = JSONDocument()
         for value in values {
             value.bytes.withUnsafeBytes { text in
                 guard document.load(text) else { return }
-                var term = [Region.element]
+                var term = [values.count == 1 ? Region.single : Region.element]
                 document.withView(JSONDocument.root) { _ = append($0, descending: false, to: &term) }
                 body(term)
             }

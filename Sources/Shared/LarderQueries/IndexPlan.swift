@@ -94,7 +94,9 @@ package struct IndexPlanner {
         if query.keyRange.isSingle { return nil }
         var order: QueryOrder?
         switch query.output {
-        case .count, .groups: break
+        case .groups: break
+        // Only the entries that have computed values are counted: those that the index of the order lists.
+        case .count: if query.order.isComputed { order = query.order }
         case .rows, .keys, .select: order = query.rowOrder
         }
         let best = definitions.indices.compactMap { choice($0, conjuncts, order, query) }.max { $0.rank < $1.rank }
@@ -184,7 +186,7 @@ package struct IndexPlanner {
         }
         var unordered = ranges(IndexTerms.Region.element, limits.first ?? whole)
         unordered.append(Self.several)
-        let single = definition.kind == .computed ? [] : ranges(IndexTerms.Region.single, narrow)
+        let single = ranges(IndexTerms.Region.single, narrow)
         if let order, let query, single.count == 1, !isLast, narrow.isPossible {
             let beginning = [IndexTerms.Region.single] + prefixes[0]
             plan.ordered = Self.ordered(index, single[0], beginning, order, definition, fixed, position, query)
@@ -293,7 +295,7 @@ package struct IndexPlanner {
         let rest = definition.order.parts[position...]
         let wanted = order.parts.filter { !fixed.contains($0.path) }
         // Without SORT, rows have the order of the index, unless a previous page had another one.
-        if order.parts.isEmpty, query.cursor == nil {
+        if order.parts.isEmpty, query.cursor == nil, definition.kind != .computed {
             return IndexPlan.Ordered(
                 index: index, range: range, isBackward: false, partCount: definition.order.parts.count,
                 order: QueryOrder(Array(rest)), beginning: beginning, fixed: fixed)

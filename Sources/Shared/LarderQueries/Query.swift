@@ -238,6 +238,9 @@ package struct QueryResult: Sendable {
     package init() {}
 }
 
+/// Compute the values of an entry with a text, by the paths of computed indexes.
+package typealias ComputedValues = [QueryPath: @Sendable (UnsafeRawBufferPointer) -> [JSONText]]
+
 /// The order of rows: by the values of paths, then by key.
 package struct QueryOrder: Hashable, Sendable {
     package struct Part: Hashable, Sendable {
@@ -282,6 +285,33 @@ package struct QueryOrder: Hashable, Sendable {
 
     package func values(_ document: borrowing JSONDocument, _ facts: QueryFacts) -> [QueryValue] {
         parts.map { $0.withValue(document, facts) { $0.value } }
+    }
+
+    /// Whether a computed index determines the order. Entries without computed values are then not in the result.
+    var isComputed: Bool { parts.contains { $0.path.root == .computed } }
+
+    /// Like `values(_:_:)`, for an order that may be computed from the text of the entry; nil if it has no such value.
+    package func values(
+        _ document: borrowing JSONDocument, _ facts: QueryFacts, _ text: UnsafeRawBufferPointer,
+        _ computed: ComputedValues
+    ) -> [QueryValue]? {
+        var values: [QueryValue] = []
+        for part in parts {
+            guard part.path.root == .computed else {
+                values.append(part.withValue(document, facts) { $0.value })
+                continue
+            }
+            var best: QueryValue?
+            for json in computed[part.path]?(text) ?? [] {
+                guard let value = json.bytes.withUnsafeBytes({ JSONDocument($0)?.value(JSONDocument.root) }) else {
+                    continue
+                }
+                if best.map({ (value.order($0) < 0) != part.isDescending }) ?? true { best = value }
+            }
+            guard let best else { return nil }
+            values.append(best)
+        }
+        return values
     }
 
     /// The paths, as in SORT.

@@ -37,9 +37,9 @@ package struct QueryPath: Hashable, Sendable {
 
     private static let computedPrefix = "@computed "
 
-    /// The values of a computed index. Only the library has such paths.
-    package static func computed(_ name: String, version: Int) -> QueryPath {
-        QueryPath(of: .computed, "\(computedPrefix)\(name) version \(version)")
+    /// The values of a computed index of a model's type. Only the library has such paths.
+    package static func computed(_ name: String, version: Int, of model: String) -> QueryPath {
+        QueryPath(of: .computed, "\(computedPrefix)\(name) version \(version) of \(model)")
     }
 
     private init(of fact: Root, _ text: String) { (root, place, self.text) = (fact, EditPath(steps: []), text) }

@@ -23,6 +23,23 @@ package enum DatabaseName {
     }
 }
 
+/// The rules for the indexes of a database.
+package enum IndexRules {
+    /// The maximum number of indexes of a database.
+    package static let countMax = 32
+
+    /// The rule for names: 1 to 64 letters, digits, `.`, `_` and `-`.
+    package static func isValid(name: String) -> Bool {
+        (1...64).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+                default: false
+                }
+            }
+    }
+}
+
 /// The names of databases that Larder uses itself, mainly outboxes. An outbox contains writes that wait for delivery,
 /// for example to an origin. Do not copy an outbox to another larder: that larder would deliver the writes too. Do not
 /// remove its entries, because the writes would be lost.

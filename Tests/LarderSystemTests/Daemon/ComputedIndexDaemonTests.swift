@@ -9,6 +9,8 @@ import Testing
 
     private static let byDay = Index.computed("byDay", version: 1) { (visit: Visit) in [visit.second / 100] }
 
+    private let name = Index(Self.byDay).name
+
     private func open(_ larder: String, _ indexes: [Index] = [Index(Self.byDay)]) throws -> Cache {
         var options = CacheOptions()
         options.backgroundMaintenance = false
@@ -22,7 +24,7 @@ import Testing
         #expect(try found.keys() == keys)
         if isIncomplete { #expect(try found.explain().contains("no index is used")) }
         _ = try cache.sweep()
-        #expect(try found.keys() == keys && found.explain().contains("the index byDay is used"))
+        #expect(try found.keys() == keys && found.explain().contains("the index byDay-"))
     }
 
     @Test func otherProgramsKeepComputedIndexes() throws {
@@ -43,7 +45,7 @@ import Testing
         #expect(try larderctl("check", larder).hasPrefix("no problems: 1 database, 20 entries"))
         let daemon = try DaemonProcess(in: directory)
         let client = try daemon.connect()
-        let index = try client.call("INDEX byDay")
+        let index = try client.call("INDEX \(name)")
         for text in ["@computed byDay version 1", "undeclared", "entries\r\n:20"] {
             #expect(index.contains(text), "\(index)")
         }
@@ -70,8 +72,8 @@ import Testing
             cache.close()
         }
         let second = try DaemonProcess(in: directory)
-        #expect(try second.connect().call("INDEX DROP byDay") == "+OK\r\n")
-        #expect(try second.connect().call("INDEX byDay").contains("there is no index"))
+        #expect(try second.connect().call("INDEX DROP \(name)") == "+OK\r\n")
+        #expect(try second.connect().call("INDEX \(name)").contains("there is no index"))
         #expect(try second.stop() == .exited(0))
         let cache = try open(larder, [])
         #expect(try cache.query(Visit.self).where(Self.byDay, 3).keys() == ["new", "v6", "v7"])
