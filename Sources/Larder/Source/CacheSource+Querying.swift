@@ -125,7 +125,7 @@ extension CacheSource {
         }
     }
 
-    /// Creates indexes, unless they exist. May block.
+    /// Creates indexes, all or none of them, unless they exist. May block.
     func declare(_ indexes: [Index]) throws(LarderError) {
         guard !indexes.isEmpty else { return }
         let definitions: [(index: Index, definition: IndexDefinition)]
@@ -133,12 +133,18 @@ extension CacheSource {
             throw LarderError(.invalidArgument, error.text, operation: "index", database: database.name)
         }
         try whileOpen("index") { (_) throws(LarderError) in
-            for (index, definition) in definitions {
-                let terms = index.computed.map { [codec] computed in
-                    DocumentTerms(definition) { computed.values($0, codec) }
-                }
-                try database.indexes.create(named: index.name, definition: definition.bytes, extractor: terms)
+            // Those of models without names, as earlier versions made them, are of no use.
+            let names = Set(indexes.compactMap(\.computed?.name))
+            for old in try names.isEmpty ? [] : database.indexes.list(counting: false).map(\.index)
+            where names.contains(old.name) && IndexDefinition(bytes: old.definition)?.kind == .computed {
+                _ = try database.indexes.drop(named: old.name)
             }
+            try database.indexes.create(
+                definitions.map { [codec] index, definition in
+                    NewIndex(
+                        index.name, definition.bytes,
+                        index.computed.map { computed in DocumentTerms(definition) { computed.values($0, codec) } })
+                })
         }
         codec.checks?.add(indexes.flatMap(\.checks))
     }

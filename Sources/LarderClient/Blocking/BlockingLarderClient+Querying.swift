@@ -38,7 +38,12 @@ extension BlockingLarderClient: BlockingQuerySource {
 
     /// Declares the indexes that queries need in the selected database, as ``RemoteCache/declareIndexes(_:)``.
     public func declareIndexes(_ indexes: [Index]) throws(LarderClientError) {
-        for request in try Request.create(indexes, codec, name) { try perform(request) }
+        let requests = try Request.create(indexes, codec, name, known: try perform(Request.indexes))
+        let replies = try performAll(requests)
+        if let failure = replies.failure {
+            _ = try performAll(Request.undo(requests, replies))
+            throw failure
+        }
         codec.checks?.add(indexes.flatMap(\.checks))
     }
 
@@ -46,17 +51,8 @@ extension BlockingLarderClient: BlockingQuerySource {
     @discardableResult
     public func dropIndexes(except indexes: [Index]) throws(LarderClientError) -> Int {
         codec.checks?.keep(indexes.flatMap(\.checks))
-        let kept = Set(indexes.map(\.name))
-        var count = 0
-        for index in try perform(Request.indexes) where !kept.contains(index.name) {
-            do throws(LarderClientError) {
-                try perform(Request.drop(index: index.name))
-                count += 1
-            } catch {
-                if !error.isOfMissingIndex { throw error }
-            }
-        }
-        return count
+        let drops = Request.drops(try perform(Request.indexes), except: indexes)
+        return try performAll(drops).droppedCount()
     }
 
     // MARK: Copying indexes

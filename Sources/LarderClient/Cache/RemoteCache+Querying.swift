@@ -58,12 +58,17 @@ extension RemoteCache: AsyncQuerySource {
 
     /// Declares the indexes that queries need: the daemon creates those that do not exist yet, and builds them in the
     /// background. The next models that this cache stores are compared with the declared fields: see ``Index``. Needs
-    /// larderd. Costs a round trip for each index.
+    /// larderd. Costs two round trips.
     /// - Throws: `invalidArgument` for an invalid index, for more than 32 of them, and if the models are not stored as
-    ///   JSON; `server` if the daemon refuses an index, for example because there would be more than 32. The indexes
-    ///   before that one were created.
+    ///   JSON; `server` if the daemon refuses an index, for example because there would be more than 32. None is
+    ///   created then.
     public func declareIndexes(_ indexes: [Index]) async throws(LarderClientError) {
-        for request in try Request.create(indexes, codec, name) { try await store.perform(request) }
+        let requests = try Request.create(indexes, codec, name, known: try await store.perform(.indexes))
+        let replies = try await store.performAll(requests)
+        if let failure = replies.failure {
+            _ = try await store.performAll(Request.undo(requests, replies))
+            throw failure
+        }
         codec.checks?.add(indexes.flatMap(\.checks))
     }
 
@@ -72,16 +77,7 @@ extension RemoteCache: AsyncQuerySource {
     @discardableResult
     public func dropIndexes(except indexes: [Index]) async throws(LarderClientError) -> Int {
         codec.checks?.keep(indexes.flatMap(\.checks))
-        let kept = Set(indexes.map(\.name))
-        var count = 0
-        for index in try await store.perform(.indexes) where !kept.contains(index.name) {
-            do throws(LarderClientError) {
-                try await store.perform(.drop(index: index.name))
-                count += 1
-            } catch {
-                if !error.isOfMissingIndex { throw error }
-            }
-        }
-        return count
+        let drops = Request.drops(try await store.perform(.indexes), except: indexes)
+        return try await store.performAll(drops).droppedCount()
     }
 }

@@ -147,10 +147,25 @@ extension LarderClientError {
 extension Request where Result == Void {
     static func drop(index name: String) -> Request { .expectingOK(wordList("INDEX", "DROP", name)) }
 
-    /// The requests that create indexes, unless they exist.
+    /// The requests that drop indexes except some.
+    static func drops(_ indexes: [ListedIndex], except kept: [Index]) -> [Request] {
+        let kept = Set(kept.map(\.name))
+        return indexes.filter { !kept.contains($0.name) }.map { drop(index: $0.name) }
+    }
+
+    /// The requests that drop the created indexes, if one of them could not be created.
+    /// - Parameter replies: those to the requests of ``create(_:_:_:known:)``.
+    static func undo(_ requests: [Request], _ replies: [Swift.Result<Void, LarderClientError>]) -> [Request] {
+        zip(requests, replies).compactMap { request, reply in
+            guard case .success = reply else { return nil }
+            return drop(index: String(decoding: request.words[2], as: UTF8.self))
+        }
+    }
+
+    /// The requests that create indexes, unless they are known.
     /// - Throws: `invalidArgument` for an invalid index.
     static func create(
-        _ indexes: [Index], _ codec: ModelCodec, _ database: String
+        _ indexes: [Index], _ codec: ModelCodec, _ database: String, known: [ListedIndex]
     ) throws(LarderClientError) -> [Request] {
         do throws(QueryError) {
             for (index, definition) in try Index.definitions(indexes, codec) {
@@ -162,6 +177,28 @@ extension Request where Result == Void {
         } catch {
             throw LarderClientError(.invalidArgument, error.text, operation: "INDEX", database: database)
         }
-        return indexes.map { .expectingOK(wordList("INDEX", "CREATE", $0.name) + $0.words) }
+        let new = indexes.filter { index in !known.contains { $0.name == index.name } }
+        return new.map { .expectingOK(wordList("INDEX", "CREATE", $0.name) + $0.words) }
+    }
+}
+
+extension [Swift.Result<Void, LarderClientError>] {
+    /// The first error.
+    var failure: LarderClientError? {
+        for case .failure(let error) in self { return error }
+        return nil
+    }
+
+    /// The number of dropped indexes; without those that another process has dropped before.
+    func droppedCount() throws(LarderClientError) -> Int {
+        var count = 0
+        for reply in self {
+            do throws(LarderClientError) { try reply.get() } catch {
+                if error.isOfMissingIndex { continue }
+                throw error
+            }
+            count += 1
+        }
+        return count
     }
 }

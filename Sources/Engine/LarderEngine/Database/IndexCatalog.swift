@@ -1,5 +1,6 @@
 import LarderLevelDB
 import LarderPlatform
+import LarderVocabulary
 
 /// The indexes of a database. Their definitions are in POINTER, so that creating or dropping one is a change of the
 /// whole database like any other, and a purge keeps them.
@@ -30,29 +31,42 @@ package struct IndexCatalog {
         }
     }
 
-    /// Creates an index, and waits until that is on the disk. The index is built in the background. Creates the
-    /// database if it does not exist. Does nothing if there is an index of this name with the same definition; replaces
-    /// an index of this name with another definition. May block.
-    /// - Parameter extractor: that of a definition for which the larder's ``IndexMaker`` has none. The first one of a
-    ///   definition is used until the larder is closed.
+    /// Creates an index: see ``create(_:)``.
+    package func create(named name: String, definition: [UInt8]) throws(LarderError) {
+        try create([NewIndex(name, definition)])
+    }
+
+    /// Creates all indexes or none, and waits until they are on the disk. They are built in the background. Creates the
+    /// database if it does not exist. Keeps an index of the same name with the same definition; replaces one with
+    /// another definition. May block.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid name, a definition that the larder's
     ///   ``IndexMaker`` refuses, and too many or too long definitions.
-    package func create(
-        named name: String, definition: [UInt8], extractor: (any IndexExtractor)? = nil
-    ) throws(LarderError) {
+    package func create(_ new: [NewIndex]) throws(LarderError) {
         try ForkGuard.check("index")
-        guard DatabaseIndex.isValid(name: name) else {
-            throw refused("a name of an index has 1 to 64 letters, digits, '.', '_' and '-'")
+        for index in new {
+            guard IndexRules.isValid(name: index.name) else {
+                throw refused("a name of an index has 1 to 64 letters, digits, '.', '_' and '-'")
+            }
+            if let extractor = index.extractor { declare(extractor, of: index.definition) }
+            guard indexing.extractor(of: index.definition) != nil else {
+                throw refused("the definition of the index is invalid")
+            }
         }
-        if let extractor { declare(extractor, of: definition) }
-        guard indexing.extractor(of: definition) != nil else { throw refused("the definition of the index is invalid") }
         while true {
             if !database.isReady(forWriting: true) { try database.prepare(forWriting: true) }
             let isDone = try database.changeIfOpen("index") { (state) throws(LarderError) in
-                if state.indexes.contains(where: { $0.name == name && $0.definition == definition }) { return }
-                let index = DatabaseIndex(number: context.nextEpoch(after: 0), name: name, definition: definition)
-                try setIndexes(state.indexes.filter { $0.name != name } + [index], state)
-                if let store = state.store { try? finishIfEmpty(index, store) }
+                var indexes = state.indexes
+                for index in new
+                where !indexes.contains(where: { $0.name == index.name && $0.definition == index.definition }) {
+                    indexes.removeAll { $0.name == index.name }
+                    indexes.append(
+                        DatabaseIndex(
+                            number: context.nextEpoch(after: 0), name: index.name, definition: index.definition))
+                }
+                if indexes == state.indexes { return }
+                try setIndexes(indexes, state)
+                guard let store = state.store else { return }
+                for index in indexes where !state.indexes.contains(index) { try? finishIfEmpty(index, store) }
             }
             if isDone { return }
         }
@@ -87,8 +101,8 @@ package struct IndexCatalog {
 
     /// Called with `openLock` held.
     private func setIndexes(_ indexes: [DatabaseIndex], _ state: DatabaseState) throws(LarderError) {
-        guard indexes.count <= DatabaseIndex.countMax else {
-            throw refused("a database can have \(DatabaseIndex.countMax) indexes: drop one that is no longer needed")
+        guard indexes.count <= IndexRules.countMax else {
+            throw refused("a database can have \(IndexRules.countMax) indexes: drop one that is no longer needed")
         }
         var pointer = state.pointer
         pointer.indexes = indexes

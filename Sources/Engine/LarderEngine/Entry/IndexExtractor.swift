@@ -94,18 +94,18 @@ package struct DatabaseIndex: Hashable, Sendable {
         self.name = name
         self.definition = definition
     }
+}
 
-    /// The maximum number of indexes of a database.
-    package static let countMax = 32
-    /// The rule for names: 1 to 64 letters, digits, `.`, `_` and `-`.
-    package static func isValid(name: String) -> Bool {
-        (1...64).contains(name.utf8.count)
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
-                default: false
-                }
-            }
+/// An index that a database is to have.
+package struct NewIndex: Sendable {
+    let name: String
+    let definition: [UInt8]
+    let extractor: (any IndexExtractor)?
+
+    /// - Parameter extractor: that of a definition for which the larder's ``IndexMaker`` has none. The first one of a
+    ///   definition is used until the larder is closed.
+    package init(_ name: String, _ definition: [UInt8], _ extractor: (any IndexExtractor)? = nil) {
+        (self.name, self.definition, self.extractor) = (name, definition, extractor)
     }
 }
 

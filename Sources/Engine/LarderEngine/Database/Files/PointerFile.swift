@@ -1,4 +1,5 @@
 import LarderPlatform
+import LarderVocabulary
 
 /// The small file `<database>/POINTER`: the current epoch (number of the LevelDB) of a database, and its policy.
 ///
@@ -142,7 +143,7 @@ extension DatabaseIndex {
         var indexes: [DatabaseIndex] = []
         for item in text.split(separator: " ", omittingEmptySubsequences: false) {
             let parts = item.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-            guard parts.count == 3, isValid(name: String(parts[0])), let number = UInt64(parts[1]),
+            guard parts.count == 3, IndexRules.isValid(name: String(parts[0])), let number = UInt64(parts[1]),
                 number <= Sequences.epochMax, let definition = PercentEncoding.decoded(parts[2].utf8)
             else { return nil }
             indexes.append(DatabaseIndex(number: number, name: String(parts[0]), definition: definition))
