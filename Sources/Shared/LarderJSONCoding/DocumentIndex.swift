@@ -75,9 +75,11 @@ struct DocumentIndex {
     static let bytesMax = 1 << 30
     /// If the capacity is larger than this, the memory is freed after the document, and not kept for the next one.
     private static let keptNodesMax = 1 << 16
+    /// 1 KiB, which allocators have at hand.
+    private static let firstCapacity = 64
 
     private(set) var nodes: UnsafeMutablePointer<Node>
-    private(set) var capacity = 256
+    private(set) var capacity = Self.firstCapacity
     private(set) var count = 0
     /// Whether `start` and `end` of objects and arrays are offsets in the text.
     private let locates: Bool
@@ -95,12 +97,12 @@ struct DocumentIndex {
         count = 0
         guard capacity > Self.keptNodesMax else { return }
         nodes.deallocate()
-        capacity = 256
+        capacity = Self.firstCapacity
         nodes = .allocate(capacity: capacity)
     }
 
     @inline(__always) private mutating func add(_ kind: Node.Kind, _ start: Int, _ end: Int, _ isPlain: Bool) {
-        if count == capacity { grow() }
+        if count == capacity { (nodes, capacity) = Self.grown(nodes, capacity) }
         // All numbers fit into 32 bits: positions are below 1 GiB, and there are not more nodes than bytes.
         nodes[count] = Node(
             start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: end),
@@ -108,12 +110,14 @@ struct DocumentIndex {
         count &+= 1
     }
 
-    @inline(never) private mutating func grow() {
+    /// Not `mutating`, so that the index stays in registers.
+    @inline(never) private static func grown(
+        _ nodes: UnsafeMutablePointer<Node>, _ capacity: Int
+    ) -> (UnsafeMutablePointer<Node>, Int) {
         let moved = UnsafeMutablePointer<Node>.allocate(capacity: capacity * 2)
-        moved.update(from: nodes, count: count)
+        moved.update(from: nodes, count: capacity)
         nodes.deallocate()
-        nodes = moved
-        capacity *= 2
+        return (moved, capacity * 2)
     }
 
     // MARK: Building
@@ -126,15 +130,17 @@ struct DocumentIndex {
         guard let base = text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.count <= Self.bytesMax else {
             return false
         }
-        var scanner = JSONScanner(base, text.count)
-        defer { bytesRead = scanner.position }
-        guard buildValue(&scanner) else { return false }
-        scanner.skipSpace()
-        return scanner.isAtEnd
+        // All that `buildValue` calls for common texts is inlined, and the compiler keeps these copies in registers.
+        var (index, scanner) = (self, JSONScanner(base, text.count))
+        let isValue = index.buildValue(&scanner)
+        if isValue { scanner.skipSpace() }
+        index.bytesRead = scanner.position
+        self = index
+        return isValue && scanner.isAtEnd
     }
 
     /// Adds the nodes of a value and its content. Until an object or array ends, its `next` is the node of its parent.
-    private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
+    @inline(__always) private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
         var open = 0
         var depth = 0
         while true {
@@ -192,7 +198,7 @@ struct DocumentIndex {
         }
     }
 
-    private func close(_ open: inout Int, _ depth: inout Int, _ position: Int) {
+    @inline(__always) private func close(_ open: inout Int, _ depth: inout Int, _ position: Int) {
         let around = Int(nodes[open].next)
         nodes[open].next = UInt32(truncatingIfNeeded: count)
         if locates {
@@ -205,20 +211,24 @@ struct DocumentIndex {
     }
 
     /// Reads a key, from its opening quote to the colon after it.
-    private mutating func addKey(_ scanner: inout JSONScanner) -> Bool {
+    @inline(__always) private mutating func addKey(_ scanner: inout JSONScanner) -> Bool {
         guard scanner.skip(UInt8(ascii: "\"")), addString(&scanner) else { return false }
         scanner.skipSpace()
         return scanner.skip(UInt8(ascii: ":"))
     }
 
     /// Reads a string whose opening quote has been read.
-    private mutating func addString(_ scanner: inout JSONScanner) -> Bool {
+    @inline(__always) private mutating func addString(_ scanner: inout JSONScanner) -> Bool {
         let start = scanner.position
         if scanner.skipPlainString() {
             add(.string, start, scanner.position &- 1, true)
             return true
         }
-        guard let string = scanner.skipString() else { return false }
+        // A copy, because `skipString` is not inlined.
+        var copy = scanner
+        let skipped = copy.skipString()
+        scanner = copy
+        guard let string = skipped else { return false }
         add(.string, start, scanner.position &- 1, string.isASCII)
         nodes[count &- 1].hasEscapes = string.hasEscapes
         return true

@@ -37,7 +37,7 @@ struct JSONScanner {
         return true
     }
 
-    mutating func skip(rest word: StaticString) -> Bool {
+    @inline(__always) mutating func skip(rest word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
         guard end &- position >= count else { return false }
         for index in 0..<count where base[position &+ index] != word.utf8Start[index] { return false }
@@ -49,7 +49,7 @@ struct JSONScanner {
 
     /// Skips the rest of a number after its first byte.
     /// - Returns: whether the number has neither fraction nor exponent; nil if it is malformed.
-    mutating func skipNumber() -> Bool? {
+    @inline(__always) mutating func skipNumber() -> Bool? {
         var first = taken
         if first == UInt8(ascii: "-") {
             first = next()
@@ -101,7 +101,7 @@ struct JSONScanner {
     /// Skips the rest of a string after its opening quote, including the closing quote.
     /// - Returns: nil if the string is malformed: it does not end, or contains a control character, an unknown escape,
     ///   half a surrogate pair, or bytes that are not UTF-8.
-    mutating func skipString() -> (isASCII: Bool, hasEscapes: Bool)? {
+    @inline(never) mutating func skipString() -> (isASCII: Bool, hasEscapes: Bool)? {
         var isASCII = true
         var hasEscapes = false
         while true {

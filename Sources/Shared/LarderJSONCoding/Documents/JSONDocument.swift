@@ -163,7 +163,7 @@ package struct JSONDocument: ~Copyable {
     private func isNamed(_ member: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         let node = index.nodes[member]
         if node.hasEscapes { return string(member).utf8.elementsEqual(name) }
-        return Int(node.end &- node.start) == name.count && content(member).elementsEqual(name)
+        return Int(node.end &- node.start) == name.count && content(member).isEqual(to: name)
     }
 
     /// The number of elements of an array, or of members of an object.
