@@ -39,6 +39,23 @@ import Testing
         #expect(try holds("a", ">", "9007199254740992", in: #"{"a":9007199254740993}"#))
     }
 
+    @Test(arguments: [
+        "9223372036854775807", "-9223372036854775808", "170141183460469231731687303715884105727",
+        "-170141183460469231731687303715884105728", "0",
+    ])
+    func comparisonsOfIntegersAreExactAtTheLimitsOfTheirTypes(_ limit: String) throws {
+        let number = try #require(Int128(limit))
+        for other in [number, number &- 1, number &+ 1, 1, -1] {
+            let document = "{\"n\":\(other)}"
+            #expect(try holds("n", "=", limit, in: document) == (other == number))
+            #expect(try holds("n", "<", limit, in: document) == (other < number))
+            #expect(try holds("n", "<=", limit, in: document) == (other <= number))
+            #expect(try holds("n", ">", limit, in: document) == (other > number))
+            #expect(try holds("n", ">=", limit, in: document) == (other >= number))
+            #expect(try holds("n", "BETWEEN", "0", limit, in: document) == (other >= 0 && other <= number))
+        }
+    }
+
     @Test func aConditionOnAnArrayHoldsForAnyElement() throws {
         let text = #"{"tags":["x","y",[1]],"empty":[]}"#
         #expect(try holds("tags", "=", "y", in: text))

@@ -93,27 +93,42 @@ package enum QueryTest: Hashable, Sendable {
         }
     }
 
-    /// A function like ``passes(_:_:)``.
+    /// A function like ``passes(_:_:)``. It compares most values where they are in the document.
     var evaluator: (borrowing JSONDocument, Int?) -> Bool {
         switch self {
-        case .equal(.scalar(let value)):
+        case .equal(.scalar(.text(let text))):
             return { document, node in
-                Self.passes(document, node) { view in value.withView { $0.order(view) == 0 } }
+                guard let node else { return false }
+                return document.hasValue(of: node) { document.kind($0) == .string && document.isNamed($0, text) }
             }
-        case .range(let lower, let upper):
+        case .equal(.scalar), .range:
+            let integers = integers
             return { document, node in
-                Self.passes(document, node) { Self.isWithin(lower, upper, $0) }
+                guard let node else { return false }
+                return document.hasValue(of: node) { node in
+                    if let integers, let value = document.integer(node) { return integers.contains(value) }
+                    return document.withView(node) { passes($0) }
+                }
             }
         default: return { passes($0, $1) }
         }
     }
 
-    /// Whether a value passes a test of scalars, or an element of an array.
-    private static func passes(
-        _ document: borrowing JSONDocument, _ node: Int?, _ test: (ValueView) -> Bool
-    ) -> Bool {
-        guard let node else { return false }
-        return document.hasValue(of: node) { document.withView($0, test) }
+    /// The 64-bit integers that pass; nil if this is not known.
+    private var integers: ClosedRange<Int64>? {
+        func integer(_ value: QueryValue, plus step: Int128 = 0) -> Int64? {
+            guard case .number(.integer(let value)) = value else { return nil }
+            return Int64(exactly: value &+ step)
+        }
+        switch self {
+        case .equal(.scalar(let value)): return integer(value).map { $0...$0 }
+        case .range(let lower, let upper):
+            guard let least = lower.map({ integer($0.value, plus: $0.isInclusive ? 0 : 1) }) ?? Int64.min,
+                let most = upper.map({ integer($0.value, plus: $0.isInclusive ? 0 : -1) }) ?? Int64.max, least <= most
+            else { return nil }
+            return least...most
+        default: return nil
+        }
     }
 
     /// Whether the value of a document at `node` passes; nil if it is missing.
