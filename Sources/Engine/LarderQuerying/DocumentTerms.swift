@@ -32,7 +32,8 @@ package struct DocumentTerms: IndexExtractor {
         guard parsed.load(entry) else { return }
         // Indexes cannot refer to the deadline, which depends on the policy.
         let facts = QueryFacts(key: entry.key, stored: entry.header.storedAt, expires: nil)
-        IndexTerms.forEach(of: parsed.document, facts, definition) { terms.add($0) }
+        // The other `add` is generic, and slow in another module.
+        IndexTerms.forEach(of: parsed.document, facts, definition) { term in terms.add { $0 += term } }
     }
 }
 

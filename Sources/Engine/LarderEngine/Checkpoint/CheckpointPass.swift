@@ -458,7 +458,7 @@ private struct SortedRun {
             }
             if hints.isEmpty { return }
             hints.forEachHint(UnsafeRawBufferPointer(rebasing: key.dropFirst()), record) { _, hint, termCount in
-                old.remove(hint)
+                if !old.isEmpty { old.remove(hint) }
                 batch.put(hint, Hint.value(termCount: termCount))
             }
         }
