@@ -23,6 +23,10 @@ struct FoundKeys {
 
     /// Adds a key, which must not be contained.
     mutating func insert(_ key: UnsafeRawBufferPointer, hash: Int) {
+        if items.isEmpty {
+            bytes.reserveCapacity(512)
+            items.reserveCapacity(32)
+        }
         if 2 * items.count >= slots.count {
             slots = [UInt32](repeating: 0, count: 2 * slots.count)
             for (index, item) in items.enumerated() { slots[freeSlot(item.hash)] = UInt32(index + 1) }

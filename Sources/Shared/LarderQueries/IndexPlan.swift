@@ -176,13 +176,17 @@ package struct IndexPlanner {
         var limits: [TermRange] = []
         if position < parts.count, !isLast { limits = Self.ranges(of: parts[position], conjuncts) }
         rank.hasRange = !limits.isEmpty
-        if rank.equal == 0, !rank.hasRange, order?.parts.isEmpty ?? true { return nil }
+        if rank.equal == 0, !rank.hasRange, order?.parts.first?.path != parts[0].path { return nil }
         var plan = IndexPlan(parts: [])
         let whole = TermRange(lower: [], upper: [])
         // Without arrays, the value must be in all ranges; an array may have an element in each.
         let narrow = limits.dropFirst().reduce(limits.first ?? whole) { $0.intersection($1) }
         func ranges(_ region: UInt8, _ limit: TermRange) -> [TermRange] {
-            prefixes.map { TermRange(lower: [region] + $0 + limit.lower, upper: [region] + $0 + limit.upper) }
+            prefixes.map { prefix in
+                let lower = [region] + prefix + limit.lower
+                return TermRange(
+                    lower: lower, upper: limit.upper == limit.lower ? lower : [region] + prefix + limit.upper)
+            }
         }
         var unordered = ranges(IndexTerms.Region.element, limits.first ?? whole)
         unordered.append(Self.several)

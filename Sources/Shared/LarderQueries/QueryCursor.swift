@@ -117,11 +117,11 @@ struct ByteReader {
 
 extension [UInt8] {
     mutating func append(word: UInt64) {
-        for shift in stride(from: UInt64(56), through: 0, by: -8) { append(UInt8(truncatingIfNeeded: word >> shift)) }
+        Swift.withUnsafeBytes(of: word.bigEndian) { append(contentsOf: $0) }
     }
 
     mutating func append(count: Int) {
-        for shift in [24, 16, 8, 0] { append(UInt8(truncatingIfNeeded: count >> shift)) }
+        Swift.withUnsafeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian) { append(contentsOf: $0) }
     }
 
     mutating func append(counted bytes: [UInt8]) {
@@ -239,13 +239,16 @@ enum Base64URL {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     static func encode(_ bytes: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for index in 0...group.count { text.append(alphabet[bits >> (18 - 6 * index) & 63]) }
+        let count = (bytes.count * 4 + 2) / 3
+        return [UInt8](unsafeUninitializedCapacity: count) { text, used in
+            for index in 0..<count {
+                // The six bits of a letter are in this byte and the next one.
+                let place = index * 6 / 8
+                let pair = Int(bytes[place]) << 8 | (place + 1 < bytes.count ? Int(bytes[place + 1]) : 0)
+                text[index] = alphabet[pair >> (10 - index * 6 % 8) & 63]
+            }
+            used = count
         }
-        return text
     }
 
     static func decode(_ text: [UInt8]) -> [UInt8]? {

@@ -18,7 +18,10 @@ package struct QueryRows {
     /// Whether a row was left out because there were too many.
     package private(set) var isCut = false
 
-    package init(_ order: QueryOrder, capacity: Int) { (self.order, self.capacity) = (order, capacity) }
+    package init(_ order: QueryOrder, capacity: Int) {
+        (self.order, self.capacity) = (order, capacity)
+        rows.reserveCapacity(min(capacity, 16))
+    }
 
     package var count: Int { rows.count }
     /// The last row of those that are kept.

@@ -16,6 +16,12 @@ package struct EditPath: Hashable, Sendable {
     /// Returns nil for more than ``stepsMax`` steps, if a step is empty, and for paths of RedisJSON, such as `$.a` and
     /// `a[0]`: they would create members with unexpected names.
     package init?(_ text: String) {
+        // Most paths are one name.
+        if text != "$", !text.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "[") }) {
+            if text.isEmpty { return nil }
+            self.init(steps: [text])
+            return
+        }
         let all = text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false)
         self.init(steps: text == "$" ? [] : all.map(String.init))
         let isStrange = steps.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
