@@ -111,7 +111,7 @@ package struct QueryRun: ~Copyable {
         let pathCount = if case .select(let paths) = query.output { paths.count } else { 0 }
         testCount = max(1, (query.condition?.testCount ?? 0) + pathCount)
         rows = QueryRows(order, capacity: 0)
-        fields = FieldReport(query)
+        fields = FieldReport()
     }
 
     /// Runs the query. Begins again if the database is purged or reopened meanwhile.
@@ -262,13 +262,12 @@ package struct QueryRun: ~Copyable {
     ) throws(QueryFailure) -> Bool {
         if !mayBlock, candidates + batch.count > Self.batchCount { throw .tooLong }
         try Self.engine { () throws(LarderError) in try list.look(up: &batch) }
-        for place in 0..<batch.count {
-            let isOver = try batch.withCandidate(place) { (candidate) throws(QueryFailure) in
-                try follow(candidate, number, view, ordered)
-            }
-            if isOver { return true }
+        var isOver = false
+        try batch.withEach { (candidate) throws(QueryFailure) in
+            isOver = try follow(candidate, number, view, ordered)
+            return !isOver
         }
-        return false
+        return isOver
     }
 
     /// Examines a candidate.
@@ -276,16 +275,15 @@ package struct QueryRun: ~Copyable {
     private mutating func follow(
         _ candidate: CandidateBatch.Candidate, _ number: Int, _ view: IndexView, _ ordered: IndexPlan.Ordered?
     ) throws(QueryFailure) -> Bool {
-        let (index, definition) = indexes[number]
         candidates += 1
         try note(work: Self.entryWork)
         if found.contains(candidate.key, hash: candidate.hash) { return false }
         var isOver = false
         if let ordered, rows.isFull, let last = rows.last?.position {
             isOver = ordered.follows(
-                last, term: [UInt8](candidate.term), key: [UInt8](candidate.key), definition)
+                last, term: [UInt8](candidate.term), key: [UInt8](candidate.key), indexes[number].definition)
         }
-        switch try look(at: candidate, definition) {
+        switch try look(at: candidate, number) {
         case .found(let isKept):
             // The next match would follow the last row of the result.
             if !isKept, isOver || query.output == .count { return true }
@@ -294,7 +292,7 @@ package struct QueryRun: ~Copyable {
                 throw .refused("the query finds too many entries for one call; use a narrower condition, or LIMIT")
             }
         case .other: break
-        case .stale: view.reportStale(index, term: candidate.term, key: candidate.key)
+        case .stale: view.reportStale(indexes[number].index, term: candidate.term, key: candidate.key)
         }
         return false
     }
@@ -309,11 +307,11 @@ package struct QueryRun: ~Copyable {
     }
 
     private mutating func look(
-        at candidate: CandidateBatch.Candidate, _ definition: IndexDefinition
+        at candidate: CandidateBatch.Candidate, _ number: Int
     ) throws(QueryFailure) -> Look {
         switch candidate.found {
         case .absent: return .stale
-        case .entry(let entry): return try look(at: candidate.term, entry, definition)
+        case .entry(let entry): return try look(at: candidate.term, entry, number)
         case .unread: if !mayBlock { throw .tooLong }
         }
         let record = try Self.engine { () throws(LarderError) in try database.get(Key(candidate.key)) }
@@ -322,16 +320,17 @@ package struct QueryRun: ~Copyable {
         return try record.withPayload { payload in
             let entry = EntryView(
                 key: candidate.key, storedAt: record.header.storedAt, deadline: deadline, payload: payload)
-            return Result { () throws(QueryFailure) in try look(at: candidate.term, entry, definition) }
+            return Result { () throws(QueryFailure) in try look(at: candidate.term, entry, number) }
         }.get()
     }
 
     private mutating func look(
-        at term: UnsafeRawBufferPointer, _ entry: EntryView, _ definition: IndexDefinition
+        at term: UnsafeRawBufferPointer, _ entry: EntryView, _ number: Int
     ) throws(QueryFailure) -> Look {
         let (facts, before) = (QueryFacts(entry), matches)
         let isKept = try examine(facts, entry.payload)
         if matches > before { return .found(isKept: isKept) }
+        let definition = indexes[number].definition
         // Whether an entry has the term of a computed index costs decoding it.
         return definition.kind == .computed || hasTerm(term, facts, definition) ? .other : .stale
     }
@@ -512,6 +511,7 @@ package struct QueryRun: ~Copyable {
     private func result(of now: Int64) -> QueryResult {
         var result = QueryResult()
         let sorted = rows.sorted().dropFirst(query.skip)
+        result.rows.reserveCapacity(sorted.count)
         // Entries that have expired since they were examined are not returned.
         for row in sorted where row.expires.map({ $0 > now }) ?? true {
             result.rows.append(QueryResult.Row(key: row.position.key, values: row.content))

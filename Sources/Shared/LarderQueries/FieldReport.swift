@@ -17,10 +17,15 @@ package struct FieldReport {
     private var absent: [Field]
     private var examined = 0
 
+    package init() { absent = [] }
+
     /// - Parameter indexes: the indexes of the database, whose fields are taken for existing.
     package init(_ query: Query, _ indexes: [IndexDefinition] = []) {
-        let indexed = indexes.flatMap { $0.order.parts.map(\.path) }
-        absent = query.paths.filter { $0.root == .document && !indexed.contains($0) }.map { Field(path: $0) }
+        self.init()
+        for path in query.paths where path.root == .document {
+            let isIndexed = indexes.contains { $0.order.parts.contains { $0.path == path } }
+            if !isIndexed { absent.append(Field(path: path)) }
+        }
     }
 
     /// Records an examined entry. Cheap as soon as each path was found once.

@@ -245,4 +245,21 @@ import Testing
             #expect(found == (backward ? expected.reversed() : expected))
         }
     }
+
+    @Test func aTermThatFollowsAllOthersIsFoundAfterACheckpoint() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        try books.createIndex("other")
+        try books.put("k", "a")
+        try books.flush()
+        // Queries remember that no term in LevelDB follows `a`.
+        for _ in 0..<2 { #expect(try books.keys(withWordsFrom: "m", through: "p") == []) }
+        try books.put("x", "p")
+        #expect(try books.keys(withWordsFrom: "m", through: "p") == ["x"])
+        try books.flush()
+        for backward in [false, true] {
+            #expect(try books.keys(withWordsFrom: "m", through: "p", backward: backward) == ["x"])
+        }
+    }
 }

@@ -1,3 +1,6 @@
+import LarderLevelDB
+import LarderPlatform
+
 /// The hints of indexes in LevelDB. A hint says that an entry may have a term: its key has the number of the index, the
 /// term, and the entry's key; its value is the length of the term.
 ///
@@ -22,6 +25,29 @@ enum Hint {
         guard key.count > headBytes, key[0] == KeyKind.hint, value.count == 2 else { return nil }
         let count = Int(value[0]) << 8 | Int(value[1])
         return count > 0 && count <= key.count - headBytes ? count : nil
+    }
+}
+
+/// The last hint of each index in a LevelDB, so that queries do not seek for terms that follow it: each query looks for
+/// elements of arrays, and most indexes have none. Thread-safe.
+final class LastHints: Sendable {
+    private let known = Locked<[[UInt8]: (generation: UInt64, hint: [UInt8])]>([:])
+
+    /// Whether a key follows the last hint of an index, whose hints begin with `head`.
+    /// - Parameters:
+    ///   - generation: ``EpochStore/writeGeneration`` before the snapshot was taken.
+    ///   - find: returns the last hint; empty if there are none.
+    func precede(
+        _ key: [UInt8], _ head: [UInt8], _ generation: UInt64, _ find: () throws(LevelDBError) -> [UInt8]
+    ) throws(LevelDBError) -> Bool {
+        let last = known.withLock { $0[head] }
+        if let last, last.generation == generation { return last.hint.lexicographicallyPrecedes(key) }
+        let hint = try find()
+        known.withLock { known in
+            if known.count > DatabaseIndex.countMax { known = [:] }
+            known[head] = (generation, hint)
+        }
+        return hint.lexicographicallyPrecedes(key)
     }
 }
 

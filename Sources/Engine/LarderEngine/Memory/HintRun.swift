@@ -18,6 +18,8 @@ final class HintRun: Sendable {
         self.items = items
     }
 
+    static let empty = HintRun([], [])
+
     var count: Int { items.count }
 
     /// Passes the term and the key of a hint to `body`, which are adjacent in memory.

@@ -50,22 +50,33 @@ package struct CandidateBatch {
         _ index: Int, _ body: (Candidate) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
-            let bytes = UnsafeRawBufferPointer(buffer)
-            let item = items[index]
-            let key = Self.key(item, bytes)
-            let found: Found =
-                switch item.copy {
-                case .absent: .absent
-                case .unread: .unread
-                case .fresh(let storedAt, let deadline, let place):
-                    .entry(
-                        EntryView(
-                            key: key, storedAt: storedAt, deadline: deadline,
-                            payload: UnsafeRawBufferPointer(rebasing: bytes[place])))
-                }
-            let term = UnsafeRawBufferPointer(rebasing: bytes[item.start..<(item.start + item.termCount)])
-            return try body(Candidate(term: term, key: key, hash: item.hash, found: found))
+            try body(Self.candidate(items[index], UnsafeRawBufferPointer(buffer)))
         }
+    }
+
+    /// Passes the candidates to `body`, until it returns false.
+    package func withEach<Failure: Error>(_ body: (Candidate) throws(Failure) -> Bool) throws(Failure) {
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            for item in items {
+                guard try body(Self.candidate(item, UnsafeRawBufferPointer(buffer))) else { return }
+            }
+        }
+    }
+
+    private static func candidate(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> Candidate {
+        let key = key(item, bytes)
+        let found: Found =
+            switch item.copy {
+            case .absent: .absent
+            case .unread: .unread
+            case .fresh(let storedAt, let deadline, let place):
+                .entry(
+                    EntryView(
+                        key: key, storedAt: storedAt, deadline: deadline,
+                        payload: UnsafeRawBufferPointer(rebasing: bytes[place])))
+            }
+        let term = UnsafeRawBufferPointer(rebasing: bytes[item.start..<(item.start + item.termCount)])
+        return Candidate(term: term, key: key, hash: item.hash, found: found)
     }
 
     private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
@@ -75,22 +86,27 @@ package struct CandidateBatch {
 
     // MARK: Filling
 
-    fileprivate mutating func removeAll() {
+    mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         items.removeAll(keepingCapacity: true)
     }
 
-    fileprivate mutating func add(_ term: UnsafeRawBufferPointer, _ key: UnsafeRawBufferPointer) {
-        if items.isEmpty { bytes.reserveCapacity(4096) }
-        items.append(Item(start: bytes.count, termCount: term.count, keyCount: key.count, hash: Key.hash(key)))
-        bytes.append(contentsOf: term)
-        bytes.append(contentsOf: key)
+    /// - Parameter hint: the term and the key.
+    mutating func add(_ hint: UnsafeRawBufferPointer, termCount: Int) {
+        if items.isEmpty {
+            bytes.reserveCapacity(4096)
+            items.reserveCapacity(16)
+        }
+        let hash = Key.hash(UnsafeRawBufferPointer(rebasing: hint[termCount...]))
+        items.append(
+            Item(start: bytes.count, termCount: termCount, keyCount: hint.count - termCount, hash: hash))
+        bytes.append(contentsOf: hint)
     }
 
     /// Replaces the content by the entries of keys, with empty terms. Waits until they are committed.
     package mutating func read(_ keys: some Sequence<[UInt8]>, in database: Database) throws(LarderError) {
         removeAll()
-        for key in keys { key.withUnsafeBytes { add(UnsafeRawBufferPointer(start: nil, count: 0), $0) } }
+        for key in keys { key.withUnsafeBytes { add($0, termCount: 0) } }
         var ticket = CommitTicket.none
         look(in: database, counts: false, &ticket)
         try database.pipeline.wait(for: ticket)
@@ -131,19 +147,6 @@ package struct CandidateBatch {
 }
 
 extension IndexCandidates {
-    /// Replaces the content of a batch by the next candidates, without their entries.
-    /// - Parameters:
-    ///   - most: the number of candidates.
-    ///   - isWanted: whether a candidate with this term is not passed over.
-    /// - Returns: false if there are no more candidates.
-    package func next(
-        _ most: Int, into batch: inout CandidateBatch, where isWanted: (UnsafeRawBufferPointer) -> Bool = { _ in true }
-    ) throws(LarderError) -> Bool {
-        batch.removeAll()
-        while batch.count < most, try next() { try withCandidate { if isWanted($0) { batch.add($0, $1) } } }
-        return batch.count > 0
-    }
-
     /// Looks up the entries of a batch. Waits until they are committed.
     package func look(up batch: inout CandidateBatch) throws(LarderError) {
         var ticket = CommitTicket.none

@@ -26,6 +26,7 @@ final class EpochStore: @unchecked Sendable {
     @exclusivity(unchecked) private var handle: LarderLevelDB.Database?
     private let stateLock = Lock()
     private let children = StoreChildren()
+    let lastHints = LastHints()
     private var failure: LarderError?
     /// Whether ``failure`` means that the directory was removed or replaced.
     private var isGone = false

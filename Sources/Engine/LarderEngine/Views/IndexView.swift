@@ -30,18 +30,22 @@ package final class IndexView {
     let database: Database
     let store: EpochStore
     private let held: StoreSnapshot
+    /// ``EpochStore/writeGeneration`` before the snapshot was taken.
+    fileprivate let generation: UInt64
     let mayBlock: Bool
     /// The cursor of LevelDB that earlier candidates have left.
     private var spare: HintCursor?
     private var isClosed = false
 
     init(
-        _ database: Database, _ store: EpochStore, _ held: StoreSnapshot, _ indexes: [ReadyIndex], mayBlock: Bool
+        _ database: Database, _ store: EpochStore, _ held: StoreSnapshot, _ generation: UInt64,
+        _ indexes: [ReadyIndex], mayBlock: Bool
     ) {
         self.database = database
         self.mayBlock = mayBlock
         self.store = store
         self.held = held
+        self.generation = generation
         self.indexes = indexes
     }
 
@@ -67,7 +71,7 @@ package final class IndexView {
     ) throws(LarderError) -> IndexCandidates {
         let (isEmpty, snapshot) = held.state
         guard isEmpty || snapshot != nil else { throw gone() }
-        let runs = indexes.first { $0.index == index }?.runs ?? []
+        let runs = indexes.first { $0.index.number == index.number }?.runs ?? []
         let range = HintRange(lower: lower, upper: upper, backward: backward)
         let below = if let spare { spare } else { try makeCursor(snapshot) }
         spare = nil
@@ -131,23 +135,20 @@ struct HintRange {
     let lower: [UInt8]
     let upper: [UInt8]?
     let backward: Bool
-
-    /// Whether a term is before the range, in it, or after it, in the direction of the iteration.
-    func compare(_ term: UnsafeRawBufferPointer) -> Int {
-        let isLow = lower.withUnsafeBytes { ByteOrder.compare(term, $0) } < 0
-        let isHigh = upper?.withUnsafeBytes { ByteOrder.compare(term, $0) >= 0 } ?? false
-        if isLow { return backward ? 1 : -1 }
-        return isHigh ? (backward ? -1 : 1) : 0
-    }
 }
 
 /// The candidates of a range of terms. Used by one thread at a time.
 package final class IndexCandidates {
     /// A sorted sequence of hints: a run, or a part of LevelDB's hints, which is a run too.
     private struct Source {
-        var run: HintRun
-        /// The next hint of the run.
+        let run: HintRun
+        /// The hints of the run that are in the range, and the next one.
+        let places: Range<Int>
         var place: Int
+
+        init(_ run: HintRun, _ places: Range<Int>, backward: Bool) {
+            (self.run, self.places, place) = (run, places, backward ? places.upperBound - 1 : places.lowerBound)
+        }
     }
 
     let view: IndexView
@@ -155,6 +156,8 @@ package final class IndexCandidates {
     /// The beginning of the index's hints in LevelDB.
     private let head: [UInt8]
     private let range: HintRange
+    /// The end of the range in LevelDB: forward, the first key after it; backward, its lowest key.
+    private let limit: [UInt8]
     private var store: EpochStore { view.store }
     /// The first is LevelDB's.
     private var sources: [Source] = []
@@ -175,25 +178,21 @@ package final class IndexCandidates {
         self.below = below
         self.head = head
         self.range = range
-        sources.append(Source(run: HintRun.Maker().run(), place: 0))
-        for run in runs { sources.append(Source(run: run, place: Self.start(run, range))) }
+        let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
+        limit = range.backward ? head + range.lower : end
+        sources.append(Source(.empty, 0..<0, backward: false))
+        for run in runs {
+            let start = run.lowerBound(range.lower)
+            let end = range.upper.map { run.lowerBound($0) } ?? run.count
+            if start < end { sources.append(Source(run, start..<end, backward: range.backward)) }
+        }
     }
 
     deinit { view.giveBack(below) }
 
-    private static func start(_ run: HintRun, _ range: HintRange) -> Int {
-        range.backward ? (range.upper.map { run.lowerBound($0) } ?? run.count) - 1 : run.lowerBound(range.lower)
-    }
-
     /// Moves to the next candidate; the first call moves to the first one.
     /// - Returns: false at the end.
     package func next() throws(LarderError) -> Bool {
-        if sources.count == 1 {
-            guard try settle(0) else { return false }
-            current = (sources[0].run, sources[0].place)
-            advance(0)
-            return true
-        }
         var best: Int?
         for index in sources.indices {
             guard try settle(index) else { continue }
@@ -221,7 +220,7 @@ package final class IndexCandidates {
         return current.run.withHint(current.place, body)
     }
 
-    private func has(_ index: Int) -> Bool { (0..<sources[index].run.count).contains(sources[index].place) }
+    private func has(_ index: Int) -> Bool { sources[index].places.contains(sources[index].place) }
 
     private func advance(_ index: Int) { sources[index].place += range.backward ? -1 : 1 }
 
@@ -236,46 +235,50 @@ package final class IndexCandidates {
     /// Moves a source to its next hint in the range.
     /// - Returns: false at its end.
     private func settle(_ index: Int) throws(LarderError) -> Bool {
-        while true {
-            // LevelDB's hints were compared when they were read.
-            if index == 0, has(0) { return true }
-            while has(index) {
-                let place = sources[index].run.withHint(sources[index].place) { term, _ in range.compare(term) }
-                if place == 0 { return true }
-                if place > 0 {
-                    sources[index].place = range.backward ? -1 : sources[index].run.count
-                } else {
-                    advance(index)
-                }
-            }
+        while !has(index) {
             guard index == 0, hasMore else { return false }
             try readMore()
         }
+        return true
     }
 
     // MARK: LevelDB
 
-    /// Reads LevelDB's next hints.
+    /// Reads LevelDB's next hints into a run.
     private func readMore() throws(LarderError) {
+        var maker = HintRun.Maker(reserving: readCount)
+        try read(readCount) { maker.add($0, termCount: $1) }
+        readCount = min(2 * readCount, Self.readCountMax)
+        let count = maker.count
+        sources[0] = Source(maker.run(isReversed: range.backward), 0..<count, backward: range.backward)
+    }
+
+    /// Passes LevelDB's next hints to `body`.
+    /// - Parameter most: the number of hints.
+    private func read(
+        _ most: Int, _ body: (_ hint: UnsafeRawBufferPointer, _ termCount: Int) -> Void
+    ) throws(LarderError) {
         if let error = store.endingError("query") { throw error }
         hasMore = false
         if below.held.isEmpty { return }
-        let most = readCount
-        var maker = HintRun.Maker(reserving: most)
-        readCount = min(2 * readCount, Self.readCountMax)
         let more: Bool? = try store.access("query") { (_) throws(LevelDBError) in
             guard let cursor = below.held.cursor else { return nil }
-            if !hasStarted { try begin(cursor) }
+            if !hasStarted, try !begin(cursor) { return false }
             hasStarted = true
-            var isInRange = true
-            var isMoved = false
+            var (isInRange, count) = (true, 0)
             try cursor.walk(backward: range.backward) { key, value in
-                guard maker.count < most else { return false }
-                isInRange = add(key, value, to: &maker)
-                isMoved = isMoved || isInRange
-                return isInRange
+                guard count < most else { return false }
+                let order = limit.withUnsafeBytes { ByteOrder.compare(key, $0) }
+                isInRange = range.backward ? order >= 0 : order < 0
+                guard isInRange else { return false }
+                count += 1
+                // Pass over a malformed hint, which a check reports.
+                if let termCount = Hint.termCount(key, value) {
+                    body(UnsafeRawBufferPointer(rebasing: key[Hint.headBytes...]), termCount)
+                }
+                return true
             }
-            if isMoved { below.floor = nil }
+            if count > 0 { below.floor = nil }
             return isInRange && cursor.isValid
         }
         guard let more else {
@@ -284,31 +287,57 @@ package final class IndexCandidates {
                 database: store.databaseName)
         }
         hasMore = more
-        let count = maker.count
-        let run = maker.run(isReversed: range.backward)
-        sources[0] = Source(run: run, place: range.backward ? count - 1 : 0)
     }
 
-    private func begin(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) {
-        guard range.backward else { return try below.seek(cursor, to: head + range.lower) }
-        below.floor = nil
-        let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
-        try cursor.seekBackward(to: end)
-        if cursor.isValid, try cursor.withKey({ $0.elementsEqual(end) }) { try cursor.previous() }
+    /// Moves to the beginning of the range.
+    /// - Returns: false if the range is certainly empty.
+    private func begin(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) -> Bool {
+        let start = head + range.lower
+        let isBeyond = try store.lastHints.precede(start, head, view.generation) { () throws(LevelDBError) in
+            below.floor = nil
+            try cursor.seekBackward(to: ByteOrder.successor(ofPrefix: head) ?? [])
+            guard cursor.isValid else { return [] }
+            return try cursor.withKey { $0.starts(with: head) ? [UInt8]($0) : [] }
+        }
+        if isBeyond { return false }
+        if range.backward {
+            let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
+            below.floor = nil
+            try cursor.seekBackward(to: end)
+            if cursor.isValid, try cursor.withKey({ $0.elementsEqual(end) }) { try cursor.previous() }
+        } else {
+            try below.seek(cursor, to: start)
+        }
+        return true
     }
 
-    /// Adds a hint of LevelDB.
-    /// - Returns: false if it is after the range.
-    private func add(
-        _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to maker: inout HintRun.Maker
-    ) -> Bool {
-        guard key.starts(with: head) else { return false }
-        // Pass over a malformed hint, which a check reports.
-        guard let termCount = Hint.termCount(key, value) else { return true }
-        let hint = UnsafeRawBufferPointer(rebasing: key[Hint.headBytes...])
-        let place = range.compare(UnsafeRawBufferPointer(rebasing: hint[..<termCount]))
-        if place == 0 { maker.add(hint, termCount: termCount) }
-        return place <= 0
+    /// Replaces the content of a batch by the next candidates, without their entries.
+    /// - Parameters:
+    ///   - most: the number of candidates.
+    ///   - isWanted: whether a candidate with this term is not passed over.
+    /// - Returns: false if there are no more candidates.
+    package func next(
+        _ most: Int, into batch: inout CandidateBatch, where isWanted: (UnsafeRawBufferPointer) -> Bool = { _ in true }
+    ) throws(LarderError) -> Bool {
+        batch.removeAll()
+        if sources.count == 1, !has(0) {
+            // Memory has no hints in the range.
+            while batch.count < most, hasMore {
+                try read(most - batch.count) { hint, termCount in
+                    if isWanted(UnsafeRawBufferPointer(rebasing: hint[..<termCount])) {
+                        batch.add(hint, termCount: termCount)
+                    }
+                }
+            }
+        } else {
+            while batch.count < most, try next(), let current {
+                current.run.withHint(current.place) { term, _ in
+                    guard isWanted(term) else { return }
+                    current.run.withBytes(current.place) { batch.add($0, termCount: term.count) }
+                }
+            }
+        }
+        return batch.count > 0
     }
 }
 
@@ -328,10 +357,12 @@ extension IndexCatalog {
             // record that it has now, or of a later one. An extractor that becomes known after this lacks hints.
             let open = indexing.open
             guard let runs = mayBlock ? fillHints() : fillHintsQuickly() else { return nil }
+            // Whatever is written after this, and is in the snapshot nevertheless, has its hints in the runs.
+            let generation = store.writeGeneration
             let usable = try readyIndexes(open.filter { state.indexes.contains($0.index) }, runs, in: store)
             let held = try Snapshot.hold(store)
             if database.appliedState.store === store {
-                return IndexView(database, store, held, usable, mayBlock: mayBlock)
+                return IndexView(database, store, held, generation, usable, mayBlock: mayBlock)
             }
             store.release(held)
         }
