@@ -1,5 +1,6 @@
 import LarderLevelDB
 import LarderPlatform
+import LarderVocabulary
 
 /// The hints of indexes in LevelDB. A hint says that an entry may have a term: its key has the number of the index, the
 /// term, and the entry's key; its value is the length of the term.
@@ -44,7 +45,7 @@ final class LastHints: Sendable {
         if let last, last.generation == generation { return last.hint.lexicographicallyPrecedes(key) }
         let hint = try find()
         known.withLock { known in
-            if known.count > DatabaseIndex.countMax { known = [:] }
+            if known.count > IndexRules.countMax { known = [:] }
             known[head] = (generation, hint)
         }
         return hint.lexicographicallyPrecedes(key)
