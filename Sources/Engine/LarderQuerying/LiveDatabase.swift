@@ -6,7 +6,7 @@ import LarderQueries
 /// The live queries of a database. Applies changes of entries to their rows: each changed entry is read once, and only
 /// the queries are evaluated that the entry may concern.
 ///
-/// Used only by the thread of ``LiveQueries``.
+/// Used by one thread at a time: by that of ``LiveQueries``, or by one that begins a query.
 final class LiveDatabase {
     let database: Database
     /// Whether the database was deleted, and no other one has taken its place yet.
@@ -32,8 +32,17 @@ final class LiveDatabase {
     /// Until when no change is applied after an error, in milliseconds of the monotonic clock; nil if there was none.
     private var retryAt: Int64?
 
+    /// Returns the noted changes, and forgets them, if they are wanted.
+    /// - Parameter examined: changes up to this commit unit need not be noted any more; 0 for none.
+    typealias NoteSource = (_ examined: UInt64, _ areWanted: (NotedChanges) -> Bool) -> NotedChanges?
+
     /// The number of keys that are looked up together.
     private static let batchCount = 64
+    /// The number of keys that are looked up at one instant, at first and at most.
+    private static let atOnceMin = 256
+    private static let atOnceMax = 16_384
+    /// The number of attempts to find the result after a commit.
+    private static let roundsMax = 16
     private static let retryMilliseconds: Int64 = 250
 
     init(_ database: Database, _ limits: QueryLimits) { (self.database, self.limits) = (database, limits) }
@@ -57,9 +66,9 @@ final class LiveDatabase {
         } else {
             others.insert(query.number)
         }
-        if let found = query.found { replaceRows(of: query, found) }
-        query.found = nil
-        if query.isUnknown { incomplete.append(query) }
+        for row in query.rows.all { remember(row.key, row.expires, query, isNew: true) }
+        query.examined = 0
+        if query.isUnknown || query.rows.needsRun { incomplete.append(query) }
     }
 
     func has(_ query: LiveQuery) -> Bool { numbered[query.number] === query }
@@ -76,7 +85,7 @@ final class LiveDatabase {
             }
             if byValue[equality.path]?.isEmpty ?? false { byValue[equality.path] = nil }
         }
-        for key in query.rows.keys { forget(key, query) }
+        for row in query.rows.all { forget(row.key, query) }
         rowBytes -= query.byteCount
     }
 
@@ -107,10 +116,9 @@ final class LiveDatabase {
     }
 
     private func replaceRows(of query: LiveQuery, _ found: LiveQuery.FoundRows) {
-        for key in query.rows.keys { forget(key, query) }
-        let rows = found.rows.map(query.row)
-        change(query) { $0.replace(rows, isCut: found.isCut) }
-        for row in found.rows { remember(row.position.key, row.expires, query, isNew: true) }
+        for row in query.rows.all { forget(row.key, query) }
+        change(query) { $0.replace(found.rows, isCut: found.isCut) }
+        for row in found.rows { remember(row.key, row.expires, query, isNew: true) }
     }
 
     // MARK: Changes
@@ -121,15 +129,56 @@ final class LiveDatabase {
         incomplete = queries
     }
 
-    /// Applies changes, and those of entries that have expired by now, and sends the differences.
+    /// Applies noted changes, and those of entries that have expired by now, and sends the differences.
     /// - Throws: an error of the engine that no query can survive.
-    func apply(_ noted: NotedChanges, now: Int64) throws(LarderError) {
+    func apply(_ notes: NoteSource, now: Int64) throws(LarderError) {
         if isFailing {
             // Queries that have begun since the error lack these changes.
-            if !noted.isEmpty { markUnknown() }
+            if let noted = notes(0, { !$0.isEmpty }) {
+                isDeleted = isDeleted || noted.isDeleted
+                markUnknown()
+            }
             return
         }
         retryAt = nil
+        var touched: [LiveQuery] = []
+        do throws(LarderError) {
+            try settle(notes, now: now, &touched)
+        } catch {
+            if [.closed, .forked].contains(error.code) || error.code == .deleted && !isDeleted { throw error }
+            // The rows are unknown until the engine can be read again. The events are dropped.
+            markUnknown()
+            retryAt = MonotonicClock.milliseconds() + Self.retryMilliseconds
+        }
+        for query in touched { flush(query) }
+    }
+
+    /// Examines noted changes until the rows are those at an instant between two commits.
+    ///
+    /// Most entries may have a later text than that of the noted change, and other entries of the later commit are not
+    /// noted yet. So the last changes are examined as of one instant, and with them all that were applied before it.
+    /// After ``roundsMax`` attempts, the rows may be within a commit: writers are too fast.
+    func settle(_ notes: NoteSource, now: Int64, _ touched: inout [LiveQuery]) throws(LarderError) {
+        var expired: [[UInt8]: NotedChanges.Note] = [:]
+        while let key = deadlines.popDue(now: now) {
+            expired[key] = NotedChanges.Note(reason: .expired, isStored: false)
+        }
+        try examine(expired, nil, &touched)
+        var most = Self.atOnceMin
+        for round in 1...Self.roundsMax {
+            // Many entries are examined before, so that the locks are held for few only.
+            if let noted = notes(0, { round == Self.roundsMax || $0.isWide || $0.keys.count > most }) {
+                try examine(noted, &touched)
+            }
+            try completeAll(&touched)
+            if touched.isEmpty, notes(0, \.isEmpty) != nil { return }
+            if try examineAtOnce(notes, most: most, &touched), incomplete.isEmpty { return }
+            most = min(2 * most, Self.atOnceMax)
+        }
+    }
+
+    private func examine(_ noted: NotedChanges, _ touched: inout [LiveQuery]) throws(LarderError) {
+        isDeleted = isDeleted || noted.isDeleted
         if noted.isUnknown { markUnknown() }
         if noted.hasOtherPolicy {
             for query in queries where query.refersToExpiry {
@@ -137,51 +186,56 @@ final class LiveDatabase {
                 incomplete.append(query)
             }
         }
-        var notes = noted.keys
+        var keys = noted.keys
         if let reason = noted.recheck {
-            for key in members.keys where notes[key] == nil {
-                notes[key] = NotedChanges.Note(reason: reason, isStored: false)
+            for key in members.keys where keys[key] == nil {
+                keys[key] = NotedChanges.Note(reason: reason, isStored: false)
             }
         }
-        while let key = deadlines.popDue(now: now) {
-            var note = notes[key] ?? NotedChanges.Note(reason: .expired, isStored: false)
-            if note.reason == .changed || note.reason == .removed { note.reason = .expired }
-            notes[key] = note
-        }
-        var touched: [LiveQuery] = []
-        do throws(LarderError) {
-            var rest = Array(notes)[...]
-            while !rest.isEmpty {
-                try examine(rest.prefix(Self.batchCount), noted.recheck, &touched)
-                rest = rest.dropFirst(Self.batchCount)
-            }
-            let incomplete = self.incomplete
-            self.incomplete = []
-            for query in incomplete where !query.hasEnded && !query.hasStopped { try complete(query) }
-            // Only now, because entries that were stored together are noted together.
-            for query in touched { flush(query) }
-        } catch {
-            if [.closed, .forked].contains(error.code) || error.code == .deleted && !isDeleted && !noted.isDeleted {
-                throw error
-            }
-            // The rows are unknown until the engine can be read again. The events are dropped.
-            markUnknown()
-            for query in touched { flush(query) }
-            retryAt = MonotonicClock.milliseconds() + Self.retryMilliseconds
-        }
+        try examine(keys, noted.recheck, &touched)
     }
 
     private func examine(
+        _ keys: [[UInt8]: NotedChanges.Note], _ recheck: LiveReason?, _ touched: inout [LiveQuery]
+    ) throws(LarderError) {
+        var rest = Array(keys)[...]
+        while !rest.isEmpty {
+            let notes = rest.prefix(Self.batchCount)
+            try batch.read(notes.lazy.map(\.key), in: database)
+            _ = try examineBatch(notes, recheck, &touched)
+            rest = rest.dropFirst(Self.batchCount)
+        }
+    }
+
+    /// Examines the noted changes as of one instant between two commits.
+    /// - Returns: false if there are too many, one concerns the whole database, or an entry was read later.
+    private func examineAtOnce(
+        _ notes: NoteSource, most: Int, _ touched: inout [LiveQuery]
+    ) throws(LarderError) -> Bool {
+        var found: [(key: [UInt8], value: NotedChanges.Note)] = []
+        let isRead = try batch.readAtOnce(in: database, most: most) { unpublished, last in
+            guard var noted = notes(last, { !$0.isWide && $0.keys.count <= most }) else { return nil }
+            for change in unpublished { noted.note(change) }
+            found = Array(noted.keys)
+            return found.map(\.key)
+        }
+        return isRead ? try examineBatch(found[...], nil, &touched) : false
+    }
+
+    /// Examines changes whose entries are in ``batch``.
+    /// - Returns: whether all entries were in it.
+    private func examineBatch(
         _ notes: ArraySlice<(key: [UInt8], value: NotedChanges.Note)>, _ recheck: LiveReason?,
         _ touched: inout [LiveQuery]
-    ) throws(LarderError) {
-        try batch.read(notes.lazy.map(\.key), in: database)
+    ) throws(LarderError) -> Bool {
+        var isComplete = true
         for (place, (key, note)) in notes.enumerated() {
             try batch.withCandidate(place) { (candidate) throws(LarderError) in
                 switch candidate.found {
                 case .entry(let entry): examine(key, entry, note, &touched)
                 case .absent: examineAbsent(key, note, recheck, &touched)
                 case .unread:
+                    isComplete = false
                     guard let record = try read(key) else { return examineAbsent(key, note, recheck, &touched) }
                     let deadline = database.rules.deadline(record.header)
                     record.withPayload { payload in
@@ -192,6 +246,7 @@ final class LiveDatabase {
                 }
             }
         }
+        return isComplete
     }
 
     /// Returns nil if there is no fresh entry.
@@ -235,7 +290,8 @@ final class LiveDatabase {
             query.examined = number
             var row: LiveRows.Row?
             if isJSON, query.condition?(document, facts) ?? true {
-                row = LiveRows.Row(position: QueryPosition(values: query.rows.order.values(document, facts), key: key))
+                let position = QueryPosition(values: query.rows.order.values(document, facts), key: key)
+                row = LiveRows.Row(position: position, expires: entry.deadline)
                 if query.hasTexts {
                     text = text ?? [UInt8](entry.payload)
                     row?.text = text
@@ -267,41 +323,39 @@ final class LiveDatabase {
 
     private func flush(_ query: LiveQuery) {
         defer { query.events.removeAll() }
-        guard !query.events.isEmpty, !query.isBehind, !query.needsReset, !query.isUnknown else { return }
-        if !query.send(query.events) { query.isBehind = true }
-    }
-
-    /// Runs a query again that lacks rows, and sends the whole result if the reader needs it.
-    private func complete(_ query: LiveQuery) throws(LarderError) {
-        do throws(QueryFailure) {
-            if query.isUnknown {
-                replaceRows(of: query, try query.run(in: database, limits, scans: true))
-                (query.isUnknown, query.needsReset) = (false, true)
-            } else if query.rows.needsRun {
-                try refill(query)
-            }
-            if query.needsReset, !query.isBehind {
-                query.needsReset = false
-                query.events = []
-                query.isBehind = !query.send([.reset(query.rows.visible.map { row($0, of: query) })])
-            }
-        } catch {
-            if case .engine(let error) = error { throw error }
-            end(query, error)
+        guard !query.isBehind, !query.isUnknown, !query.hasEnded, !query.hasStopped else { return }
+        if query.needsReset {
+            query.needsReset = false
+            query.isBehind = !query.send([.reset(query.visible)])
+        } else if !query.events.isEmpty {
+            query.isBehind = !query.send(query.events)
         }
     }
 
-    private func refill(_ query: LiveQuery) throws(QueryFailure) {
-        let found = try query.run(in: database, limits, scans: true)
-        let new = found.rows.filter { !query.rows.contains($0.position.key) }
-        let rows = found.rows.map(query.row)
-        let steps = change(query) { $0.refill(rows, isCut: found.isCut) }
-        for row in new where query.rows.contains(row.position.key) {
-            remember(row.position.key, row.expires, query, isNew: true)
+    private func completeAll(_ touched: inout [LiveQuery]) throws(LarderError) {
+        let incomplete = self.incomplete
+        self.incomplete = []
+        for query in incomplete where !query.hasEnded && !query.hasStopped {
+            do throws(QueryFailure) { try complete(query, &touched) } catch {
+                if case .engine(let error) = error { throw error }
+                end(query, error)
+            }
         }
-        var touched: [LiveQuery] = []
-        take(steps, of: query, &touched)
-        flush(query)
+    }
+
+    /// Runs a query again that lacks rows.
+    private func complete(_ query: LiveQuery, _ touched: inout [LiveQuery]) throws(QueryFailure) {
+        if query.isUnknown {
+            replaceRows(of: query, try query.run(in: database, limits, scans: true))
+            (query.isUnknown, query.needsReset) = (false, true)
+        } else if query.rows.needsRun {
+            let found = try query.run(in: database, limits, scans: true)
+            let new = found.rows.filter { !query.rows.contains($0.key) }
+            let steps = change(query) { $0.refill(found.rows, isCut: found.isCut) }
+            for row in new where query.rows.contains(row.key) { remember(row.key, row.expires, query, isNew: true) }
+            take(steps, of: query, &touched)
+        }
+        if query.needsReset { touched.append(query) }
     }
 
     /// Sends the whole result to a reader that was slow.
@@ -312,7 +366,8 @@ final class LiveDatabase {
     }
 
     func end(_ query: LiveQuery, _ failure: QueryFailure) {
-        _ = query.send([.ended(failure)])
+        query.failure = failure
+        if query.isStarted { _ = query.send([.ended(failure)]) }
         remove(query)
     }
 }

@@ -10,6 +10,7 @@ import Synchronization
 ///   reads each changed entry once, and updates the results. It exists while there are live queries.
 /// - A query is registered before its first run, and takes the changes since then with the rows of the run. So it misses
 ///   none.
+/// - Readers get the rows as they were at instants between two commits: see ``LiveDatabase``.
 /// - An expiry is reported at its time: the thread knows the deadlines of all rows.
 ///
 /// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded"; the last properties are used by the
@@ -19,6 +20,8 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     private final class Watched {
         let database: Database
         var noted = NotedChanges()
+        /// The changes up to this commit unit were examined, although some were not published yet.
+        var examined: UInt64 = 0
         /// The queries whose first run has begun, and whose rows were not taken yet.
         var starting: [LiveQuery] = []
         /// The number of the other queries.
@@ -110,14 +113,34 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         lock.withLock { watch(database).starting.append(live) }
         let handle = LiveQueryHandle(self, live, ObjectIdentifier(database))
         let found = try live.run(in: database, limits, scans: false, isCancelled: isCancelled)
-        let rows = found.rows.dropFirst(query.skip).prefix(query.rowsMax).map { row in
-            LiveRow(key: row.position.key, text: row.content.first ?? nil)
-        }
+        live.rows.replace(found.rows, isCut: found.isCut)
+        try settle(live, in: database)
         // Rows of queries that begin at the same time are counted when they are taken.
-        let added = found.rows.reduce(live.byteCount) { $0 + live.row($1).byteCount }
-        guard rowBytes.load(ordering: .relaxed) + added <= limits.liveBytesMax else { throw Self.tooManyRows }
-        lock.withLock { live.found = found }
-        return (handle, rows)
+        guard rowBytes.load(ordering: .relaxed) + live.byteCount <= limits.liveBytesMax else { throw Self.tooManyRows }
+        return (handle, live.visible)
+    }
+
+    /// Applies the changes since a query's first run began.
+    private func settle(_ live: LiveQuery, in database: Database) throws(QueryFailure) {
+        let alone = LiveDatabase(database, limits)
+        alone.add(live)
+        // Changes that are not noted yet may be in the rows.
+        var touched = [live]
+        do throws(LarderError) {
+            try alone.settle(
+                { [lock] _, areWanted in lock.withLock { Self.take(&live.missed, areWanted) } },
+                now: engine.clock.unnoticed(), &touched)
+        } catch {
+            throw .engine(error)
+        }
+        if let failure = live.failure { throw failure }
+        (live.events, live.needsReset) = ([], false)
+    }
+
+    private static func take(_ noted: inout NotedChanges, _ areWanted: (NotedChanges) -> Bool) -> NotedChanges? {
+        guard areWanted(noted) else { return nil }
+        defer { noted = NotedChanges() }
+        return noted
     }
 
     fileprivate func start(_ query: LiveQuery, _ database: ObjectIdentifier) { request(.start(query, database)) }
@@ -170,7 +193,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
             for change in changes {
                 guard let one = watched[ObjectIdentifier(change.database)] else { continue }
                 for query in one.starting { query.missed.note(change) }
-                if one.count > 0 {
+                if one.count > 0, change.sequence == 0 || change.sequence > one.examined {
                     one.noted.note(change)
                     isNoted = true
                 }
@@ -216,15 +239,11 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         let taken = lock.withLock {
             defer { requests = [] }
             for case .start(let query, let id) in requests { takeStarted(query, id) }
-            let noted = watched.mapValues { one in
-                defer { one.noted = NotedChanges() }
-                return one.noted
-            }
-            return (requests: requests, noted: noted)
+            return requests
         }
-        for request in taken.requests { handle(request) }
+        for request in taken { handle(request) }
         let now = engine.clock.unnoticed()
-        for (id, database) in databases { apply(taken.noted[id] ?? NotedChanges(), to: database, id, now: now) }
+        for (id, database) in databases { apply(to: database, id, now: now) }
         endLargest()
         rowBytes.store(usedBytes, ordering: .relaxed)
     }
@@ -247,6 +266,8 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         guard let one = watched[id], let index = one.starting.firstIndex(where: { $0 === query }) else { return }
         one.starting.remove(at: index)
         one.count += 1
+        // The query may lack changes that the others have.
+        one.examined = 0
         one.noted.merge(query.missed)
         if query.missed.isUnknown { query.isUnknown = true }
         query.missed = NotedChanges()
@@ -259,6 +280,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
             if query.hasEnded { return release(1, id) }
             // Its rows may be those of a commit that has failed since.
             if query.rollbackCount != rollbackCount { query.isUnknown = true }
+            query.isStarted = true
             live(database).add(query)
         case .resume(let query): databases.values.first { $0.has(query) }?.resume(query)
         case .stop(let query):
@@ -293,11 +315,14 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         }
     }
 
-    private func apply(_ noted: NotedChanges, to database: LiveDatabase, _ id: ObjectIdentifier, now: Int64) {
+    private func apply(to database: LiveDatabase, _ id: ObjectIdentifier, now: Int64) {
         let before = database.count
         var failure: LarderError?
-        do throws(LarderError) { try database.apply(noted, now: now) } catch { failure = error }
-        if noted.isDeleted { database.isDeleted = true }
+        do throws(LarderError) {
+            try database.apply({ [self] in take(id, $0, $1) }, now: now)
+        } catch {
+            failure = error
+        }
         if database.isDeleted {
             let next = successor(database.database)
             // The larder is about to forget the deleted database.
@@ -307,6 +332,19 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
         if let failure { for query in database.queries { database.end(query, .engine(failure)) } }
         let left = before - database.count
         if left > 0 { release(left, id) }
+    }
+
+    private func take(
+        _ id: ObjectIdentifier, _ examined: UInt64, _ areWanted: (NotedChanges) -> Bool
+    ) -> NotedChanges? {
+        lock.withLock {
+            let one = watched[id]
+            var none = NotedChanges()
+            guard let one else { return Self.take(&none, areWanted) }
+            guard let noted = Self.take(&one.noted, areWanted) else { return nil }
+            one.examined = max(one.examined, examined)
+            return noted
+        }
     }
 
     /// Continues the queries of a deleted database in another one.

@@ -4,8 +4,8 @@ import Synchronization
 
 /// A live query, as the thread of ``LiveQueries`` keeps it.
 ///
-/// `@unchecked Sendable`: `found` and `missed` are guarded by the lock of ``LiveQueries``. The other variables are used
-/// by its thread.
+/// `@unchecked Sendable`: `missed` is guarded by the lock of ``LiveQueries``. The other variables are used by the thread
+/// that begins the query until it is started, then by that of ``LiveQueries``.
 final class LiveQuery: @unchecked Sendable {
     /// Other live queries of this process have other numbers.
     let number = LiveQuery.numbers.wrappingAdd(1, ordering: .relaxed).newValue
@@ -19,11 +19,9 @@ final class LiveQuery: @unchecked Sendable {
     private let ownBytes: Int
     /// Whether the reader needs no events any more. The thread drops its work for such a query.
     let isStopped = Atomic<Bool>(false)
-    /// The engine's number of rollbacks before the first run. Written before the query is started.
+    /// The engine's number of rollbacks before the first run.
     var rollbackCount: UInt64 = 0
-    /// The rows of the first run, until they are taken.
-    var found: FoundRows?
-    /// The changes since the first run began, until its rows are taken.
+    /// The changes since the first run began that its rows may lack, until the query is started.
     var missed = NotedChanges()
 
     var rows: LiveRows
@@ -36,10 +34,14 @@ final class LiveQuery: @unchecked Sendable {
     var needsReset = false
     /// Whether any row may have changed.
     var isUnknown = false
+    /// Whether the reader gets the events.
+    var isStarted = false
     var hasEnded = false
+    /// Why the query has ended.
+    var failure: QueryFailure?
 
     /// The rows of a run in order, and whether others follow.
-    typealias FoundRows = (rows: [QueryRows.Row], isCut: Bool)
+    typealias FoundRows = (rows: [LiveRows.Row], isCut: Bool)
 
     /// The maximum number of rows of a live query, with those that it skips.
     package static let rowsMax = 10_000
@@ -87,12 +89,15 @@ final class LiveQuery: @unchecked Sendable {
         var query = query
         query.scans = query.scans || scans
         var run = QueryRun(query, in: database, nil, limits, isCancelled: isCancelled)
-        return try run.positionedRows()
+        let found = try run.positionedRows()
+        let taken = found.rows.map { row in
+            let isSorted = !rows.order.parts.isEmpty
+            let position = isSorted ? row.position : QueryPosition(values: [], key: row.position.key)
+            return LiveRows.Row(position: position, expires: row.expires, text: row.content.first ?? nil)
+        }
+        return (taken, found.isCut)
     }
 
-    func row(_ found: QueryRows.Row) -> LiveRows.Row {
-        LiveRows.Row(
-            position: rows.order.parts.isEmpty ? QueryPosition(values: [], key: found.position.key) : found.position,
-            text: found.content.first ?? nil)
-    }
+    /// The rows of the result, in order.
+    var visible: [LiveRow] { rows.visible.map { LiveRow(key: $0, text: rows.text($0)) } }
 }

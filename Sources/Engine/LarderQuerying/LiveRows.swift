@@ -10,6 +10,7 @@ import LarderQueries
 struct LiveRows {
     struct Row {
         let position: QueryPosition
+        var expires: Int64?
         /// Nil if the query has KEYS.
         var text: [UInt8]?
 
@@ -52,8 +53,8 @@ struct LiveRows {
     var capacity: Int { 2 * window.upperBound + 32 }
     /// Whether the result may lack rows.
     var needsRun: Bool { isCut && rows.count < window.upperBound }
-    /// The keys of all kept rows.
-    var keys: some Collection<[UInt8]> { kept.keys }
+    /// All kept rows, in any order.
+    var all: some Collection<Row> { kept.values }
     /// The keys of the result, in order.
     var visible: [[UInt8]] { rows[window.clamped(to: 0..<rows.count)].map(\.key) }
 
@@ -106,7 +107,10 @@ struct LiveRows {
             return steps
         }
         let (old, position) = (known.position, row.position)
-        if old == position, row.text == nil ? !isStored : row.text == known.text { return steps }
+        if old == position, row.text == nil ? !isStored : row.text == known.text {
+            kept[key]?.expires = row.expires
+            return steps
+        }
         if old == position {
             keep(row)
             let index = index(of: position)

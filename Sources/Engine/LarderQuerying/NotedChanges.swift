@@ -20,7 +20,9 @@ struct NotedChanges {
     /// If more keys have changed, the queries run again.
     private static let keysMax = 65_536
 
-    var isEmpty: Bool { keys.isEmpty && recheck == nil && !isUnknown && !isDeleted }
+    var isEmpty: Bool { keys.isEmpty && !isWide }
+    /// Whether a change concerns the whole database.
+    var isWide: Bool { recheck != nil || isUnknown || isDeleted }
 
     mutating func note(_ change: EntryChange) {
         switch change.kind {

@@ -73,6 +73,34 @@ import Testing
         }
     }
 
+    @Test("entries that are stored together appear together", arguments: [LiveServer.larderd, .larderdOnFourThreads])
+    func entriesStoredTogetherAppearTogether(_ server: LiveServer) async throws {
+        try await server.run { (client: LarderClient) in
+            let books = client.cache("books", of: Book.self)
+            @Sendable func store(_ author: String, _ year: Int) async throws {
+                try await books.set((10..<30).map { (key: "k\($0)", value: Book(author: author, year: year)) })
+            }
+            try await store("", 0)
+            let writers = Task {
+                try await withThrowingTaskGroup { group in
+                    for author in ["Al", "Bo"] {
+                        group.addTask { for year in 1...300 { try await store(author, year) } }
+                    }
+                    try await group.waitForAll()
+                }
+                try await store("", 1_000)
+            }
+            var wrong = 0
+            for try await change in books.live(books.query()) {
+                let first = change.values.first
+                if change.rows.count != 20 || change.values.contains(where: { $0 != first }) { wrong += 1 }
+                if first?.year == 1_000 { break }
+            }
+            #expect(wrong == 0)
+            try await writers.value
+        }
+    }
+
     @Test func theSequenceEndsWithTheClient() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let books = client.cache("books", of: Book.self)

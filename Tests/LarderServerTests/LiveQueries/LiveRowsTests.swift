@@ -53,7 +53,7 @@ import Testing
                     entries[random.oneIn(2) ? key : gone] = nil
                 }
                 // The keys that may have changed.
-                for key in Set([key] + rows.keys).union(entries.keys) {
+                for key in Set([key] + rows.all.map(\.key)).union(entries.keys) {
                     let row = entries[key].map { Self.row(key, $0) }
                     Self.apply(rows.update(key, row, .removed, isStored: random.oneIn(9)), to: &list)
                 }

@@ -323,10 +323,13 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
     }
 
     /// Assigns versions to stored and removed entries whose commit follows, and writes the changes to the files.
-    func prepare(_ changes: inout [EntryChange]) {
+    /// - Returns: the changes with their versions; nil if there are no logs.
+    @discardableResult
+    func prepare(_ changes: [EntryChange]) -> [EntryChange]? {
         var records = ChangeRecordWriter()
-        lock.withLock {
-            if logs.isEmpty { return }
+        let prepared = lock.withLock { () -> [EntryChange]? in
+            if logs.isEmpty { return nil }
+            var changes = changes
             beginRecords(&records)
             for index in changes.indices {
                 guard let log = logs[ObjectIdentifier(changes[index].database)] else { continue }
@@ -336,15 +339,14 @@ package final class ChangeLog: ChangeSubscriber, @unchecked Sendable {
                 let change = changes[index]
                 records.add(.key(log.number, key: change.key, sequence: change.sequence, version))
             }
+            return changes
         }
         write(records)
+        return prepared
     }
 
     /// Writes the state of each log that is not in the files yet.
-    func prepare() {
-        var none: [EntryChange] = []
-        prepare(&none)
-    }
+    func prepare() { prepare([]) }
 
     /// Adds the records that must precede a change: the bound of reserved sequence numbers if it was raised, and the
     /// databases that the current segment does not contain yet. If that segment is full, first starts a new one. Called

@@ -71,6 +71,8 @@ package final class CommitPipeline: @unchecked Sendable {
     private let progress = Condition()
     // Guarded by `lock`:
     private var queue = CommitQueue()
+    /// The items that the leader commits.
+    private var led: [CommitQueue.Item] = []
     private var lastSequence: UInt64 = 0
     private var isLed = false
     /// The error of a commit that failed on a thread that must not block. Used by the thread that leads.
@@ -197,6 +199,22 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// A ticket for all units that have been applied so far.
     package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
+
+    /// Returns the applied changes of a database's entries that are not published yet, and possibly some that are.
+    /// Called with all shard locks of the database held.
+    /// - Returns: nil if there are more than `most` of all databases, or if a whole database is changed.
+    func unpublishedChanges(of database: Database, most: Int) -> [EntryChange]? {
+        lock.withLock {
+            var found: [EntryChange] = []
+            var left = most
+            for item in led + queue.all {
+                guard let changes = item.changes, changes.count <= left else { return nil }
+                left -= changes.count
+                found += changes.lazy.filter { $0.database === database && !$0.isUnseen }
+            }
+            return found
+        }
+    }
 
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
@@ -344,9 +362,11 @@ package final class CommitPipeline: @unchecked Sendable {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
             let group = queue.take()
+            led = group
             lock.unlock()
             let count = commit(group, mayBlock)
             lock.lock()
+            led = []
             queue.recycle(group[..<count])
             guard count == group.count else {
                 queue.putBack(group[count...])
@@ -375,7 +395,9 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .writes(let batch, _, let level):
                     if !batch.isPrepared {
                         if batch.committed != nil { changeLog.changing() }
-                        if !batch.changes.isEmpty { changeLog.prepare(&batch.changes) }
+                        if !batch.changes.isEmpty, let prepared = changeLog.prepare(batch.changes) {
+                            lock.withLock { batch.changes = prepared }
+                        }
                     }
                     batch.isPrepared = true
                     guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }

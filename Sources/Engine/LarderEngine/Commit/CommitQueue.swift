@@ -15,6 +15,12 @@ struct CommitQueue {
             case .control(let sequence, _, _): sequence
             }
         }
+
+        /// The changes of entries, if there were subscribers; nil if a whole database is changed.
+        var changes: [EntryChange]? {
+            guard case .writes(let batch, _, _) = self, batch.committed == nil else { return nil }
+            return batch.changes
+        }
     }
 
     private var items: [Item] = []
@@ -31,6 +37,8 @@ struct CommitQueue {
     private static let batchBytesMax = 4 << 20
 
     var isEmpty: Bool { items.isEmpty && open == nil }
+    /// All items, with the open batch.
+    var all: [Item] { items + (open.map { [.writes($0, units: openUnits, openLevel)] } ?? []) }
     /// Whether slow work waits: an fsync, or a change of a whole database.
     var hasSlowWork: Bool { !items.isEmpty || openLevel == .always }
 

@@ -31,6 +31,12 @@ struct DatabaseShards: ~Copyable {
         }
     }
 
+    /// Like ``with(_:_:)``, with the shard's lock held.
+    @inline(__always)
+    func with<Result>(_ hash: Int, areLocked: Bool, _ body: (Shard) -> Result) -> Result {
+        areLocked ? with(hash, body) : withLocked(hash, body)
+    }
+
     /// Returns the shard of a hash without retaining it: the shard lives as long as this value.
     func unmanaged(_ hash: Int) -> Unmanaged<Shard> { unmanaged[Shard.index(hash)] }
 

@@ -40,6 +40,8 @@ package struct CandidateBatch {
     /// The length in bytes from which a record is not copied, and the size of the batch above which none is.
     private static let recordBytesMax = 64 << 10
     private static let bytesMax = 512 << 10
+    /// Both, if the entries are read at one instant.
+    private static let atOnceBytesMax = 4 << 20
 
     package init() {}
 
@@ -87,7 +89,7 @@ package struct CandidateBatch {
     // MARK: Filling
 
     mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 2 * Self.bytesMax)
         items.removeAll(keepingCapacity: true)
     }
 
@@ -106,22 +108,58 @@ package struct CandidateBatch {
     /// Replaces the content by the entries of keys, with empty terms. Waits until they are committed.
     package mutating func read(_ keys: some Sequence<[UInt8]>, in database: Database) throws(LarderError) {
         removeAll()
-        for key in keys { key.withUnsafeBytes { add($0, termCount: 0) } }
+        for key in keys { add(key) }
         var ticket = CommitTicket.none
         look(in: database, counts: false, &ticket)
         try database.pipeline.wait(for: ticket)
     }
 
+    private mutating func add(_ key: [UInt8]) { key.withUnsafeBytes { add($0, termCount: 0) } }
+
+    /// Like ``read(_:in:)``, but reads all entries at one instant, between two commits: holds all shard locks of the
+    /// database. So there should be few keys.
+    /// - Parameters:
+    ///   - most: the number of unpublished changes above which nothing is read.
+    ///   - keys: returns the keys; nil to read nothing. Called with the locks held: it must not call the engine. It gets
+    ///     the changes that are applied, but may not be published yet, and the number of the last applied commit unit.
+    /// - Returns: false if nothing was read.
+    package mutating func readAtOnce(
+        in database: Database, most: Int, _ keys: ([EntryChange], UInt64) -> [[UInt8]]?
+    ) throws(LarderError) -> Bool {
+        removeAll()
+        let pipeline = database.pipeline
+        var ticket = CommitTicket.none
+        database.shards.lockAll()
+        let unpublished = pipeline.unpublishedChanges(of: database, most: most)
+        let found = unpublished.flatMap { keys($0, pipeline.everythingApplied.sequence) }
+        if let found, !found.isEmpty {
+            for key in found { add(key) }
+            look(in: database, counts: false, areLocked: true, &ticket)
+        }
+        database.shards.unlockAll()
+        if unpublished == nil { pipeline.drain() }
+        try pipeline.wait(for: ticket)
+        return found != nil
+    }
+
     /// Looks up the entries in memory. First prefetches the memory of all keys, so that the CPU loads the entries
     /// concurrently.
-    /// - Parameter counts: whether found entries count as hits and as recently used.
-    fileprivate mutating func look(in database: Database, counts: Bool, _ ticket: inout CommitTicket) {
+    /// - Parameters:
+    ///   - counts: whether found entries count as hits and as recently used.
+    ///   - areLocked: whether the locks of all shards are held.
+    fileprivate mutating func look(
+        in database: Database, counts: Bool, areLocked: Bool = false, _ ticket: inout CommitTicket
+    ) {
         let now = database.now()
+        let recordBytesMax = areLocked ? Self.atOnceBytesMax : Self.recordBytesMax
+        let bytesMax = areLocked ? Self.atOnceBytesMax : Self.bytesMax
         for item in items { database.shards.with(item.hash) { $0.table.prefetchSlot(item.hash) } }
-        for item in items { database.shards.withLocked(item.hash) { $0.table.prefetchEntry(item.hash) } }
+        for item in items {
+            database.shards.with(item.hash, areLocked: areLocked) { $0.table.prefetchEntry(item.hash) }
+        }
         for index in items.indices {
             let item = items[index]
-            items[index].copy = database.shards.withLocked(item.hash) { shard in
+            items[index].copy = database.shards.with(item.hash, areLocked: areLocked) { shard in
                 let looked = bytes.withUnsafeBytes { bytes in
                     database.look(shard, Self.key(item, bytes), item.hash, now, .mayBlock, &ticket)
                 }
@@ -129,7 +167,7 @@ package struct CandidateBatch {
                 case .absent: return .absent
                 case .unknown, .unavailable, .unreadable: return .unread
                 case .fresh(let record, let entry):
-                    guard record.byteCount < Self.recordBytesMax, bytes.count < Self.bytesMax else { return .unread }
+                    guard record.byteCount < recordBytesMax, bytes.count < bytesMax else { return .unread }
                     if counts {
                         database.use(entry, shard, &ticket)
                     } else {
