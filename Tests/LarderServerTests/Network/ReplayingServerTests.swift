@@ -174,7 +174,10 @@ import Testing
             return .fail(EIO)
         }
         let replay = try heldReplay(threads: threads, faults: faults)
-        defer { replay.end() }
+        defer {
+            isFailing.value = false
+            replay.end()
+        }
         let server = replay.server
         isFailing.value = true
         let writer = try client(server, "early", "SET new 1")
