@@ -88,13 +88,13 @@ package struct CandidateBatch {
 
     // MARK: Filling
 
-    mutating func removeAll() {
+    fileprivate mutating func removeAll() {
         bytes.removeAll(keepingCapacity: bytes.capacity <= 2 * Self.bytesMax)
         items.removeAll(keepingCapacity: true)
     }
 
     /// - Parameter hint: the term and the key.
-    mutating func add(_ hint: UnsafeRawBufferPointer, termCount: Int) {
+    fileprivate mutating func add(_ hint: UnsafeRawBufferPointer, termCount: Int) {
         if items.isEmpty {
             bytes.reserveCapacity(4096)
             items.reserveCapacity(16)
@@ -185,6 +185,25 @@ package struct CandidateBatch {
 }
 
 extension IndexCandidates {
+    /// Replaces the content of a batch by the next candidates, without their entries.
+    /// - Parameters:
+    ///   - most: the number of candidates.
+    ///   - isWanted: whether a candidate with this term is not passed over.
+    /// - Returns: false if there are no more candidates.
+    package func next(
+        _ most: Int, into batch: inout CandidateBatch, where isWanted: (UnsafeRawBufferPointer) -> Bool = { _ in true }
+    ) throws(LarderError) -> Bool {
+        batch.removeAll()
+        var isMore = true
+        while batch.count < most, isMore {
+            isMore = try read(next: most - batch.count) { hint, termCount in
+                guard isWanted(UnsafeRawBufferPointer(rebasing: hint[..<termCount])) else { return }
+                batch.add(hint, termCount: termCount)
+            }
+        }
+        return batch.count > 0
+    }
+
     /// Looks up the entries of a batch. Waits until they are committed.
     package func look(up batch: inout CandidateBatch) throws(LarderError) {
         var ticket = CommitTicket.none

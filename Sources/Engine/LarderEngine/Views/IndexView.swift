@@ -72,10 +72,9 @@ package final class IndexView {
         let (isEmpty, snapshot) = held.state
         guard isEmpty || snapshot != nil else { throw gone() }
         let runs = indexes.first { $0.index.number == index.number }?.runs ?? []
-        let range = HintRange(lower: lower, upper: upper, backward: backward)
         let below = if let spare { spare } else { try makeCursor(snapshot) }
         spare = nil
-        return IndexCandidates(self, below, Hint.head(index.number), runs, range)
+        return IndexCandidates(self, below, Hint.head(index.number), runs, lower, upper, backward)
     }
 
     private func makeCursor(_ snapshot: LarderLevelDB.Snapshot?) throws(LarderError) -> HintCursor {
@@ -130,13 +129,6 @@ private final class HintCursor {
     }
 }
 
-/// A range of terms, and the direction in which it is read.
-struct HintRange {
-    let lower: [UInt8]
-    let upper: [UInt8]?
-    let backward: Bool
-}
-
 /// The candidates of a range of terms. Used by one thread at a time.
 package final class IndexCandidates {
     /// A sorted sequence of hints: a run, or a part of LevelDB's hints, which is a run too.
@@ -155,9 +147,10 @@ package final class IndexCandidates {
     private let below: HintCursor
     /// The beginning of the index's hints in LevelDB.
     private let head: [UInt8]
-    private let range: HintRange
-    /// The end of the range in LevelDB: forward, the first key after it; backward, its lowest key.
-    private let limit: [UInt8]
+    /// The lowest key of the range in LevelDB, and the first key after it.
+    private let start: [UInt8]
+    private let end: [UInt8]
+    private let backward: Bool
     private var store: EpochStore { view.store }
     /// The first is LevelDB's.
     private var sources: [Source] = []
@@ -172,19 +165,20 @@ package final class IndexCandidates {
     static let interruption = "it kept space that the disk limit needs, or the database was reopened; query again"
 
     fileprivate init(
-        _ view: IndexView, _ below: HintCursor, _ head: [UInt8], _ runs: [HintRun], _ range: HintRange
+        _ view: IndexView, _ below: HintCursor, _ head: [UInt8], _ runs: [HintRun], _ lower: [UInt8],
+        _ upper: [UInt8]?, _ backward: Bool
     ) {
         self.view = view
         self.below = below
         self.head = head
-        self.range = range
-        let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
-        limit = range.backward ? head + range.lower : end
+        self.backward = backward
+        start = head + lower
+        end = upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
         sources.append(Source(.empty, 0..<0, backward: false))
         for run in runs {
-            let start = run.lowerBound(range.lower)
-            let end = range.upper.map { run.lowerBound($0) } ?? run.count
-            if start < end { sources.append(Source(run, start..<end, backward: range.backward)) }
+            let start = run.lowerBound(lower)
+            let end = upper.map { run.lowerBound($0) } ?? run.count
+            if start < end { sources.append(Source(run, start..<end, backward: backward)) }
         }
     }
 
@@ -222,14 +216,14 @@ package final class IndexCandidates {
 
     private func has(_ index: Int) -> Bool { sources[index].places.contains(sources[index].place) }
 
-    private func advance(_ index: Int) { sources[index].place += range.backward ? -1 : 1 }
+    private func advance(_ index: Int) { sources[index].place += backward ? -1 : 1 }
 
     /// Compares the hints of two sources in the direction of the iteration.
     private func order(_ left: Int, _ right: Int) -> Int {
         let order = sources[left].run.withBytes(sources[left].place) { left in
             sources[right].run.withBytes(sources[right].place) { ByteOrder.compare(left, $0) }
         }
-        return range.backward ? -order : order
+        return backward ? -order : order
     }
 
     /// Moves a source to its next hint in the range.
@@ -250,7 +244,7 @@ package final class IndexCandidates {
         try read(readCount) { maker.add($0, termCount: $1) }
         readCount = min(2 * readCount, Self.readCountMax)
         let count = maker.count
-        sources[0] = Source(maker.run(isReversed: range.backward), 0..<count, backward: range.backward)
+        sources[0] = Source(maker.run(isReversed: backward), 0..<count, backward: backward)
     }
 
     /// Passes LevelDB's next hints to `body`.
@@ -266,10 +260,11 @@ package final class IndexCandidates {
             if !hasStarted, try !begin(cursor) { return false }
             hasStarted = true
             var (isInRange, count) = (true, 0)
-            try cursor.walk(backward: range.backward) { key, value in
+            let limit = backward ? start : end
+            try cursor.walk(backward: backward) { key, value in
                 guard count < most else { return false }
                 let order = limit.withUnsafeBytes { ByteOrder.compare(key, $0) }
-                isInRange = range.backward ? order >= 0 : order < 0
+                isInRange = backward ? order >= 0 : order < 0
                 guard isInRange else { return false }
                 count += 1
                 // Pass over a malformed hint, which a check reports.
@@ -292,7 +287,6 @@ package final class IndexCandidates {
     /// Moves to the beginning of the range.
     /// - Returns: false if the range is certainly empty.
     private func begin(_ cursor: LarderLevelDB.Cursor) throws(LevelDBError) -> Bool {
-        let start = head + range.lower
         let isBeyond = try store.lastHints.precede(start, head, view.generation) { () throws(LevelDBError) in
             below.floor = nil
             try cursor.seekBackward(to: ByteOrder.successor(ofPrefix: head) ?? [])
@@ -300,8 +294,7 @@ package final class IndexCandidates {
             return try cursor.withKey { $0.starts(with: head) ? [UInt8]($0) : [] }
         }
         if isBeyond { return false }
-        if range.backward {
-            let end = range.upper.map { head + $0 } ?? ByteOrder.successor(ofPrefix: head) ?? []
+        if backward {
             below.floor = nil
             try cursor.seekBackward(to: end)
             if cursor.isValid, try cursor.withKey({ $0.elementsEqual(end) }) { try cursor.previous() }
@@ -311,33 +304,21 @@ package final class IndexCandidates {
         return true
     }
 
-    /// Replaces the content of a batch by the next candidates, without their entries.
-    /// - Parameters:
-    ///   - most: the number of candidates.
-    ///   - isWanted: whether a candidate with this term is not passed over.
+    /// Passes next candidates to `body`: at most `most`, but perhaps fewer than there are.
     /// - Returns: false if there are no more candidates.
-    package func next(
-        _ most: Int, into batch: inout CandidateBatch, where isWanted: (UnsafeRawBufferPointer) -> Bool = { _ in true }
-    ) throws(LarderError) -> Bool {
-        batch.removeAll()
+    func read(next most: Int, _ body: (_ hint: UnsafeRawBufferPointer, _ termCount: Int) -> Void) throws(LarderError)
+        -> Bool
+    {
+        // Memory has no hints in the range.
         if sources.count == 1, !has(0) {
-            // Memory has no hints in the range.
-            while batch.count < most, hasMore {
-                try read(most - batch.count) { hint, termCount in
-                    if isWanted(UnsafeRawBufferPointer(rebasing: hint[..<termCount])) {
-                        batch.add(hint, termCount: termCount)
-                    }
-                }
-            }
-        } else {
-            while batch.count < most, try next(), let current {
-                current.run.withHint(current.place) { term, _ in
-                    guard isWanted(term) else { return }
-                    current.run.withBytes(current.place) { batch.add($0, termCount: term.count) }
-                }
-            }
+            if hasMore { try read(most, body) }
+            return hasMore
         }
-        return batch.count > 0
+        guard try next(), let current else { return false }
+        current.run.withHint(current.place) { term, _ in
+            current.run.withBytes(current.place) { body($0, term.count) }
+        }
+        return true
     }
 }
 
