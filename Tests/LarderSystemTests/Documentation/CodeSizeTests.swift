@@ -75,16 +75,16 @@ import Testing
         let session = Self.lines(of: "Session", files)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 117_258),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 117_153),
             Figure(name: "files", value: files.count, most: 743),
-            Figure(name: "types", value: types.count, most: 1593),
+            Figure(name: "types", value: types.count, most: 1595),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
             Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 8),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 5),
             Figure(
                 name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 73),
-            Figure(name: "lines of Database", value: database.count, most: 1775),
+            Figure(name: "lines of Database", value: database.count, most: 1791),
             Figure(
                 name: "package functions of Database",
                 value: database.count { $0.contains("package") && $0.contains("func ") }, most: 28),

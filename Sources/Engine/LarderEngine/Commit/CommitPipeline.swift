@@ -203,7 +203,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Returns the applied changes of a database's entries that are not published yet, and possibly some that are.
     /// Called with all shard locks of the database held.
     /// - Returns: nil if there are more than `most` of all databases, or if a whole database is changed.
-    func unpublishedChanges(of database: Database, most: Int) -> [EntryChange]? {
+    func unpublishedChanges(of database: any DatabaseIdentity, most: Int) -> [EntryChange]? {
         lock.withLock {
             var found: [EntryChange] = []
             var left = most
