@@ -196,6 +196,35 @@ import Testing
         #expect(error?.message.contains("salvage the database or set it aside") == true)
     }
 
+    /// A check reports them instead.
+    @Test func makingAnImageFailsIfFilesAreMissing() throws {
+        let larder = try TestLarder(inMemory: false)
+        let (database, other) = (try larder.database("books"), try larder.database("other"))
+        for database in [database, other] { try database.put("a", "1") }
+        let engine = try larder.engine()
+        let store = try #require(try database.flushedStore())
+        try store.compactAll()
+        func failure() -> LarderError? {
+            #expect(throws: LarderError.self) { try engine.withImage(adding: []) { _ in } }
+        }
+        let table = try #require(try FileSystem.list(store.path).first { FileNames.tableNumber($0) != nil })
+        try FileSystem.rename(store.path + "/" + table, to: larder.path + "/table")
+        let error = failure()
+        #expect(error?.code == .damaged && error?.message.contains("has no table") == true, "\(error as Any)")
+        let report: (LarderError) -> Void = { Issue.record("\($0)") }
+        try engine.withImage(adding: [], leavingOut: report) { _ in }
+        try FileSystem.rename(larder.path + "/table", to: store.path + "/" + table)
+        #expect(try engine.withImage(adding: []) { try FileSystem.list($0).contains("books") })
+
+        let scratch = try TemporaryDirectory()
+        try FileSystem.rename(larder.path + "/other", to: scratch.path + "/other")
+        #expect(failure()?.message.contains("removed or replaced") == true)
+        try FileSystem.rename(scratch.path + "/other", to: larder.path + "/other")
+        try FileSystem.rename(larder.path + "/JOURNAL", to: scratch.path + "/JOURNAL")
+        #expect(failure()?.message.contains("removed or replaced") == true)
+        try FileSystem.rename(scratch.path + "/JOURNAL", to: larder.path + "/JOURNAL")
+    }
+
     /// An incomplete image that a killed process left is removed at the next start.
     @Test func anUnfinishedImageIsRemoved() throws {
         let larder = try TestLarder()

@@ -9,6 +9,8 @@ import LarderPlatform
 struct EpochImage {
     let source: String
     let place: String
+    /// Whether missing tables are no error: a check of the image reports them.
+    var mayLackTables = false
 
     /// The maximum number of rounds. A round takes milliseconds and a merge takes longer, so normally the end of a
     /// merge interrupts only a few rounds. There is a limit because other threads may wait for all rounds.
@@ -34,7 +36,12 @@ struct EpochImage {
         guard let current, let manifest = FileNames.manifest(inCurrent: current) else {
             throw FilesDamage(message: "\(source) has no \(FileNames.current)")
         }
-        guard let edits = try FileSystem.read(source + "/" + manifest, bytesMax: .max) else { return nil }
+        guard let edits = try FileSystem.read(source + "/" + manifest, bytesMax: .max) else {
+            guard try FileSystem.read(source + "/" + FileNames.current) != current else {
+                throw FilesDamage(message: "\(source)/\(manifest) is missing")
+            }
+            return nil
+        }
         try FileSystem.writeFile(place + "/" + manifest, edits)
         try FileSystem.writeFile(place + "/" + FileNames.current, current)
         if let note { try FileSystem.writeFile(place + "/" + SyncedFiles.name, note) }
@@ -45,6 +52,10 @@ struct EpochImage {
             Int(status.st_size) == edits.count,
             try FileSystem.read(source + "/" + FileNames.current) == current
         else { return nil }
+        let numbers = Set(added.compactMap(FileNames.tableNumber))
+        if !mayLackTables, let missing = scan.tables.keys.first(where: { !numbers.contains($0) }) {
+            throw FilesDamage(message: "\(source) has no table \(missing)")
+        }
         return added.union([manifest])
     }
 
@@ -78,8 +89,7 @@ struct EpochImage {
         return true
     }
 
-    /// Removes the leftovers of earlier rounds from the image. Does not search for missing files: LevelDB detects them
-    /// when it opens the image.
+    /// Removes the leftovers of earlier rounds from the image.
     func removeOthers(than copied: Set<String>) throws {
         for name in try FileSystem.list(place) where !copied.contains(name) {
             let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)

@@ -33,6 +33,7 @@ final class LarderImages: Sendable {
         at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
     ) throws(LarderError) {
         try pipeline.waitForAllCommits()
+        try pipeline.requireInPlace("backup")
         // Shorten the journal first, because the image contains a copy of it. If the checkpoint fails, the journal
         // keeps the entries.
         try? checkpointer.checkpoint()
@@ -110,7 +111,8 @@ final class LarderImages: Sendable {
         _ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?
     ) throws -> Bool {
         do {
-            try add(database, to: place)
+            if leavingOut == nil { try database.requireInPlace("backup") }
+            try add(database, to: place, mayLackTables: leavingOut != nil)
             return database.exists
         } catch let error as LarderError where error.code == .damaged {
             guard let leavingOut else { throw error }
@@ -121,7 +123,7 @@ final class LarderImages: Sendable {
     }
 
     /// Adds the files of a database, if it has any. Called with its `openLock` held.
-    private func add(_ database: Database, to place: String) throws {
+    private func add(_ database: Database, to place: String, mayLackTables: Bool) throws {
         let source = context.directory + "/" + database.name
         guard FileSystem.exists(source + "/" + PointerFile.name) else {
             guard case .database = DatabaseDirectory(source) else { return }
@@ -148,7 +150,8 @@ final class LarderImages: Sendable {
         let epoch = "\(database.name)/\(pointer.epoch)"
         if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }
         do {
-            try EpochImage(source: context.directory + "/" + epoch, place: place + "/" + epoch).make()
+            let source = context.directory + "/" + epoch
+            try EpochImage(source: source, place: place + "/" + epoch, mayLackTables: mayLackTables).make()
         } catch let damage as FilesDamage {
             throw LarderError(
                 .damaged, "\(damage.message); salvage the database or set it aside first", operation: "backup",
