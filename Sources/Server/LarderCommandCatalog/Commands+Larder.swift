@@ -77,8 +77,8 @@ extension CommandMetadata {
         summary: "Lists the databases that have files.",
         reply:
             "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, "
-            + "ends-day and ends-never (the fresh entries that expire within that time), bytes, limit (0: none), "
-            + "state, damage"
+            + "ends-day and ends-never (the fresh entries that expire within that time; all of these -1 if they cannot "
+            + "be counted), bytes, limit (0: none), state (open, closed, loading, failed or damaged), damage"
     )
 
     package static let purge = CommandMetadata(

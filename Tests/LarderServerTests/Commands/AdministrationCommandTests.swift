@@ -142,6 +142,17 @@ import Testing
         #expect(try #require(statistics.sums[1]).percentile(0.99) == 134_217_728)
     }
 
+    @Test func infoShowsTheTrafficPerSecond() throws {
+        let server = try SocketlessServer()
+        let counter = server.state.statistics.newCounter()
+        server.state.statistics.sample(at: 1000)
+        counter.bytesIn.store(3072, ordering: .relaxed)
+        counter.bytesOut.store(512, ordering: .relaxed)
+        server.state.statistics.sample(at: 3000)
+        let info = server.connect()("INFO stats")
+        #expect(info.contains("instantaneous_input_kbps:1.50\r\ninstantaneous_output_kbps:0.25\r\n"), "\(info)")
+    }
+
     @Test("CONFIG RESETSTAT resets the counters of reads and of expired entries, also in a transaction")
     func resettingReads() throws {
         let server = try SocketlessServer()

@@ -34,6 +34,6 @@ final class ServiceReport {
     private var status: String {
         guard server.engine.isReplayed else { return "serving \(server.socketPath): replaying the journal" }
         return "serving \(server.socketPath): \(counted(server.clients.read(), "client")), "
-            + "\(counted(server.engine.databases.count, "database")), \(server.statistics.commandsPerSecond) commands/s"
+            + "\(counted(server.engine.databases.count, "database")), \(server.statistics.perSecond.commands) commands/s"
     }
 }

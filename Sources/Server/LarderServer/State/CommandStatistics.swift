@@ -18,8 +18,8 @@ final class CommandStatistics: Sendable {
     static let bucketCount = 29
 
     private let counters = Locked<[CommandCounter]>([])
-    /// The total at the latest times, sampled several times per second.
-    private let samples = Locked<[(at: Int64, total: Int)]>([])
+    /// The totals at the latest times, sampled several times per second.
+    private let samples = Locked<[(at: Int64, commands: Int, bytesIn: Int, bytesOut: Int)]>([])
 
     private static let samplesMax = 16
 
@@ -40,22 +40,27 @@ final class CommandStatistics: Sendable {
 
     func reset() { for counter in all { counter.reset() } }
 
-    /// Adds a sample of the total.
+    /// Adds a sample of the totals.
     /// - Parameter now: the current time of the monotonic clock, in milliseconds.
     func sample(at now: Int64) {
-        let total = total
+        let (total, traffic) = (total, traffic)
         samples.withLock { samples in
-            // If the total is smaller than before, the statistics were reset: drop the samples.
-            if let last = samples.last, total < last.total { samples = [] }
-            samples.append((now, total))
+            // If there are fewer commands than before, the statistics were reset: drop the samples.
+            if let last = samples.last, total < last.commands { samples = [] }
+            samples.append((now, total, traffic.bytesIn, traffic.bytesOut))
             if samples.count > Self.samplesMax { samples.removeFirst() }
         }
     }
 
-    var commandsPerSecond: Int {
+    /// The present numbers of commands, received bytes and sent bytes per second.
+    var perSecond: (commands: Int, bytesIn: Int, bytesOut: Int) {
         samples.withLock { samples in
-            guard let first = samples.first, let last = samples.last, last.at > first.at else { return 0 }
-            return (last.total - first.total) * 1000 / Int(last.at - first.at)
+            guard let first = samples.first, let last = samples.last, last.at > first.at else { return (0, 0, 0) }
+            let rate = { (from: Int, to: Int) in (to - from) * 1000 / Int(last.at - first.at) }
+            return (
+                rate(first.commands, last.commands), rate(first.bytesIn, last.bytesIn),
+                rate(first.bytesOut, last.bytesOut)
+            )
         }
     }
 

@@ -213,14 +213,15 @@ struct ServerInfo {
 
     private var statsFields: Fields {
         let statistics = server.engine.statistics
-        let traffic = server.statistics.traffic
+        let (traffic, rates) = (server.statistics.traffic, server.statistics.perSecond)
         let lag = statistics.expiryLag.sums
         return [
             ("total_connections_received", server.clientsSeen.read()),
             ("total_commands_processed", server.statistics.total),
-            ("instantaneous_ops_per_sec", server.statistics.commandsPerSecond),
+            ("instantaneous_ops_per_sec", rates.commands),
             ("total_net_input_bytes", traffic.bytesIn), ("total_net_output_bytes", traffic.bytesOut),
-            ("instantaneous_input_kbps", "0.00"), ("instantaneous_output_kbps", "0.00"),
+            ("instantaneous_input_kbps", Self.fixed(Double(rates.bytesIn) / 1024, 2)),
+            ("instantaneous_output_kbps", Self.fixed(Double(rates.bytesOut) / 1024, 2)),
             ("rejected_connections", server.clientsRefused.read()), ("sync_full", "0"), ("sync_partial_ok", "0"),
             ("sync_partial_err", "0"), ("expired_keys", statistics.expired.read()), ("expiry_lag_entries", lag.entries),
             ("expiry_lag_avg_ms", lag.averageMilliseconds), ("expiry_lag_p99_ms", lag.milliseconds(ofShare: 0.99)),
