@@ -39,10 +39,11 @@ final class DisposalQueue: Sendable {
             do throws(FileError) {
                 try FileSystem.removeTree(item.path)
             } catch {
-                if !item.isReported {
-                    report(.warning, "could not remove \(item.path), will retry: \(error)")
+                // If a file was created meanwhile, the next call removes it.
+                if error.number != ENOTEMPTY {
+                    if !item.isReported { report(.warning, "could not remove \(item.path), will retry: \(error)") }
+                    item.isReported = true
                 }
-                item.isReported = true
                 items.withLock { [item] in $0.append(item) }
             }
         }
