@@ -178,11 +178,11 @@ public final class Cache: CacheReading {
     /// this is on the disk. They are built in the background. The next models that this cache stores are compared with
     /// the declared fields: see ``Index``.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid index, for more than 32 of them, and if the models
-    ///   are not stored as JSON. If there would be more than 32 with those of the database, the first ones of the list
-    ///   were created.
+    ///   are not stored as JSON, or there would be more than 32 with those of the database. None was created then.
     public func declareIndexes(_ indexes: [Index]) throws(LarderError) { try source.declare(indexes) }
 
     /// Drops the indexes of the database except these, for example those that earlier versions of a program declared.
+    /// The version of a computed index is not compared.
     /// - Returns: the number of dropped indexes.
     @discardableResult
     public func dropIndexes(except indexes: [Index]) throws(LarderError) -> Int { try source.drop(except: indexes) }

@@ -15,6 +15,8 @@ import LarderQueries
 ///   that may change. **If you change it, or how the models are decoded, increase the version**; the index is then built
 ///   anew. Otherwise queries miss entries.
 /// - The name of the model's type, with its module, belongs to the index: several models can have indexes of one name.
+///   Of private and local types of one name in a module, only one can have computed indexes: others throw
+///   `invalidArgument`.
 ///   Of several closures for the same model, name and version in a database, the first one that was declared fills the
 ///   index until the larder is closed.
 /// - Any thread may call the closure, also concurrently: when an entry reaches the disk or is queried for the first
@@ -50,7 +52,21 @@ public struct ComputedIndex<Model: Codable & SendableMetatype, Value: Encodable 
         let parts = String(reflecting: Model.self).split(separator: ".")
         return parts.filter { !$0.hasPrefix("(unknown context at ") }.joined(separator: ".")
     }
+
+    /// Says what is wrong if another type with a computed index has the same name; nil if none has.
+    var problem: String? {
+        let (name, type) = (Self.modelName, ObjectIdentifier(Model.self))
+        let first = namedTypes.withLock { types in
+            if types[name] == nil { types[name] = type }
+            return types[name]
+        }
+        if first == type { return nil }
+        return "two private types are named \(name), so their computed indexes cannot be told apart: rename one of them"
+    }
 }
+
+/// The models of the computed indexes that were declared or queried, by name.
+private let namedTypes = Locked<[String: ObjectIdentifier]>([:])
 
 extension Index {
     /// Returns an index of values that a closure computes from each model. Declare it as `Index(byDay)`, and query it
@@ -107,7 +123,8 @@ extension ModelQuery where Source: BlockingQuerySource & AsyncQuerySource {
     /// cannot be decoded, are not in the result**, nor counted. Costs nothing if the index is the whole order of the
     /// query; otherwise the closure is called for all matching entries. Not possible in live queries.
     public func sorted<Value>(by index: ComputedIndex<Model, Value>, _ direction: Direction = .forward) -> Self {
-        adding { query in
+        adding { (query) throws(ImpossibleQuery) in
+            if let problem = index.problem { throw ImpossibleQuery(message: problem) }
             query.runner.computed[index.path] = { [codec = query.runner.codec] in index.values(in: $0, codec) }
             query.sort(by: index.path.text, direction)
         }
@@ -119,6 +136,7 @@ extension ModelQuery where Source: BlockingQuerySource & AsyncQuerySource {
     private mutating func add<Value>(
         _ index: ComputedIndex<Model, Value>, candidates: ConditionWords? = nil, _ make: (String) -> ConditionWords
     ) throws(ImpossibleQuery) {
+        if let problem = index.problem { throw ImpossibleQuery(message: problem) }
         let condition: QueryCondition?
         do throws(QueryError) { condition = try Query(QueryWord.list("WHERE") + make("$").words).condition } catch {
             throw ImpossibleQuery(message: error.text)

@@ -65,6 +65,7 @@ public struct Index: Sendable {
         package let name: String
         fileprivate let path: QueryPath
         fileprivate let model: String
+        fileprivate let problem: String?
         /// Returns the values of the model with a text.
         package let values: @Sendable (UnsafeRawBufferPointer, ModelCodec) -> [JSONText]
     }
@@ -111,7 +112,8 @@ public struct Index: Sendable {
     /// Converts a computed index, to declare it in a cache of the library. Clients throw `invalidArgument`.
     public init<Model, Value>(_ index: ComputedIndex<Model, Value>) {
         (parts, prefix) = ([], index.prefix)
-        computed = Computed(name: index.name, path: index.path, model: ComputedIndex<Model, Value>.modelName) {
+        let model = ComputedIndex<Model, Value>.modelName
+        computed = Computed(name: index.name, path: index.path, model: model, problem: index.problem) {
             index.values(in: $0, $1)
         }
     }
@@ -145,7 +147,11 @@ public struct Index: Sendable {
     private func definition(_ codec: ModelCodec) throws(QueryError) -> IndexDefinition {
         if codec.codec != .json { throw QueryError(codec.notJSON) }
         if let problem = parts.lazy.compactMap(\.problem).first { throw QueryError(problem) }
-        guard let computed else { return try IndexDefinition(words) }
+        guard let computed else {
+            if parts.isEmpty { throw QueryError("an index needs at least one property") }
+            return try IndexDefinition(words)
+        }
+        if let problem = computed.problem { throw QueryError(problem) }
         guard IndexRules.isValid(name: computed.name), computed.name.count <= Self.lettersMax else {
             throw QueryError(
                 "'\(printableKey(computed.name.utf8))' is no name of a computed index: 1 to \(Self.lettersMax) letters, "

@@ -341,6 +341,31 @@ import Testing
         }
     }
 
+    @Test func privateModelsOfOneNameAreRefused() throws {
+        let cache = try Cache.inMemory()
+        func first() throws {
+            struct Twin: Codable, Sendable { var total: Int }
+            let index = Index.computed("twin", version: 1) { (twin: Twin) in [twin.total] }
+            try cache.declareIndexes([Index(index)])
+            try cache.set(Twin(total: 3), forKey: "a")
+            #expect(try cache.query(Twin.self).where(index, 3).keys() == ["a"])
+        }
+        func second() throws {
+            struct Twin: Codable, Sendable { var count: Int }
+            let index = Index.computed("twin", version: 1) { (twin: Twin) in [twin.count] }
+            let query = cache.query(Twin.self)
+            for call in [
+                { try cache.declareIndexes([Index(index)]) }, { _ = try query.where(index, 3).keys() },
+                { _ = try query.sorted(by: index).keys() },
+            ] {
+                let error = #expect(throws: LarderError.self) { try call() }
+                #expect(error?.code == .invalidArgument && error?.message.contains("rename one of them") == true)
+            }
+        }
+        try first()
+        try second()
+    }
+
     // MARK: Orders
 
     @Test func computedValuesSortModels() throws {
