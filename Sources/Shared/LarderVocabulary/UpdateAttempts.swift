@@ -51,8 +51,7 @@ package struct UpdateAttempts {
     /// The error message for an update that has failed in all attempts, with advice.
     package var conflict: String {
         let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
-        let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""
-        return "another writer, or the update's own closure, changed the entry in \(attempts)\(time), and nothing was "
+        return "another writer, or the update's own closure, changed the entry in \(attempts), and nothing was "
             + "written: try again later, allow more attempts, or let fewer tasks change this key at once; to add to a "
             + "number, use increment, which needs only one attempt"
     }
