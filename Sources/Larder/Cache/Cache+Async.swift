@@ -89,7 +89,7 @@ extension Cache {
         let key = try source.key(key, "update")
         let update = try RunningUpdate(of: key, self, attempts)
         defer { update.end() }
-        return try await exchange(key, "update", attempts) { record async throws in
+        return try await exchange(key, "update", attempts, update) { record async throws in
             var model: Value?
             if let record { model = try await source.decodeForTask(type, record, key, isReplaceable: true) }
             let result = try await RunningUpdate.$current.withValue(update) { try await body(&model) }
@@ -97,12 +97,13 @@ extension Cache {
         }
     }
 
-    /// Runs ``exchange(_:_:_:_:)`` without blocking the calling thread.
+    /// Runs ``exchange(_:_:_:_:_:)`` without blocking the calling thread.
     func exchange<Result>(
-        _ key: Key, _ operation: String, _ attempts: Int? = nil,
+        _ key: Key, _ operation: String, _ attempts: Int? = nil, _ update: RunningUpdate? = nil,
         _ body: (Record?) async throws -> (result: Result, write: EntryWrite?)
     ) async throws -> Result {
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        runs.update = update
         while true {
             let (result, write) = try await body(try await source.recordForTask(key, operation))
             guard let write else { return result }

@@ -32,8 +32,9 @@ extension Cache {
     ///     nothing is written.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt;
-    ///   ``LarderError/Code/recursion`` if the closure of an update of the key makes the call; the errors of
-    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and errors of `body`.
+    ///   ``LarderError/Code/recursion`` if the closure of an update of the key makes the call, or `body` stores the key
+    ///   itself in two attempts in a row; the errors of `CacheReading.value(_:forKey:fillCache:)` and
+    ///   `set(_:forKey:policy:tags:durability:)`, and errors of `body`.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -42,7 +43,7 @@ extension Cache {
         let key = try source.key(key, "update")
         let update = try RunningUpdate(of: key, self, attempts)
         defer { update.end() }
-        return try exchange(key, "update", attempts) { record in
+        return try exchange(key, "update", attempts, update) { record in
             var model = try record.flatMap { record throws(LarderError) in
                 try source.decode(type, record, key, isReplaceable: true)
             }
@@ -55,10 +56,11 @@ extension Cache {
     /// - Parameter body: returns the result, and the write, whose condition is the entry that was read; nil if there is
     ///   nothing to write.
     func exchange<Result>(
-        _ key: Key, _ operation: String, _ attempts: Int? = nil,
+        _ key: Key, _ operation: String, _ attempts: Int? = nil, _ update: RunningUpdate? = nil,
         _ body: (Record?) throws -> (result: Result, write: EntryWrite?)
     ) throws -> Result {
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
+        runs.update = update
         while true {
             let (result, write) = try body(try source.record(key, operation))
             guard let write, try !perform(write) else { return result }
@@ -71,7 +73,9 @@ extension Cache {
     static let updateMilliseconds = 5_000
 
     func conflict(_ key: Key, _ attempts: UpdateAttempts, _ operation: String) -> LarderError {
-        LarderError(.conflict, attempts.conflict, operation: operation, database: name, key: key.description)
+        LarderError(
+            attempts.isRecursion ? .recursion : .conflict, attempts.conflict, operation: operation, database: name,
+            key: key.description)
     }
 
     // MARK: Numbers

@@ -138,6 +138,7 @@ extension CacheSource {
         if condition: EntryWrite.Condition = .none, _ durability: Durability? = nil, _ operation: String = "set"
     ) throws(LarderError) -> EntryWrite {
         let key = try Key(checking: key, operation, database.name)
+        RunningUpdate.noteWrite(of: key.stored, in: database)
         let (payload, codec) = try codec.payload(of: value, key, database.name)
         var write = try EntryWrite(payload, codec, key, policy, tags, database.name)
         (write.condition, write.durability) = (condition, durability)

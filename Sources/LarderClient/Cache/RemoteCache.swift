@@ -186,6 +186,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false)
         async throws(LarderClientError) -> Bool
     {
+        RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: core)
         let server = try await store.server()
         return try await store.perform(
             try LarderClientError.naming(name) { () throws(LarderClientError) in

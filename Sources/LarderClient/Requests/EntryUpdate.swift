@@ -20,21 +20,27 @@ struct EntryUpdate {
 
     /// Registers the update of a call whose closure may make other updates.
     /// - Throws: `recursion` if the closure of an update of the key makes the call.
-    func begin(in client: AnyObject, _ database: String) throws(LarderClientError) -> RunningUpdate {
+    mutating func begin(in client: AnyObject, _ database: String) throws(LarderClientError) -> RunningUpdate {
         do throws(RunningUpdate.Recursion) {
-            return try RunningUpdate(of: Array(database.utf8) + [0] + key, in: client)
+            let update = try RunningUpdate(of: Self.name(key, database), in: client)
+            attempts.update = update
+            return update
         } catch {
             throw LarderClientError(
                 .recursion, error.message, operation: "update", database: database, key: printableKey(key))
         }
     }
 
+    /// Returns the name of a key among those of all databases.
+    static func name(_ key: [UInt8], _ database: String) -> [UInt8] { Array(database.utf8) + [0] + key }
+
     /// Returns the pause before the next attempt, in nanoseconds.
-    /// - Throws: `conflict` if there must be no other attempt.
+    /// - Throws: `conflict` or `recursion` if there must be no other attempt.
     mutating func pause(_ database: String) throws(LarderClientError) -> UInt64 {
         if let pause = attempts.rest() { return pause }
         throw LarderClientError(
-            .conflict, attempts.conflict, operation: "update", database: database, key: printableKey(key))
+            attempts.isRecursion ? .recursion : .conflict, attempts.conflict, operation: "update", database: database,
+            key: printableKey(key))
     }
 
     static func check(attempts: Int?, _ operation: String) throws(LarderClientError) {

@@ -292,6 +292,28 @@ import Testing
             }
             #expect(ContinuousClock.now - start < .seconds(4))
             #expect(try await numbers.value(forKey: "k") == 1)
+            // A closure that stores the key in another way runs twice.
+            var runs = 0
+            let other = await #expect(throws: LarderClientError.self) {
+                try await numbers.update(forKey: "k") { number in
+                    runs += 1
+                    try await numbers.set(10 + runs, forKey: "k")
+                    number = 0
+                }
+            }
+            #expect(other?.code == .recursion && runs == 2)
+            onThreads(1) { _ in
+                var runs = 0
+                let error = #expect(throws: LarderClientError.self) {
+                    let blocking = try BlockingLarderClient(socketPath: path)
+                    try blocking.update(Int.self, forKey: "k") { number in
+                        runs += 1
+                        try blocking.set(20 + runs, forKey: "k")
+                        number = 0
+                    }
+                }
+                #expect(error?.code == .recursion && runs == 2)
+            }
         }
     }
 

@@ -202,13 +202,51 @@ import Testing
         expectError(.conflict) {
             try cache.update(Int.self, forKey: "k", attempts: 3) { number in
                 runs += 1
-                try cache.set(runs, forKey: "k")
+                try cache.increment("k")
                 number = 0
             }
         }
         #expect(runs == 3)
         expectError(.invalidArgument) { try cache.update(Int.self, forKey: "k", attempts: 0) { $0 = 1 } }
-        #expect(try cache.value(Int.self, forKey: "k") == 3)
+        #expect(try cache.value(Int.self, forKey: "k") == 104)
+    }
+
+    @Test("an update whose closure stores its own key again and again throws in the second attempt")
+    func updatesThatStoreTheirOwnKeyAreRefused() throws {
+        var runs = 0
+        let text = expectError(.recursion) {
+            try cache.update(Int.self, forKey: "k") { number in
+                runs += 1
+                try cache.set(runs, forKey: "k")
+                try cache.update(Int.self, forKey: "other") { $0 = 1 }
+                number = 0
+            }
+        }
+        #expect(runs == 2 && text.contains("change the model that the closure gets instead"))
+        // Conflicts of which only some are its own are repeated.
+        runs = 0
+        try cache.update(Int.self, forKey: "k") { number in
+            runs += 1
+            if runs % 2 == 1, runs < 6 { try cache.set(runs, forKey: "k") } else if runs < 6 { try cache.remove("k") }
+            number = 0
+        }
+        #expect(try runs == 6 && cache.value(Int.self, forKey: "k") == 0)
+    }
+
+    @Test("an asynchronous update whose closure stores its own key throws in the second attempt")
+    func asynchronousUpdatesThatStoreTheirOwnKeyAreRefused() async throws {
+        let cache = cache
+        var runs = 0
+        await #expect {
+            try await cache.update(Int.self, forKey: "k") { (number: inout Int?) async throws in
+                runs += 1
+                try await cache.set(runs, forKey: "k")
+                number = 0
+            }
+        } throws: {
+            ($0 as? LarderError)?.code == .recursion
+        }
+        #expect(runs == 2)
     }
 
     @Test("an update by the closure of an update of the same key throws at once")
