@@ -1,5 +1,4 @@
 import LarderEngine
-import LarderJSONCoding
 import LarderModelCoding
 import LarderVocabulary
 
@@ -64,30 +63,16 @@ private struct RunningEdit<Value: Codable> {
     /// Applies the changes to an entry.
     /// - Returns: the model afterwards, and the write that stores it; nil if nothing is changed.
     func result(for record: Record?) throws(LarderError) -> (Value, EntryWrite?) {
-        guard let record else {
-            throw LarderError(
-                .noSuchEntry, "there is no fresh entry", operation: "edit", database: cache.name, key: key.description)
-        }
-        let previous = try checking { () throws(ModelEdits<Value>.Impossible) in
-            try record.payload.withUnsafeBufferPointer { (text) throws(ModelEdits<Value>.Impossible) in
-                try edits.verified(before: UnsafeRawBufferPointer(text), storedAs: record.header.codec)
-            }
-        }
-        let changed: [UInt8]?
-        do throws(JSONEdit.Failure) {
-            changed = try record.payload.withUnsafeBufferPointer { (payload) throws(JSONEdit.Failure) in
-                try JSONEdit.apply(edits.edits, to: UnsafeRawBufferPointer(payload))
+        guard let record else { throw failure(.noSuchEntry, "there is no fresh entry") }
+        let (model, changed): (Value, [UInt8]?)
+        do throws(ModelEdits<Value>.Impossible) {
+            (model, changed) = try record.payload.withUnsafeBufferPointer {
+                (text) throws(ModelEdits<Value>.Impossible) in
+                try edits.result(of: UnsafeRawBufferPointer(text), storedAs: record.header.codec)
             }
         } catch {
-            switch error {
-            case .step(let number, let reason): throw .invalid("edit \(number): \(reason)", "edit", cache.name, key)
-            case .notJSON, .noDocument:
-                throw LarderError(
-                    .decoding, "the value is not JSON", operation: "edit", database: cache.name, key: key.description)
-            }
+            throw failure(error.isOfDecoding ? .decoding : .invalidArgument, error.message, error.underlying)
         }
-        let text = changed ?? Array(record.payload)
-        let model = try verified(text, record.header.codec, after: previous)
         guard let changed else { return (model, nil) }
         try cache.source.verify(model, key)
         var write = try EntryWrite(.bytes(changed), record.header.codec, key, .keep, [], cache.name, "edit")
@@ -95,25 +80,10 @@ private struct RunningEdit<Value: Codable> {
         return (model, write)
     }
 
-    private func verified(_ text: [UInt8], _ codec: Codec, after previous: Value?) throws(LarderError) -> Value {
-        let model: Value
-        do { model = try text.withUnsafeBytes { try cache.source.codec.decode(Value.self, $0, storedAs: codec) } } catch
-        {
-            throw .decodingFailed(Value.self, codec, key, cache.name, error)
-        }
-        try checking { () throws(ModelEdits<Value>.Impossible) in
-            try text.withUnsafeBufferPointer { (text) throws(ModelEdits<Value>.Impossible) in
-                try edits.verify(model, in: UnsafeRawBufferPointer(text), after: previous)
-            }
-        }
-        return model
-    }
-
-    private func checking<Result>(
-        _ body: () throws(ModelEdits<Value>.Impossible) -> Result
-    ) throws(LarderError) -> Result {
-        do throws(ModelEdits<Value>.Impossible) { return try body() } catch {
-            throw .invalid(error.message, "edit", cache.name, key)
-        }
+    private func failure(
+        _ code: LarderError.Code, _ message: String, _ underlying: (any Error)? = nil
+    ) -> LarderError {
+        LarderError(
+            code, message, operation: "edit", database: cache.name, key: key.description, underlying: underlying)
     }
 }

@@ -278,26 +278,18 @@ extension BlockingLarderClient {
         _ key: some CacheKey, of type: Value.Type = Value.self, _ body: (inout ModelEdits<Value>) throws -> Void
     ) throws -> Value {
         let edit = try EntryEdit(key.keyBytes, codec, name, body)
-        if edit.mustBeTried { return try checkedModel(type, edit) }
+        if edit.mustBeTried { return try checkedModel(edit) }
         let bytes: [UInt8]
         do throws(LarderClientError) { bytes = try perform(edit.request) } catch { throw edit.failure(error) }
-        guard let model = try decoded(type, bytes, edit.key) else { throw edit.undecoded }
-        try edit.verify(model, in: bytes)
-        return model
+        return try edit.model(in: bytes, codec)
     }
 
-    private func checkedModel<Value: Codable>(
-        _ type: Value.Type, _ edit: EntryEdit<Value>
-    ) throws(LarderClientError) -> Value {
+    private func checkedModel<Value: Codable>(_ edit: EntryEdit<Value>) throws(LarderClientError) -> Value {
         var update = try EntryUpdate(edit.key, timeoutMilliseconds: session.timeoutMilliseconds)
         while true {
             let previous = try bytes(forKey: edit.key)
-            let before = try edit.verified(before: previous)
-            let text = try edit.applied(to: previous)
-            guard let model = try decoded(type, text, edit.key) else { throw edit.undecoded }
-            let entry = try edit.entry(model, in: text, after: before, codec)
-            if text == previous { return model }
-            if try exchange(previous, for: entry, edit.key) { return model }
+            let (model, entry) = try edit.result(for: previous, codec)
+            guard let entry, try !exchange(previous, for: entry, edit.key) else { return model }
             WorkThread.sleep(nanoseconds: try update.pause(name))
         }
     }

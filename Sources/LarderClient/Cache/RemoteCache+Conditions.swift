@@ -131,9 +131,7 @@ extension RemoteCache {
         do throws(LarderClientError) { bytes = try await store.perform(edit.request) } catch {
             throw edit.failure(error)
         }
-        guard let model = try await decoded(bytes, edit.key, "EDIT") else { throw edit.undecoded }
-        try edit.verify(model, in: bytes)
-        return model
+        return try edit.model(in: bytes, codec)
     }
 
     /// Makes the changes of an edit in this process, and stores the model if it passes its checks.
@@ -141,12 +139,8 @@ extension RemoteCache {
         var update = try EntryUpdate(edit.key, timeoutMilliseconds: core.options.timeoutMilliseconds)
         while true {
             let previous = try await store.perform(.get(edit.key))
-            let before = try edit.verified(before: previous)
-            let text = try edit.applied(to: previous)
-            guard let model = try await decoded(text, edit.key, "EDIT") else { throw edit.undecoded }
-            let entry = try edit.entry(model, in: text, after: before, codec)
-            if text == previous { return model }
-            if try await exchange(previous, for: entry, edit.key) { return model }
+            let (model, entry) = try edit.result(for: previous, codec)
+            guard let entry, try await !exchange(previous, for: entry, edit.key) else { return model }
             try await Self.rest(try update.pause(name), "edit")
         }
     }

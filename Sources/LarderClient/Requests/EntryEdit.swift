@@ -22,9 +22,12 @@ struct EntryEdit<Model: Codable> {
         try checking { try edits.check() }
     }
 
-    private func checking(_ body: () throws -> Void) throws(LarderClientError) {
-        do { try body() } catch {
-            throw failure(.invalidArgument, (error as? ModelEdits<Model>.Impossible)?.message ?? "\(error)")
+    private func checking<Result>(_ body: () throws -> Result) throws(LarderClientError) -> Result {
+        do { return try body() } catch {
+            let reason = error as? ModelEdits<Model>.Impossible
+            throw failure(
+                reason?.isOfDecoding == true ? .decode : .invalidArgument, reason?.message ?? "\(error)",
+                reason?.underlying)
         }
     }
 
@@ -38,60 +41,39 @@ struct EntryEdit<Model: Codable> {
     /// Whether the model must be checked before it is stored.
     var mustBeTried: Bool { edits.mustBeTried }
 
-    /// Compares the places with the properties of the stored model.
-    func verified(before text: [UInt8]?) throws(LarderClientError) -> Model? {
-        guard let text else { throw missing }
-        var model: Model?
-        try checking { model = try text.withUnsafeBytes { try edits.verified(before: $0, storedAs: .raw) } }
-        return model
-    }
-
-    /// Makes the changes in this process, so that the model can be checked before it is stored.
-    func applied(to previous: [UInt8]?) throws(LarderClientError) -> [UInt8] {
+    /// Makes the changes in this process, and checks the model before it is stored.
+    /// - Parameter previous: the stored value; nil if there is none.
+    /// - Returns: the model, and the entry that stores it; nil if nothing is changed.
+    func result(for previous: [UInt8]?, _ codec: ModelCodec) throws(LarderClientError) -> (Model, NewEntry?) {
         guard let previous else { throw missing }
-        do throws(JSONEdit.Failure) {
-            let changed = try previous.withUnsafeBufferPointer { (text) throws(JSONEdit.Failure) in
-                try JSONEdit.apply(edits.edits, to: UnsafeRawBufferPointer(text))
-            }
-            return changed ?? previous
-        } catch {
-            if case .step(let number, let reason) = error {
-                throw failure(.invalidArgument, "edit \(number): \(reason)")
-            }
-            throw failure(.decode, "the value is not JSON")
-        }
-    }
-
-    /// Compares and checks a model, and returns the entry that stores it.
-    func entry(
-        _ model: Model, in text: [UInt8], after previous: Model?, _ codec: ModelCodec
-    ) throws(LarderClientError) -> NewEntry {
-        try verify(model, in: text, after: previous)
+        let (model, text) = try checking { try previous.withUnsafeBytes { try edits.result(of: $0, storedAs: .json) } }
         do { try codec.verify(model) } catch { throw RemoteCoding.failure(error, Model.self, codec, key) }
-        return try NewEntry(bytes: text, key, .keep, [], .json)
+        guard let text, text != previous else { return (model, nil) }
+        return (model, try NewEntry(bytes: text, key, .keep, [], .json))
     }
 
     // MARK: Replies
 
-    /// Compares the places with the properties of the model that was decoded from `text`.
-    func verify(_ model: Model, in text: [UInt8], after previous: Model? = nil) throws(LarderClientError) {
-        try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0, after: previous) } }
+    /// Decodes the reply, and compares the places with the properties of the model.
+    func model(in text: [UInt8], _ codec: ModelCodec) throws(LarderClientError) -> Model {
+        try LarderClientError.naming(database) { () throws(LarderClientError) in
+            let model = try RemoteCoding.decode(Model.self, from: text, codec, storedAs: .json, key: key, "EDIT")
+            try checking { try text.withUnsafeBytes { try edits.verify(model, in: $0) } }
+            return model
+        }
     }
-
-    /// The error for a reply without a model, which EDIT never sends.
-    var undecoded: LarderClientError { .unexpectedReply(to: "EDIT", "the model", key: printableKey(key)) }
 
     /// Converts the daemon's error for a missing entry.
     func failure(_ error: LarderClientError) -> LarderClientError {
-        guard error.serverText == "ERR could not perform this operation on a key that doesn't exist" else {
-            return error
-        }
-        return missing
+        error.serverText == "ERR could not perform this operation on a key that doesn't exist" ? missing : error
     }
 
     private var missing: LarderClientError { failure(.noSuchEntry, "there is no fresh entry") }
 
-    private func failure(_ code: LarderClientError.Code, _ message: String) -> LarderClientError {
-        LarderClientError(code, message, operation: "EDIT", database: database, key: printableKey(key))
+    private func failure(
+        _ code: LarderClientError.Code, _ message: String, _ underlying: (any Error)? = nil
+    ) -> LarderClientError {
+        LarderClientError(
+            code, message, operation: "EDIT", database: database, key: printableKey(key), underlying: underlying)
     }
 }

@@ -50,9 +50,11 @@ public struct ModelEdits<Model: Codable> {
     /// The first error of a call.
     private var failure: Impossible?
 
-    /// Why edits are impossible. A message for `invalidArgument`.
+    /// Why edits are impossible. A message for `invalidArgument`, or for an error of decoding.
     package struct Impossible: Error {
         package let message: String
+        package var isOfDecoding = false
+        package var underlying: (any Error)?
     }
 
     package init(_ codec: ModelCodec) { self.codec = codec }
@@ -228,10 +230,35 @@ public struct ModelEdits<Model: Codable> {
 
     private var areVerified: Bool { places.allSatisfy { $0.id.map(VerifiedPlaces.contain) ?? false } }
 
+    /// Makes the changes in a stored text, and compares the places with the properties before and afterwards.
+    /// - Returns: the model, and its text; nil if nothing is changed.
+    package func result(
+        of text: UnsafeRawBufferPointer, storedAs stored: Codec
+    ) throws(Impossible) -> (Model, [UInt8]?) {
+        let previous = try verified(before: text, storedAs: stored)
+        let changed: [UInt8]?
+        do throws(JSONEdit.Failure) { changed = try JSONEdit.apply(edits, to: text) } catch {
+            if case .step(let number, let reason) = error { throw Impossible(message: "edit \(number): \(reason)") }
+            throw Impossible(message: "the value is not JSON", isOfDecoding: true)
+        }
+        let result = changed ?? Array(text)
+        let model: Model
+        do { model = try result.withUnsafeBytes { try codec.decode(Model.self, $0, storedAs: stored) } } catch {
+            let reason = "the result of the edits is no valid \(Model.self), and nothing was stored: "
+            throw Impossible(
+                message: reason + CodingProblem.decoding(error), isOfDecoding: true,
+                underlying: CodingProblem.underlying(error))
+        }
+        try result.withUnsafeBufferPointer { (result) throws(Impossible) in
+            try verify(model, in: UnsafeRawBufferPointer(result), after: previous)
+        }
+        return (model, changed)
+    }
+
     /// Compares the places with the properties before the changes: fields that the edits would wrongly overwrite. The
     /// model is encoded again, because a stored text may lack fields that have a default.
     /// - Returns: the model; nil if all places are verified, or there is no model of this type.
-    package func verified(before text: UnsafeRawBufferPointer, storedAs stored: Codec) throws(Impossible) -> Model? {
+    private func verified(before text: UnsafeRawBufferPointer, storedAs stored: Codec) throws(Impossible) -> Model? {
         guard !areVerified, let model = try? codec.decode(Model.self, text, storedAs: stored),
             let encoded = try? codec.encodeModel(model)
         else { return nil }
