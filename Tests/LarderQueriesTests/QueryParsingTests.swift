@@ -43,6 +43,7 @@ import Testing
         #expect(QueryPath.word("a,") == "$.a,")
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
         #expect(error("WHERE", "a", "==", "5").hasPrefix("an operator expected, not '==' after 'a'"))
+        #expect(error("WHERE", "a", "<>", "5") == "an operator expected, not '<>' after 'a'; did you mean !=?")
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))
         #expect(error("WHERE", "a", "=") == "a value expected, but the words end after '='")
         #expect(

@@ -74,7 +74,7 @@ extension Index {
     /// - Parameters:
     ///   - name: 1 to 48 letters, digits, `.`, `_` and `-`, unique among the indexes of the model's type. Declaring an
     ///     invalid name throws `invalidArgument`.
-    ///   - version: of the closure.
+    ///   - version: of the closure: any number.
     ///   - prefix: the index lists only entries whose keys begin with this. Queries use it if they have
     ///     ``ModelQuery/where(keyPrefix:)``. The default is empty: all entries.
     ///   - compute: returns the values under which a model is found; none to leave it out. See ``ComputedIndex``.

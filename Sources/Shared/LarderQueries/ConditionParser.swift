@@ -44,6 +44,7 @@ extension QueryWords {
         }
         let path = try path()
         let word = keyword
+        if word == "<>" { throw QueryError(unexpected("an operator").text + "; did you mean !=?") }
         guard Self.operators.contains(word) || word == "NOT" else { throw unexpected("an operator", Self.operators) }
         _ = take(word)
         if word == "!=" { return .not(.test(path, .equal(try operand()))) }
