@@ -277,6 +277,11 @@ import Testing
         #expect(client.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
+    @Test func helpOfEditHasAnExample() throws {
+        let help = try Larderctl(socketPath: nil)("edit", "--help")
+        #expect(help.exitCode == 0 && help.text.contains("\nExample: EDIT user:7 SET name '\"Ann\"' INCR visits 1 "))
+    }
+
     /// If a verb and a command have the same name, the help of each mentions the other, and whether both do the same.
     @Test(arguments: [("watch", "does something else"), ("restore", "does something else"), ("get", "can do more")])
     func helpOfAVerbMentionsTheCommandOfTheSameName(_ verb: String, _ relation: String) throws {

@@ -12,6 +12,15 @@ enum CommandHelp {
         spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
     }
 
+    /// Examples for commands that summaries do not explain well enough.
+    private static let examples = [
+        "edit": #"""
+        Example: EDIT user:7 SET name '"Ann"' INCR visits 1 PUSH tags '"new"' '"old"' RETURN visits
+        A path is a name, a.b, list.0, or $ for the whole value. JSON is one word: 5, true, '"text"', '["a","b"]'.
+
+        """#
+    ]
+
     /// Returns the help for a command.
     /// - Parameters:
     ///   - caller: the text before the command in the usage line.
@@ -24,7 +33,8 @@ enum CommandHelp {
             ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group.rawValue],
             ["  since", command.since], ["  complexity", command.complexity],
         ]
-        var lines = ["usage: \(caller)\(call(command))", "", command.summary, ""]
+        var lines =
+            ["usage: \(caller)\(call(command))", "", command.summary, ""] + (examples[command.name].map { [$0] } ?? [])
         lines += Table.lines(rows.filter { !$0[1].isEmpty })
         if !command.subcommands.isEmpty {
             lines += ["", "Subcommands (\(helpCall) \(command.name.uppercased()) SUBCOMMAND):"]
