@@ -67,6 +67,13 @@ import Testing
         }
     }
 
+    @Test func repeatedParametersAreRefused() throws {
+        let web = try WebProcess("/nowhere/socket")
+        for (query, status) in [("range=day&since=0", 200), ("range=day&range=day", 400), ("range=day&x=1&x=2", 400)] {
+            #expect(try web.get("/api/history?" + query).status == status, "\(query)")
+        }
+    }
+
     @Test func theLimitsOfARequestHeadMatchTheDocs() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         func long(_ count: Int) -> String { String(repeating: "x", count: count) }

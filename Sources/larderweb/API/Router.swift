@@ -40,6 +40,10 @@ struct Router: Sendable {
 
     func respond(_ request: HTTPRequest) -> HTTPResponse {
         if let refusal = access.refusal(request) { return refusal }
+        // As in ambiguous heads, either value could be meant.
+        guard Set(request.query.map(\.name)).count == request.query.count else {
+            return .problem(400, "a parameter in the URL is repeated")
+        }
         do throws(LarderClientError) {
             return request.method == "POST" ? try post(request) : try get(request)
         } catch {
