@@ -1,11 +1,10 @@
 /// A place in a JSON document: names of members and indices of elements, joined by dots, as in `a.b.0`. `$` is the
 /// whole document. A step that is a number means an element in an array, and a member in an object.
 package struct EditPath: Hashable, Sendable {
-    package let steps: [String]
     /// The UTF-8 of each step, and the index of an element if the step is a number.
-    private let parsed: [Step]
+    fileprivate let parsed: [Step]
 
-    private struct Step: Hashable {
+    fileprivate struct Step: Hashable {
         let name: [UInt8]
         let index: Int?
     }
@@ -22,17 +21,16 @@ package struct EditPath: Hashable, Sendable {
             self.init(steps: [text])
             return
         }
-        let all = text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false)
-        self.init(steps: text == "$" ? [] : all.map(String.init))
-        let isStrange = steps.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
-        if isStrange || steps.first == "$" || steps.count > Self.stepsMax { return nil }
+        let all =
+            text == "$" ? [] : text.split(separator: ".", maxSplits: Self.stepsMax, omittingEmptySubsequences: false)
+        let isStrange = all.contains { $0.isEmpty || $0.contains("[") && $0.contains("]") }
+        if isStrange || all.first == "$" || all.count > Self.stepsMax { return nil }
+        self.init(steps: all.map(String.init))
     }
 
-    package init(steps: [String]) {
-        self.steps = steps
-        parsed = steps.map { Step(name: Array($0.utf8), index: Int($0)) }
-    }
+    package init(steps: [String]) { parsed = steps.map { Step(name: Array($0.utf8), index: Int($0)) } }
 
+    package var steps: [String] { parsed.map { String(decoding: $0.name, as: UTF8.self) } }
     package var text: String { steps.isEmpty ? "$" : steps.joined(separator: ".") }
 
     /// Where a path leads in a document.
@@ -157,7 +155,7 @@ package struct JSONEdit: Equatable, Sendable {
 
     /// - Returns: the changed text; nil if nothing is changed.
     private func apply(to text: UnsafeRawBufferPointer?, number: Int) throws(Failure) -> [UInt8]? {
-        if path.steps.isEmpty, case .set(let value) = action { return value.bytes }
+        if path.parsed.isEmpty, case .set(let value) = action { return value.bytes }
         guard let text else { throw .noDocument }
         guard let document = JSONDocument(text) else { throw .notJSON }
         do throws(Reason) { return try apply(to: document) } catch { throw .step(number, error.text) }
