@@ -36,15 +36,13 @@ import Testing
                              (default: a 16th of the machine's or container's, from 16M to 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
                              evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one
-                             compaction: 1/32 of the limit, and 26 to 52 MiB
-                             (docs/Limits.md);
-                             0 or none for no limit
-                             (default: a tenth of the file system, from 16M to 8G)
+                             compaction: 1/32 of the limit, and 26 to 52 MiB (docs/Limits.md);
+                             0 or none for no limit (default: a tenth of the file system, from 16M to 8G)
           --max-change-log BYTES
                              memory for the latest changes of databases with followers (CHANGES); a follower that falls
                              behind by more starts with a full pass; at least 4K (default: 32M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
-                             a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
+                             a smaller one saves disk and memory; below 1M (tests), writers wait; from 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
           --max-clients N    maximum open connections (default: 10000); fewer if the limit of open descriptors
                              (ulimit -n) leaves too few for the larder's files, which is logged

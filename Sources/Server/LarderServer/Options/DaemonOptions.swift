@@ -115,10 +115,8 @@ extension DaemonOption {
             [
                 "limit for all files of the larder, at least 16M; a full budget, or a full file system,",
                 "evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one",
-                "compaction: 1/32 of the limit, and 26 to 52 MiB",
-                "(docs/Limits.md);",
-                "0 or none for no limit",
-                "(default: a tenth of the file system, from 16M to 8G)",
+                "compaction: 1/32 of the limit, and 26 to 52 MiB (docs/Limits.md);",
+                "0 or none for no limit (default: a tenth of the file system, from 16M to 8G)",
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
@@ -139,7 +137,7 @@ extension DaemonOption {
             "--checkpoint", "BYTES",
             [
                 "size of the journal that starts a checkpoint, which writes entries to the databases;",
-                "a smaller one takes less disk and memory but more time; at least 1K (default: 64M)",
+                "a smaller one saves disk and memory; below 1M (tests), writers wait; from 1K (default: 64M)",
             ],
             settings: [.own { String($0.engine.options.checkpointBytes) }]
         ) { $0.configuration.setCheckpoint(try $1.byteCount(least: ServerConfiguration.checkpointBytesMin)) },
