@@ -19,6 +19,8 @@ import Testing
         try database.put("later", "1", rule: .own(larder.time.wallMilliseconds() + 60_000))
         #expect(try larder.engine().check(copying: []).problems.isEmpty)
         #expect(errorCode { _ = try larder.check() } == .larderHeld)
+        let error = #expect(throws: LarderError.self) { try larder.engine().check(copying: ["JOURNAL"]) }
+        #expect(error?.code == .io && error?.operation == "check", "a directory cannot be copied")
         try database.put("last", "1")
         let copy = try larder.crashCopy()
         try copy.expectHealthy()

@@ -129,8 +129,7 @@ final class LarderImages: Sendable {
             guard case .database = DatabaseDirectory(source) else { return }
             throw LarderError(
                 .damaged, "the database's \(PointerFile.name) is missing; salvage the database or set it aside first",
-                operation: "backup",
-                database: database.name)
+                operation: "backup", database: database.name)
         }
         guard let bytes = try FileSystem.read(source + "/" + PointerFile.name) else { return }
         let pointer: PointerFile

@@ -383,7 +383,10 @@ extension Engine {
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: operation) }
         let place = directory + "/" + DiskBudget.imagePrefix + "\(context.nextEpoch(after: 0))"
         defer { try? FileSystem.removeTree(place) }
-        try images.make(at: place, adding: names, leavingOut: leavingOut)
+        do throws(LarderError) { try images.make(at: place, adding: names, leavingOut: leavingOut) } catch {
+            throw LarderError(
+                error.code, error.message, operation: operation, database: error.database, underlying: error.underlying)
+        }
         return try body(place)
     }
 
