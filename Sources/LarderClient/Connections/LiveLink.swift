@@ -110,7 +110,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
     func linkWasLost(_ link: Link) { lock.withLock { (id, oldID, incomplete) = (nil, nil, []) } }
 
     func link(_ link: Link, pushed message: [RESPValue]) {
-        let continues = message.last?.string == "more" && message.count > 4
+        let continues = message.continues
         let message = continues ? message.dropLast() : message
         guard message.count >= 4, message[0].string == "live", let id = message[1].int,
             lock.withLock({ self.id == id })
@@ -136,4 +136,9 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         // The messages are dropped until the reader requests the result.
         lock.withLock { (self.id, oldID) = (nil, id) }
     }
+}
+
+extension [RESPValue] {
+    /// Whether this message of a live query ends with the mark that another one of the same change follows.
+    package var continues: Bool { count > 4 && last?.string == "more" }
 }

@@ -50,7 +50,8 @@ extension Verb {
     private static func follow(_ words: [[UInt8]], _ client: BlockingLarderClient, _ context: Context) throws -> Never {
         context.output.endWithReader()
         try client.stream(wordList("QUERY") + words) { reply in
-            var parts = (try reply.checked("query").elements ?? [])[...]
+            let message = try reply.checked("query").elements ?? []
+            var parts = message.dropLast(message.continues ? 1 : 0)
             var event = "reset"
             if case .push = reply {
                 event = parts.dropFirst(2).first?.string ?? ""
@@ -74,8 +75,6 @@ extension Verb {
     private static func write(_ event: String, _ parts: ArraySlice<RESPValue>, _ context: Context) {
         var rest = parts
         let key = event == "end" ? nil : rest.popFirst()?.bytes
-        // Another message of the same change follows.
-        if rest.count > 1, rest.last?.string == "more" { rest.removeLast() }
         let (text, position) = (rest.first?.bytes, rest.last.flatMap { $0.bytes == nil ? $0.int : nil })
         let isRow = event == "row" || event == "set"
         // Line breaks in JSON are white space.

@@ -73,6 +73,13 @@ import Testing
         }
     }
 
+    @Test func messagesOfOneChangeAreMarked() {
+        let message = ["live", "1", "out", "key", "removed"].map { RESPValue.bulk(Array($0.utf8)) }
+        let more = RESPValue.bulk(Array("more".utf8))
+        #expect(!message.continues && (message + [more]).continues)
+        #expect(!(Array(message.prefix(3)) + [more]).continues, "the text of an end")
+    }
+
     @Test("entries that are stored together appear together", arguments: [LiveServer.larderd, .larderdOnFourThreads])
     func entriesStoredTogetherAppearTogether(_ server: LiveServer) async throws {
         try await server.run { (client: LarderClient) in
