@@ -38,6 +38,7 @@ extension RemoteCache: AsyncQuerySource {
             }.value.get()
         }
         runner.live = { [core, store] (words, sink) async throws(LarderClientError) in
+            let words = try Request.query(wordList("LIVE", "POSITIONS") + words).words
             let live = LiveLink(core.socketPath, core.options, store, words, sink)
             do throws(LarderClientError) {
                 try core.follow(live)

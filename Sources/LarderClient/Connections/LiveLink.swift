@@ -20,7 +20,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
     private var incomplete: [LiveEvent] = []
     private var first: Promise<Result<Void, LarderClientError>>? = Promise()
 
-    /// - Parameter words: the words after QUERY LIVE.
+    /// - Parameter words: the command QUERY LIVE.
     init(
         _ socketPath: String, _ options: ClientOptions, _ store: DatabaseStore, _ words: [[UInt8]],
         _ sink: @escaping LiveSink
@@ -28,8 +28,7 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         var settings = LinkSettings(socketPath, options, database: store.database)
         settings.staysConnected = true
         link = Link(settings)
-        self.words = wordList("QUERY", "LIVE", "POSITIONS") + words
-        self.sink = sink
+        (self.words, self.sink) = (words, sink)
         link.attach(self)
     }
 

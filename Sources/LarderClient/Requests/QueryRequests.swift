@@ -7,7 +7,13 @@ import LarderRESP
 extension Request where Result == QueryResult {
     /// Runs a query, or returns how it is run.
     /// - Parameter words: the words after QUERY.
-    static func query(_ words: [[UInt8]], explains: Bool) -> Request {
+    /// - Throws: `invalidArgument` for more words than the daemon accepts.
+    static func query(_ words: [[UInt8]], explains: Bool = false) throws(LarderClientError) -> Request {
+        let most = RESPLimits().argumentsMax - 2
+        if words.count > most {
+            let text = "the query has \(words.count) words; the limit is \(most): query for fewer values at once"
+            throw LarderClientError(.invalidArgument, text, operation: "QUERY")
+        }
         guard !explains else {
             return Request(wordList("EXPLAIN", "QUERY") + words, isRead: true, expects: "text") { reply in
                 guard let text = reply.string else { return nil }

@@ -73,6 +73,13 @@ import Testing
         }
     }
 
+    @Test("queries with more words than the daemon accepts are not sent") func longQueriesAreRefused() throws {
+        let words = [[UInt8]](repeating: Array("1".utf8), count: 1_048_575)
+        #expect(try Request.query(words.dropLast()).words.count == 1_048_575)
+        let error = #expect(throws: LarderClientError.self) { try Request.query(words) }
+        #expect(error?.code == .invalidArgument && error?.message.contains("query for fewer values at once") == true)
+    }
+
     @Test func messagesOfOneChangeAreMarked() {
         let message = ["live", "1", "out", "key", "removed"].map { RESPValue.bulk(Array($0.utf8)) }
         let more = RESPValue.bulk(Array("more".utf8))
