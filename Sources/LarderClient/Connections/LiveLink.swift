@@ -78,10 +78,8 @@ final class LiveLink: LinkEvents, @unchecked Sendable {
         case .failure(let failure):
             // After a loss of the connection, the query begins again.
             guard link.isConnected(connection) else { return }
-            let settings = link.settings
-            return end(
-                failure.error(
-                    socketPath: settings.socketPath, operation: "QUERY", limit: settings.timeoutMilliseconds))
+            let (path, limit) = (link.settings.socketPath, link.settings.timeoutMilliseconds)
+            return end(failure.error(socketPath: path, operation: "QUERY", limit: limit))
         }
         if let text = reply.errorMessage { return end(.server(text, operation: "QUERY")) }
         guard let parts = reply.elements, parts.count == 2, let id = parts[0].int, let rows = Self.rows(parts[1]) else {

@@ -197,14 +197,10 @@ extension [Swift.Result<Void, LarderClientError>] {
 
     /// The number of dropped indexes; without those that another process has dropped before.
     func droppedCount() throws(LarderClientError) -> Int {
-        var count = 0
-        for reply in self {
-            do throws(LarderClientError) { try reply.get() } catch {
-                if error.isOfMissingIndex { continue }
-                throw error
-            }
-            count += 1
-        }
-        return count
+        try count(where: { (reply) throws(LarderClientError) in
+            if case .failure(let error) = reply, error.isOfMissingIndex { return false }
+            try reply.get()
+            return true
+        })
     }
 }

@@ -58,10 +58,8 @@ extension QueryWords {
     private mutating func test(_ word: String) throws(QueryError) -> QueryTest {
         switch word {
         case "=": return .equal(try operand())
-        case "<": return .range(lower: nil, upper: QueryBound(try operand().value, isInclusive: false))
-        case "<=": return .range(lower: nil, upper: QueryBound(try operand().value, isInclusive: true))
-        case ">": return .range(lower: QueryBound(try operand().value, isInclusive: false), upper: nil)
-        case ">=": return .range(lower: QueryBound(try operand().value, isInclusive: true), upper: nil)
+        case "<", "<=": return .range(lower: nil, upper: QueryBound(try operand().value, isInclusive: word == "<="))
+        case ">", ">=": return .range(lower: QueryBound(try operand().value, isInclusive: word == ">="), upper: nil)
         case "BETWEEN":
             let lower = QueryBound(try operand().value, isInclusive: true)
             if take("AND") { throw QueryError("BETWEEN takes two values without AND; the text 'AND' is STR AND") }

@@ -55,15 +55,9 @@ enum CommandHelp {
 
     /// Breaks words into lines of at most 80 characters.
     private static func wrapped(_ words: [String]) -> [String] {
-        var lines = [" "]
-        for word in words {
-            let last = lines[lines.count - 1]
-            if last.count + 1 + word.count > 80 {
-                lines.append("  " + word)
-            } else {
-                lines[lines.count - 1] = last + " " + word
-            }
+        words.reduce(into: [" "]) { lines, word in
+            if lines[lines.count - 1].count + 1 + word.count > 80 { lines.append(" ") }
+            lines[lines.count - 1] += " " + word
         }
-        return lines
     }
 }

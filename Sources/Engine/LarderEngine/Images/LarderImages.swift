@@ -124,22 +124,20 @@ final class LarderImages: Sendable {
 
     /// Adds the files of a database, if it has any. Called with its `openLock` held.
     private func add(_ database: Database, to place: String, mayLackTables: Bool) throws {
+        func damage(_ message: String, _ underlying: FilesDamage? = nil) -> LarderError {
+            LarderError(
+                .damaged, "\(message); salvage the database or set it aside first", operation: "backup",
+                database: database.name, underlying: underlying)
+        }
         let source = context.directory + "/" + database.name
         guard FileSystem.exists(source + "/" + PointerFile.name) else {
             guard case .database = DatabaseDirectory(source) else { return }
-            throw LarderError(
-                .damaged, "the database's \(PointerFile.name) is missing; salvage the database or set it aside first",
-                operation: "backup", database: database.name)
+            throw damage("the database's \(PointerFile.name) is missing")
         }
         guard let bytes = try FileSystem.read(source + "/" + PointerFile.name) else { return }
         let pointer: PointerFile
-        do throws(PointerFile.Defect) {
-            pointer = try PointerFile(parsing: bytes)
-        } catch {
-            throw LarderError(
-                .damaged,
-                "the database's \(PointerFile.name) cannot be read (\(error)); salvage the database or set it aside first",
-                operation: "backup", database: database.name)
+        do throws(PointerFile.Defect) { pointer = try PointerFile(parsing: bytes) } catch {
+            throw damage("the database's \(PointerFile.name) cannot be read (\(error))")
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
         try copy(database.name + "/" + PointerFile.name, to: place)
@@ -151,10 +149,8 @@ final class LarderImages: Sendable {
         do {
             let source = context.directory + "/" + epoch
             try EpochImage(source: source, place: place + "/" + epoch, mayLackTables: mayLackTables).make()
-        } catch let damage as FilesDamage {
-            throw LarderError(
-                .damaged, "\(damage.message); salvage the database or set it aside first", operation: "backup",
-                database: database.name, underlying: damage)
+        } catch let error as FilesDamage {
+            throw damage(error.message, error)
         }
     }
 }

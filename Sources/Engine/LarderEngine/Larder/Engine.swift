@@ -70,8 +70,7 @@ package final class Engine: Sendable {
         table = DatabaseTable()
         damage = DamageReports()
         journal = try CommitJournal(
-            context: context.larder,
-            trigger: CheckpointTrigger(disk: context.larder.disk, memory: context.memory))
+            context: context.larder, trigger: CheckpointTrigger(disk: context.larder.disk, memory: context.memory))
         let recovery = JournalRecovery(journal: journal, table: table, context: context)
         pipeline = CommitPipeline(
             context: context.larder, journal: journal, changes: context.changes, changeLog: context.changeLog,
@@ -86,9 +85,8 @@ package final class Engine: Sendable {
         // be the first.
         let facts = table.findOrAdd(DatabaseName.ledger) { [context, pipeline, checkpointer, table, damage] number in
             Database(
-                name: DatabaseName.ledger, number: number,
-                exists: hasLedger, context: context, pipeline: pipeline, checkpointer: checkpointer,
-                roster: table, damage: damage)
+                name: DatabaseName.ledger, number: number, exists: hasLedger, context: context, pipeline: pipeline,
+                checkpointer: checkpointer, roster: table, damage: damage)
         }
         guard let facts else { preconditionFailure("a new table is open") }
         ledger = Ledger(facts)
@@ -248,14 +246,12 @@ extension Engine {
 
     /// Deletes a database with its files, even while it is open. From then on, calls on its handles fail.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
-        try DatabaseName.check(name, operation: "delete")
-        return try existing(name, "delete").delete(counting: counting)
+        try existing(name, "delete").delete(counting: counting)
     }
 
     /// Moves a damaged database to `DAMAGED/`, and starts an empty one with the same policy.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func setAsideDamaged(_ name: String) throws(LarderError) {
-        try DatabaseName.check(name, operation: "set aside")
         try DatabaseRepair(database: try existing(name, "set aside")).setAside()
     }
 
@@ -263,11 +259,11 @@ extension Engine {
     /// and in memory, into new files. First reads the whole database to find the damage.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
-        try DatabaseName.check(name, operation: "salvage")
-        return try DatabaseRepair(database: try existing(name, "salvage")).salvage()
+        try DatabaseRepair(database: try existing(name, "salvage")).salvage()
     }
 
     private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {
+        try DatabaseName.check(name, operation: operation)
         guard isUsable else {
             throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
         }

@@ -192,9 +192,7 @@ package struct JSONEdit: Equatable, Sendable {
             return Reason("\(around) is \(document.kind(value).name) and has no member '\(name)'")
         }
         let count = document.count(value)
-        return Reason(
-            "\(around) is an array of \(count) elements and has no element '\(name)'; PUSH appends elements"
-        )
+        return Reason("\(around) is an array of \(count) elements and has no element '\(name)'; PUSH appends elements")
     }
 
     /// Returns the value that the action creates where there is none; nil if it creates none.
@@ -227,7 +225,10 @@ package struct JSONEdit: Equatable, Sendable {
             splices.remove([value], from: document)
         case .increment(let amount):
             try check(.number)
-            splices.replace(document.place(value), with: try sum(document, value, amount))
+            do throws(JSONNumber.Failure) {
+                let sum = try document.combining(value, with: amount, multiplies: false)
+                splices.replace(document.place(value), with: sum)
+            } catch { throw Reason("\(path.text.prefix(128)): \(error.reason)") }
         case .append(let text):
             try check(.string)
             // Two escaped texts in a row are the escaped text of both.
@@ -242,14 +243,6 @@ package struct JSONEdit: Equatable, Sendable {
         case .remove(let values):
             try check(.array)
             splices.remove(document.elements(of: value, equalToAny: values), fromContainer: value, of: document)
-        }
-    }
-
-    private func sum(
-        _ document: borrowing JSONDocument, _ number: Int, _ amount: JSONText
-    ) throws(Reason) -> [UInt8] {
-        do throws(JSONNumber.Failure) { return try document.combining(number, with: amount, multiplies: false) } catch {
-            throw Reason("\(path.text.prefix(128)): \(error.reason)")
         }
     }
 }
