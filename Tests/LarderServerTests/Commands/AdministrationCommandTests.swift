@@ -151,6 +151,15 @@ import Testing
         server.state.statistics.sample(at: 3000)
         let info = server.connect()("INFO stats")
         #expect(info.contains("instantaneous_input_kbps:1.50\r\ninstantaneous_output_kbps:0.25\r\n"), "\(info)")
+        // After a reset, there may be more commands than before, but fewer bytes.
+        let client = server.connect()
+        #expect(client("CONFIG RESETSTAT") == Wire.ok)
+        for _ in 0..<10 { #expect(client("PING") == "+PONG\r\n") }
+        server.state.statistics.sample(at: 4000)
+        #expect(client("INFO stats").contains("instantaneous_input_kbps:0.00\r\n"))
+        counter.bytesIn.store(2048, ordering: .relaxed)
+        server.state.statistics.sample(at: 5000)
+        #expect(client("INFO stats").contains("instantaneous_input_kbps:2.00\r\n"))
     }
 
     @Test("CONFIG RESETSTAT resets the counters of reads and of expired entries, also in a transaction")

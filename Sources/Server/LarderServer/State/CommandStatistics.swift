@@ -45,8 +45,12 @@ final class CommandStatistics: Sendable {
     func sample(at now: Int64) {
         let (total, traffic) = (total, traffic)
         samples.withLock { samples in
-            // If there are fewer commands than before, the statistics were reset: drop the samples.
-            if let last = samples.last, total < last.commands { samples = [] }
+            // If there is less of anything than before, the statistics were reset: drop the samples.
+            if let last = samples.last,
+                total < last.commands || traffic.bytesIn < last.bytesIn || traffic.bytesOut < last.bytesOut
+            {
+                samples = []
+            }
             samples.append((now, total, traffic.bytesIn, traffic.bytesOut))
             if samples.count > Self.samplesMax { samples.removeFirst() }
         }

@@ -140,11 +140,11 @@ struct ServerInfo {
         return unit == "B" ? "\(bytes)B" : fixed(value, 2) + unit
     }
 
-    /// Formats a number with `digits` digits after the decimal point.
+    /// Formats a number with `digits` digits after the decimal point; a negative one, or one that is none, as 0.
     private static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }
-        let scaled = Int((value * Double(scale)).rounded())
+        let scaled = max(0, Int(exactly: (value * Double(scale)).rounded()) ?? 0)
         let fraction = String(scaled % scale)
         return "\(scaled / scale)." + String(repeating: "0", count: digits - fraction.utf8.count) + fraction
     }
