@@ -157,6 +157,24 @@ import Testing
         #expect(try books.hintCountInLevelDB() == 2000)
     }
 
+    /// Otherwise a fourth of the hints could be stale forever.
+    @Test func moreStaleHintsAreRemovedWhileNothingIsWritten() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<6000 { try books.put("k\(number)", "old") }
+        try books.flush()
+        try books.finishIndexes()
+        for number in 0..<1990 { try books.put("k\(number)", "new") }
+        try books.flush()
+        let work = IndexWork(books.context) { [books] }
+        while try work.step(books) {}
+        #expect(try books.hintCountInLevelDB() == 7990)
+        #expect(try work.step(books, isQuiet: true))
+        while try work.step(books) {}
+        #expect(try books.hintCountInLevelDB() == 6000)
+    }
+
     /// No background work runs here.
     @Test func checkpointsRemoveStaleHintsIfNothingElseDoes() throws {
         let larder = try larder()

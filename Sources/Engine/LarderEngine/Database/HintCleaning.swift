@@ -18,18 +18,25 @@ struct HintCleaning {
     /// Where the next step begins.
     private var position: [UInt8]
 
-    /// The share of stale hints above which an index is cleaned.
-    private static let staleShareMax = 1.0 / 3
+    /// The share of stale hints above which an index is cleaned, and the share of new ones at which it is looked at.
+    private static let shareMax = 1.0 / 3
+    /// The same while nothing is written, when cleaning slows nothing down.
+    private static let quietShareMax = 1.0 / 12
     private static let sampleCount = 64
     private static let hintsPerStep = 256
 
     /// Returns the cleaning of an index that has many stale hints; nil if there is none. Looks only if many hints were
     /// written, or records removed, since the last time.
-    static func ifDue(_ database: Database, _ store: EpochStore) throws(LarderError) -> HintCleaning? {
-        let indexing = database.indexing
+    /// - Parameter isQuiet: whether nothing was to be done for a while.
+    static func ifDue(
+        _ database: Database, _ store: EpochStore, isQuiet: Bool
+    ) throws(LarderError) -> HintCleaning? {
+        let (indexing, most) = (database.indexing, isQuiet ? quietShareMax : shareMax)
         let open = indexing.open.filter { $0.extractor != nil }
         let known = open.reduce(0) { $0 + (indexing.count($1.index.number, in: store)?.hints ?? 0) }
-        guard !open.isEmpty, indexing.churn.load(ordering: .relaxed) >= max(1024, known / 3) else { return nil }
+        let quietDue = max(256, Int(Double(known) * quietShareMax))
+        let due = isQuiet ? quietDue : max(1024, Int(Double(known) * shareMax))
+        guard !open.isEmpty, indexing.churn.load(ordering: .relaxed) >= due else { return nil }
         indexing.churn.store(0, ordering: .relaxed)
         var keptCount = 0
         defer { indexing.keptCount.store(keptCount, ordering: .relaxed) }
@@ -38,7 +45,11 @@ struct HintCleaning {
             let number = index.index.number
             let count = try count(number, database, store)
             keptCount += Int(Double(count.hints) * (1 - count.staleShare))
-            guard count.staleShare > staleShareMax else { continue }
+            guard count.staleShare > most else {
+                // Leave these for a quiet moment.
+                if count.staleShare > quietShareMax { indexing.churn.max(quietDue, ordering: .relaxed) }
+                continue
+            }
             // One at a time: the next call looks again.
             if result != nil { indexing.churn.store(.max / 2, ordering: .relaxed) }
             result = result ?? HintCleaning(number: number, position: Hint.head(number))

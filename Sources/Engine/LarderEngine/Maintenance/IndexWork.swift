@@ -13,6 +13,8 @@ final class IndexWork: Sendable {
     private struct State {
         /// The index of each database whose hints are being cleaned.
         var cleaning: [ObjectIdentifier: HintCleaning] = [:]
+        /// When the last round began, in milliseconds of ``MonotonicClock``.
+        var roundStart: Int64 = .max
     }
 
     private let context: EngineContext
@@ -67,9 +69,14 @@ final class IndexWork: Sendable {
     func round() -> Bool {
         var more = false
         waitsForSpace.store(false, ordering: .relaxed)
+        let now = MonotonicClock.milliseconds()
+        let isQuiet = state.withLock { state in
+            defer { state.roundStart = now }
+            return state.roundStart <= now - Self.pauseMilliseconds
+        }
         for database in databases() {
             do throws(LarderError) {
-                if try step(database) { more = true }
+                if try step(database, isQuiet: isQuiet) { more = true }
             } catch {
                 context.report(
                     .debug, "the work on the indexes of database '\(database.name)' stopped: \(error)",
@@ -80,8 +87,9 @@ final class IndexWork: Sendable {
     }
 
     /// Runs one step.
+    /// - Parameter isQuiet: whether the pause before this step was a whole one.
     /// - Returns: whether there is more to do now.
-    func step(_ database: Database) throws(LarderError) -> Bool {
+    func step(_ database: Database, isQuiet: Bool = false) throws(LarderError) -> Bool {
         let indexing = database.indexing
         for _ in 0..<Self.fillsPerStep where indexing.dirty.changed.areMany {
             database.indexes.fillHints(for: .background)
@@ -94,7 +102,9 @@ final class IndexWork: Sendable {
             try removeReported(database, store)
             if try build(database, store) { return true }
             if indexing.mayHaveDropped.load(ordering: .acquiring), try removeDropped(database, store) { return true }
-            if state.cleaning[id] == nil { state.cleaning[id] = try HintCleaning.ifDue(database, store) }
+            if state.cleaning[id] == nil {
+                state.cleaning[id] = try HintCleaning.ifDue(database, store, isQuiet: isQuiet)
+            }
             guard let done = try state.cleaning[id]?.step(database, store) else {
                 return indexing.dirty.changed.areMany
             }
