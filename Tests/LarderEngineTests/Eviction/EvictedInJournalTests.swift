@@ -1,6 +1,7 @@
 import LarderPlatform
 import LarderTestSupport
 import LarderVocabulary
+import Synchronization
 import Testing
 
 @testable import LarderEngine
@@ -126,6 +127,33 @@ import Testing
         try larder.engine().save()
         first.isEvictedInJournal.store(true, ordering: .relaxed)
         try larder.engine().exchange(first, second, entriesMax: 10, bytesMax: 1000)
+        #expect(try second.contents() == ["b": "2"])
+    }
+
+    @Test func anExchangeThatEvictionsInterruptAllTheTimeFails() throws {
+        /// An eviction whenever the time is read.
+        final class EvictingTime: TimeSource {
+            let evicting = Guarded<Database?>(nil)
+            private let calls = Atomic<Int64>(0)
+
+            func wallMilliseconds() -> Int64 {
+                evicting.value?.isEvictedInJournal.store(true, ordering: .relaxed)
+                return 1_700_000_000_000
+            }
+
+            // Time that stands still is not read again.
+            func monotonicMilliseconds() -> Int64 { calls.wrappingAdd(1, ordering: .relaxed).newValue }
+        }
+        let (larder, time) = (try TestLarder(), EvictingTime())
+        let engine = try Engine.open(larder.path, options: larder.options, time: time)
+        defer {
+            time.evicting.value = nil
+            engine.shutdown()
+        }
+        let (first, second) = (try engine.database("first"), try engine.database("second"))
+        try second.put("b", "2")
+        time.evicting.value = first
+        #expect(errorCode { try engine.exchange(first, second, entriesMax: 10, bytesMax: 1000) } == .conflict)
         #expect(try second.contents() == ["b": "2"])
     }
 }

@@ -9,8 +9,8 @@ extension Engine {
     /// - Parameters:
     ///   - entriesMax: the maximum number of entries in both databases together.
     ///   - bytesMax: the maximum total length of the values in both databases, in bytes.
-    /// - Throws: ``LarderError/Code/invalidArgument`` if a maximum is exceeded. After any error, both databases are
-    ///   unchanged.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if a maximum is exceeded; ``LarderError/Code/conflict`` if entries
+    ///   are evicted all the time. After any error, both databases are unchanged.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
@@ -21,11 +21,14 @@ extension Engine {
             }
             try first.prepare(forWriting: true)
             try second.prepare(forWriting: true)
-            while true {
+            for _ in 0..<Exchange.attempts {
                 for database in [first, second] { try database.dropEvictedFromJournal() }
                 let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))
                 if let ticket = try exchange.run(now: now()) { return ticket }
             }
+            throw LarderError(
+                .conflict, "entries were evicted during each of \(Exchange.attempts) attempts; try again later",
+                operation: "exchange", database: first.name)
         }
         try pipeline.wait(for: ticket)
     }
@@ -35,6 +38,9 @@ extension Engine {
 /// the keys that these writers change. The last step locks all shards (parts of a database with one lock each) of both
 /// databases, and exchanges the collected and the recorded keys. Confined to one thread.
 private final class Exchange {
+    /// How often an exchange is tried.
+    static let attempts = 10
+
     struct Room {
         var entries: Int
         var bytes: Int
