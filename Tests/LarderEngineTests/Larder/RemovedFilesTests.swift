@@ -26,6 +26,7 @@ import Testing
         #expect(refusal { try larder.engine().database("other").put("lost", "v") } != nil)
         #expect(refusal { try database.checkpointer.checkpoint() }?.code == .writesSuspended)
         #expect(larder.events.contains("were removed or replaced while they were open"))
+        #expect(try larder.engine().writeFailure?.systemErrorNumber == ENOENT)
         #expect(try database.value("k") == "v", "the entry is still in memory")
     }
 

@@ -318,7 +318,7 @@ extension Engine {
     package var held: HeldBytes { context.larder.held }
     /// Why the last write failed, or why a replayed database currently accepts no writes; nil if writes succeed.
     package var writeFailure: LarderError? {
-        if let failure = pipeline.lastFailure { return failure }
+        if let failure = pipeline.lastFailure ?? pipeline.refusal("write") { return failure }
         for database in table.all where isReplayed(database) {
             if case .failed(let error) = database.appliedState.presence, error.code == .io,
                 error.systemErrorNumber != nil
