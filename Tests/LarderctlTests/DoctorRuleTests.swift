@@ -81,8 +81,8 @@ import Testing
         Case(
             "many-clients", "connected_clients:81\r\nmaxclients:100", not: "connected_clients:80\r\nmaxclients:100"),
         Case(
-            "client-does-not-read", { $0.clients = clients("obl", "8388609") },
-            not: { $0.clients = clients("obl", "8388608") }),
+            "client-does-not-read", { $0.clients = clients("omem", "8388609") },
+            not: { $0.clients = clients("omem", "8388608") }),
         Case(
             "short-connections",
             "uptime_in_seconds:200\r\ntotal_connections_received:1000\r\ntotal_commands_processed:2999",
@@ -195,7 +195,7 @@ import Testing
         for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {
             var facts = DoctorFacts()
             facts.info = InfoText(names.map { "\($0):\(value)" }.joined(separator: "\r\n"))
-            facts.clients = [["obl": value, "flags": value]]
+            facts.clients = [["omem": value, "flags": value]]
             facts.disk = (0, 0)
             facts.slowTimes = [.max, .min]
             _ = DoctorRule.findings(facts)

@@ -207,7 +207,7 @@ extension DoctorRule {
             "check that program: its connection is closed if it reads nothing for some time (--reply-timeout)",
             needs: .clients
         ) { facts in
-            func bytes(_ client: [String: String]) -> Int64 { Int64(client["obl"] ?? "") ?? 0 }
+            func bytes(_ client: [String: String]) -> Int64 { Int64(client["omem"] ?? "") ?? 0 }
             let slow = facts.clients.filter { bytes($0) > 8 << 20 }
             guard let first = slow.max(by: { bytes($0) < bytes($1) }) else { return nil }
             let name = first["name"].map { $0.isEmpty ? "" : " (\($0))" } ?? ""

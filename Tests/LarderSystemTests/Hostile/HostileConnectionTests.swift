@@ -168,11 +168,22 @@ import Testing
         #expect(try client.call("CLIENT TRACKING ON") == "+OK\r\n")
         #expect(try client.call("GET other") == "_\r\n")
         try client.send(["GET", "long"])
-        while try writer.call("CLIENT LIST").firstMatch(of: #/obl=\d{7}/#) == nil { nap() }
+        while try writer.call("CLIENT LIST").firstMatch(of: #/omem=\d{7}/#) == nil { nap() }
         #expect(try writer.call("SET other 1") == "+OK\r\n")
         #expect(try client.receive().count > 8 << 20)
         #expect(try client.receive().starts(with: Array(">2\r\n$10\r\ninvalidate".utf8)))
         #expect(try client.call("PING") == "+PONG\r\n")
+    }
+
+    @Test(arguments: loops) func theListShowsAnUnfinishedRequest(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        let (client, other) = (try daemon.connect(), try daemon.connect())
+        let request = encodeRequest(["SET", "k", String(repeating: "v", count: 3 << 20)])
+        try client.send(Array(request.dropLast(1 << 20)))
+        while try other.call("CLIENT LIST").firstMatch(of: #/qbuf=2\d{6} /#) == nil { nap() }
+        try client.send(Array(request.suffix(1 << 20)))
+        #expect(try client.receive() == Array("+OK\r\n".utf8))
+        while try other.call("CLIENT LIST").contains(#/qbuf=\d{2}/#) { nap() }
     }
 
     /// Subscribers that disappear leave no resources in use, and publishers are not delayed.

@@ -533,6 +533,7 @@ final class Connection {
     ///   - monotonic: the engine's monotonic time, in milliseconds.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
+        session.noteRecord()
         session.record.outputBytes.store(session.pendingOutput + writingBytes, ordering: .relaxed)
         // If the client has disconnected, close now: its queued work would only delay other clients.
         if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {

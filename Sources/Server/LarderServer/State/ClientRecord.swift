@@ -139,7 +139,7 @@ final class ClientRecord: Sendable {
             ("db", names.database), ("sub", "\(channels.read())"), ("psub", "\(patterns.read())"),
             ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
             ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
-            ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
+            ("obl", "0"), ("oll", "0"), ("omem", "\(output)"), ("tot-mem", "\(input + output + queued)"),
             ("events", "r"), ("cmd", command), ("user", names.user), ("redir", "\(redirect.read())"),
             ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
             ("watch", "\(watchedKeys.read())"), ("live", "\(liveQueries.read())"),
