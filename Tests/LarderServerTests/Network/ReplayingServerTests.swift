@@ -106,6 +106,36 @@ import Testing
         #expect(try other.call("GET copied") == Wire.null)
     }
 
+    /// The origin's outbox is read when the replay is over.
+    @Test(arguments: [1, 2]) func anOriginDoesNotDelayOtherDatabases(_ threads: Int) throws {
+        let origin = try server()
+        defer { origin.stop() }
+        let first = try filledServer()
+        defer { first.stop() }
+        let setting = try first.connect()
+        #expect(try setting.call("SELECT late") == Wire.ok)
+        #expect(try setting.call("ORIGIN unix://\(origin.socketPath) BEHIND") == Wire.ok)
+        #expect(try setting.call("SET queued 1") == Wire.ok)
+        let gate = Gate(isClosed: true)
+        let second = try server(after: first, threads: threads) { if $0 == "early" { gate.pass() } }
+        defer { second.stop() }
+        gate.waitUntil()
+        let waiting = [
+            (try client(second, "late", "GET queued"), Wire.bulk("1")),
+            (try client(second, "late", "SET k 1"), Wire.ok),
+            (try client(second, "late", "ORIGIN"), ""),
+        ]
+        let other = try second.connect()
+        #expect(try other.call("SELECT early") == Wire.ok)
+        #expect(try other.call("GET k") == Wire.bulk("early"))
+        #expect(!waiting.contains { hasReply($0.0) })
+        gate.open()
+        for (client, reply) in waiting {
+            let received = try String(decoding: client.receive(), as: UTF8.self)
+            #expect(received == reply || reply.isEmpty && received.contains("unix://"))
+        }
+    }
+
     /// Returns the value of a field in the reply to INFO; nil if it is missing.
     private func field(_ info: String, _ name: String) -> String? {
         info.split(separator: "\r\n").first { $0.hasPrefix(name + ":") }.map { String($0.dropFirst(name.count + 1)) }

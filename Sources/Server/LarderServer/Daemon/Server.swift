@@ -200,7 +200,10 @@ package enum Server {
             for loop in others { loop.send(.stop) }
         }
         stopper.start(loops[0])
-        engine.onReplayProgress { for loop in loops { loop.send(.replayed) } }
+        engine.onReplayProgress {
+            if engine.isReplayed { state.origins.begin() }
+            for loop in loops { loop.send(.replayed) }
+        }
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }

@@ -355,7 +355,7 @@ struct CommandRunner {
     /// that need no entries do not wait. Commands that only use entries of the selected database wait for this database.
     /// All others wait until all databases are replayed.
     private func awaitsReplay(_ command: CommandSpec) -> Bool {
-        guard server.hasAttention.load(ordering: .relaxed), !server.engine.isReplayed else { return false }
+        guard server.hasAttention.load(ordering: .relaxed), !server.isReplayed else { return false }
         let spec = command.metadata
         if [.connection, .pubsub].contains(spec.group) || spec == .databases { return false }
         if spec.group == .server, spec.flags.isDisjoint(with: [.write, .readonly, .noAsyncLoading]) { return false }

@@ -36,6 +36,8 @@ struct OriginRunner {
             if case .done = outcome { invalidateUntracked(spec, keys.map { words.array($0) }, nil) }
             return outcome
         }
+        // The replay may have ended since the run began.
+        if session.origin.failure != nil { session.findOrigin() }
         if let failure = session.origin.failure { throw failure }
         guard let tier = session.origin.tier else {
             if session.origin.call != nil { session.endOriginCall() }

@@ -22,7 +22,7 @@ package final class OriginTable: @unchecked Sendable {
     private var tiers: [String: OriginTier] = [:]
     /// The deliveries of outboxes, by the name of the database. An outbox contains writes queued for an origin.
     private var deliveries: [String: OutboxDelivery] = [:]
-    /// Origins that could not be set up when the daemon started. They stay in the ledger.
+    /// Origins that are not set up yet, or could not be when the daemon started. They stay in the ledger.
     private var failed: [String: (OriginSettings, CommandError)] = [:]
     /// The thread that polls for cycles of larders.
     private var watch: WorkThread?
@@ -45,7 +45,11 @@ package final class OriginTable: @unchecked Sendable {
     /// the administrator must repair the stored list of origins, so it is left unchanged.
     private var defect: (error: CommandError, isLoss: Bool)?
 
-    /// Reads the stored origins of a larder, and connects to them. Logs problems instead of throwing them.
+    /// Whether the stored origins still have to be set up: ``begin()``.
+    let isLoading = Atomic<Bool>(true)
+
+    /// Reads the stored origins of a larder, and connects to them if the journal is replayed. Logs problems instead of
+    /// throwing them.
     init(
         larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
         make: @escaping OriginFactory
@@ -57,17 +61,30 @@ package final class OriginTable: @unchecked Sendable {
         self.make = make
         let file = readStored()
         if let defect { surroundings.log.error(defect.error.text) }
-        for (name, settings) in file.settings {
+        failed = file.settings.mapValues { ($0, .loading) }
+        noteUse()
+        if surroundings.engine.isReplayed { begin() }
+    }
+
+    /// Sets up the stored origins. Called when the journal has been replayed, because outboxes are read. Idempotent.
+    func begin() {
+        changing.lock()
+        defer { changing.unlock() }
+        guard isLoading.load(ordering: .relaxed) else { return }
+        let waiting: [String: OriginSettings] = lock.withLock { isClosed ? [:] : failed.mapValues { $0.0 } }
+        for (name, settings) in waiting {
             do throws(CommandError) {
                 let tier = try tier(settings, name)
-                tiers[name] = tier
+                lock.withLock { (tiers[name], failed[name]) = (tier, nil) }
                 beginDelivery(tier)
             } catch {
-                failed[name] = (settings, error)
+                lock.withLock { failed[name] = (settings, error) }
                 surroundings.log.error("the origin of database '\(name)' cannot be used: \(error.text)")
             }
         }
         noteUse()
+        generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        isLoading.store(false, ordering: .releasing)
         watchCycles()
     }
 
@@ -436,6 +453,7 @@ package final class OriginTable: @unchecked Sendable {
         candidate?.close()
         watch?.join()
         turns?.stop()
+        changing.withLock {}
         for delivery in lock.withLock({ Array(deliveries.values) }) { delivery.stop() }
         for tier in all { tier.close() }
     }

@@ -194,6 +194,8 @@ extension CommandError {
         "ORIGIN databases named NAME\(CompanionName.ending) are outboxes: they contain acknowledged writes for an origin, and "
             + "entries cannot be stored or changed there. DEL and PURGE drop queued writes")
 
+    static let loading = CommandError("LOADING the journal is still being replayed; try again later")
+
     static let originsClosed = CommandError("ERR the daemon is shutting down: the origin was not changed")
 
     static func betweenOrigins(_ name: String) -> CommandError {

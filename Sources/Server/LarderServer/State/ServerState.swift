@@ -162,6 +162,9 @@ package final class ServerState: Sendable {
     /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
     var isCongested: Bool { pipeline.isCongested || pubsub.isCongested }
 
+    /// Whether the journal has been replayed, and the origins are set up.
+    var isReplayed: Bool { engine.isReplayed && !origins.isLoading.load(ordering: .acquiring) }
+
     /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG, and
     /// at the end of the replay.
     func noteAttention() {
@@ -169,7 +172,7 @@ package final class ServerState: Sendable {
         // Commands in memory take less than 1 ms, so they need not be timed for a higher threshold.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
-            logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()) || !engine.isReplayed, ordering: .relaxed)
+            logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()) || !isReplayed, ordering: .relaxed)
     }
 
     /// Sets ``SlowLog/threshold``, in microseconds.
