@@ -143,7 +143,7 @@ extension Cache {
         parse: (UnsafeRawBufferPointer) -> Number?, sum: (Number) -> Number?, text: (Number) -> String
     ) throws(LarderError) -> Number {
         let key = try source.key(key, "increment")
-        return try source.whileOpen("increment") { (_) throws(LarderError) in
+        let result = try source.whileOpen("increment") { (_) throws(LarderError) in
             try source.database.commit([key], loading: .records, durability: durability ?? self.durability) {
                 update -> Result<Number, LarderError> in
                 let previous = update.current(0)
@@ -166,6 +166,8 @@ extension Cache {
                 return .success(sum)
             }.get()
         }
+        RunningUpdate.noteWrite(of: key.stored, in: source.database)
+        return result
     }
 }
 

@@ -129,6 +129,8 @@ extension Cache {
                     for index in changes.indices { changes[index].apply(&update, index, ahead: ahead) }
                 }
             }
+            guard RunningUpdate.current != nil else { return }
+            for key in keys { RunningUpdate.noteWrite(of: key.stored, in: source.database) }
         }
     }
 

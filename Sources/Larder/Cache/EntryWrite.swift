@@ -138,7 +138,6 @@ extension CacheSource {
         if condition: EntryWrite.Condition = .none, _ durability: Durability? = nil, _ operation: String = "set"
     ) throws(LarderError) -> EntryWrite {
         let key = try Key(checking: key, operation, database.name)
-        RunningUpdate.noteWrite(of: key.stored, in: database)
         let (payload, codec) = try codec.payload(of: value, key, database.name)
         var write = try EntryWrite(payload, codec, key, policy, tags, database.name)
         (write.condition, write.durability) = (condition, durability)
@@ -180,7 +179,7 @@ extension Cache {
         // No lock is held here, so entries that were removed from memory can be freed.
         defer { source.database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
-        return try source.measuring(write.operation) { () throws(LarderError) in
+        let isDone = try source.measuring(write.operation) { () throws(LarderError) in
             do throws(LarderError) {
                 guard write.isPlain, let payload = write.payload else { return try commit(write) }
                 try payload.withBytes { (payload) throws(LarderError) in
@@ -193,6 +192,8 @@ extension Cache {
                 throw error.during(write.operation)
             }
         }
+        if isDone { RunningUpdate.noteWrite(of: write.key.stored, in: source.database) }
+        return isDone
     }
 
     /// Applies a change that is not plain: see ``EntryWrite/isPlain``.

@@ -1,5 +1,6 @@
 import LarderEngine
 import LarderPlatform
+import LarderVocabulary
 import Synchronization
 
 /// The object through which a ``Cache`` or a ``CacheSnapshot`` reads its database. It has no public members;
@@ -359,7 +360,12 @@ enum BlockingWork {
         async throws(Failure) -> Value
     {
         let result = Promise<Result<Value, Failure>>()
-        pool.submit { result.set(Result { () throws(Failure) in try body() }) }
+        // A closure of an update may make the call.
+        let update = RunningUpdate.current
+        pool.submit {
+            let value = RunningUpdate.$current.withValue(update) { Result { () throws(Failure) in try body() } }
+            result.set(value)
+        }
         return try await result.value().get()
     }
 }

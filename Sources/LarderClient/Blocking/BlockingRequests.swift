@@ -92,8 +92,11 @@ extension BlockingLarderClient {
     /// - Returns: whether the condition held, so that the entry was stored.
     @discardableResult
     func put(_ entry: NewEntry, if condition: [[UInt8]] = []) throws(LarderClientError) -> Bool {
-        RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: session)
-        return try perform { (server) throws(LarderClientError) in try entry.request(for: server, if: condition) }
+        let isStored = try perform { (server) throws(LarderClientError) in
+            try entry.request(for: server, if: condition)
+        }
+        if isStored { RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: session) }
+        return isStored
     }
 
     /// If the stored value is still `previous`, stores an entry, or removes the key if the entry is nil.

@@ -186,12 +186,13 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     func put(_ entry: NewEntry, if condition: [[UInt8]] = [], keepsTags: Bool = false)
         async throws(LarderClientError) -> Bool
     {
-        RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: core)
         let server = try await store.server()
-        return try await store.perform(
+        let isStored = try await store.perform(
             try LarderClientError.naming(name) { () throws(LarderClientError) in
                 try entry.request(for: server, if: condition, keepsTags: keepsTags)
             })
+        if isStored { RunningUpdate.noteWrite(of: EntryUpdate.name(entry.key, name), in: core) }
+        return isStored
     }
 
     /// Removes an entry. It is not an error if there is none.

@@ -202,7 +202,7 @@ import Testing
         expectError(.conflict) {
             try cache.update(Int.self, forKey: "k", attempts: 3) { number in
                 runs += 1
-                try cache.increment("k")
+                WorkThread(name: "test") { [cache] in _ = try? cache.increment("k") }.join()
                 number = 0
             }
         }
@@ -223,6 +223,29 @@ import Testing
             }
         }
         #expect(runs == 2 && text.contains("change the model that the closure gets instead"))
+        // Calls that do not store it are no reason for the conflicts with others.
+        runs = 0
+        try cache.update(Int.self, forKey: "k", attempts: 4) { number in
+            runs += 1
+            try #expect(!cache.setIfAbsent(0, forKey: "k") && !cache.replace(-5, with: 4, forKey: "k"))
+            let other = 100 * runs
+            if runs < 4 { WorkThread(name: "test") { [cache] in try? cache.set(other, forKey: "k") }.join() }
+            number = (number ?? 0) + 1
+        }
+        #expect(try runs == 4 && cache.value(Int.self, forKey: "k") == 301)
+        for way in 0..<3 {
+            runs = 0
+            expectError(.recursion) {
+                try cache.update(Int.self, forKey: "k") { number in
+                    runs += 1
+                    if way == 0 { try cache.increment("k") }
+                    if way == 1 { try cache.setBytes(Array("\(runs)".utf8), forKey: "k") }
+                    if way == 2 { try cache.set(["k": 1000 + runs]) }
+                    number = 0
+                }
+            }
+            #expect(runs == 2, "way \(way)")
+        }
         // Conflicts of which only some are its own are repeated.
         runs = 0
         try cache.update(Int.self, forKey: "k") { number in
