@@ -34,6 +34,18 @@ import Testing
         #expect(try right.value("both") == "1")
     }
 
+    /// Otherwise other writers would wait for as long as exchanges go on.
+    @Test func exchangesWaitForRoomInTheJournal() throws {
+        let larder = try TestLarder { $0.checkpointBytes = 1 << 20 }
+        for number in 0..<50 { try larder.database("a").put("k\(number)", String(repeating: "v", count: 4000)) }
+        _ = try larder.database("b")
+        for _ in 0..<50 {
+            try exchange(larder)
+            #expect(try larder.engine().journalByteCount < 3 << 20)
+        }
+        #expect(try larder.database("a").contents().count == 50)
+    }
+
     @Test func anExchangeWithAnEmptyDatabaseMovesTheEntries() throws {
         let larder = try TestLarder()
         try larder.database("a").put("k", "v")

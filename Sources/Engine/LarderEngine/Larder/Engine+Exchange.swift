@@ -19,8 +19,8 @@ extension Engine {
                 for database in [first, second] { database.leases.end(prefix: []) }
                 return .none
             }
-            try first.prepare(forWriting: true)
-            try second.prepare(forWriting: true)
+            try first.prepareToWrite()
+            try second.prepareToWrite()
             for _ in 0..<Exchange.attempts {
                 for database in [first, second] { try database.dropEvictedFromJournal() }
                 let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))

@@ -160,7 +160,7 @@ extension Database {
 
     /// Opens, creates or reopens the database if needed. While too many writes wait for the disk, waits, and helps with
     /// a checkpoint.
-    private func prepareToWrite() throws(LarderError) {
+    func prepareToWrite() throws(LarderError) {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
             guard pipeline.isCongested || checkpointer.isFull(for: .short) else { return }
