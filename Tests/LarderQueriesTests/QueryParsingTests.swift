@@ -37,13 +37,15 @@ import Testing
             error("GROUP", "a", "AVG", "b")
                 == "COUNT, SUM, MIN, MAX, WHERE, SORT, SKIP, LIMIT, AFTER or SCAN expected, not 'AVG' after 'a'")
         for words in [["SELECT", "2", "a,", "b"], ["SORT", "a,", "b"], ["WHERE", "a,", "=", "1"]] {
-            let text = "'a,' ends with a comma, but words are separated by spaces only; a field of that name is $.a,"
+            let text = "'a,' contains a comma, but words are separated by spaces only; a field of that name is $.a,"
             #expect(error(words) == text)
         }
+        #expect(error("SORT", "a,b").hasSuffix("a field of that name is $.a,b"))
         #expect(QueryPath.word("a,") == "$.a,")
         #expect(error("WHERE") == "a path expected, but the words end after 'WHERE'")
         #expect(error("WHERE", "a", "==", "5").hasPrefix("an operator expected, not '==' after 'a'"))
         #expect(error("WHERE", "a", "<>", "5") == "an operator expected, not '<>' after 'a'; did you mean !=?")
+        #expect(error("WHERE", "a", "=>", "5").hasSuffix("not '=>' after 'a'; did you mean >=?"))
         #expect(error("WHERE", "a", "BETWEN", "1", "2").hasSuffix("did you mean BETWEEN?"))
         #expect(error("WHERE", "a", "=") == "a value expected, but the words end after '='")
         #expect(
@@ -68,6 +70,8 @@ import Testing
         #expect(error("GROUP", "a", "SORT", "b").contains("SORT takes only the path of GROUP"))
         #expect(error("GROUP", "a", "SUM", "b", "sum", "$.b") == "SUM b is repeated")
         #expect(error("SORT", "a", "asc").contains("ASC is out of place after a path: ascending is the default"))
+        #expect(error("SORT", "a", "descending").contains("DESCENDING is out of place after a path: use DESC; a field"))
+        #expect(error("SORT", "by", "a") == "BY is out of place before a path; a field of that name is $.by")
         #expect(
             error("SORT", "a", "KEYS").contains("KEYS is out of place after a path; a field of that name is $.keys"))
         #expect(error("WHERE", "a", "LIKE", String(repeating: "*", count: 1025)).contains("at most 1024 bytes"))

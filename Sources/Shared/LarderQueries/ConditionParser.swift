@@ -4,7 +4,7 @@ extension QueryPath {
     /// A path as a word of a query, also if a field is named like another word.
     package static func word(_ path: String) -> String {
         let others = ["NOT", "(", "DESC", "COUNT", "SUM", "MIN", "MAX"]
-        return (QueryWords.clauses + QueryWords.misplaced + others).contains(path.uppercased()) || path.hasSuffix(",")
+        return (QueryWords.clauses + QueryWords.misplaced + others).contains(path.uppercased()) || path.contains(",")
             ? "$." + path : path
     }
 }
@@ -44,7 +44,9 @@ extension QueryWords {
         }
         let path = try path()
         let word = keyword
-        if word == "<>" { throw QueryError(unexpected("an operator").text + "; did you mean !=?") }
+        if let meant = ["<>": "!=", "=>": ">=", "=<": "<="][word] {
+            throw QueryError(unexpected("an operator").text + "; did you mean \(meant)?")
+        }
         guard Self.operators.contains(word) || word == "NOT" else { throw unexpected("an operator", Self.operators) }
         _ = take(word)
         if word == "!=" { return .not(.test(path, .equal(try operand()))) }

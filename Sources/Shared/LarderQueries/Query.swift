@@ -348,7 +348,9 @@ package struct QueryPosition: Hashable, Sendable {
 
 extension QueryWords {
     /// Words that are probably not meant as fields.
-    static let misplaced = ["ASC", "PREFIX", "GEO", "ON", "KEYS", "SELECT", "GROUP"]
+    static let misplaced = [
+        "ASC", "ASCENDING", "DESCENDING", "BY", "PREFIX", "GEO", "ON", "KEYS", "SELECT", "GROUP",
+    ]
 
     /// Reads `path [DESC] [path [DESC] …]` until a keyword or the end.
     mutating func order(until keywords: [String]) throws(QueryError) -> QueryOrder {
@@ -357,9 +359,11 @@ extension QueryWords {
             guard parts.count < QueryOrder.partsMax else {
                 throw QueryError("at most \(QueryOrder.partsMax) paths are possible")
             }
-            if !parts.isEmpty, Self.misplaced.contains(keyword) {
+            if keyword == "BY" || !parts.isEmpty && Self.misplaced.contains(keyword) {
+                let place = parts.isEmpty ? "before" : "after"
+                let advice = keyword.hasPrefix("ASC") ? ": ascending is the default" : ""
                 throw QueryError(
-                    "\(keyword) is out of place after a path\(keyword == "ASC" ? ": ascending is the default" : ""); "
+                    "\(keyword) is out of place \(place) a path\(keyword == "DESCENDING" ? ": use DESC" : advice); "
                         + "a field of that name is $.\(keyword.lowercased())")
             }
             let path = try path()

@@ -121,9 +121,9 @@ struct QueryWords {
         guard let text = String(validating: word, as: UTF8.self) else {
             throw QueryError("invalid path '\(Self.shown(word))': a path is UTF-8 text")
         }
-        if text.hasSuffix(","), !text.hasPrefix("$.") {
+        if text.contains(","), !text.hasPrefix("$.") {
             throw QueryError(
-                "'\(Self.shown(word))' ends with a comma, but words are separated by spaces only; a field of that name "
+                "'\(Self.shown(word))' contains a comma, but words are separated by spaces only; a field of that name "
                     + "is $.\(Self.shown(word))")
         }
         return try QueryPath(text, allowsComputed: allowsComputed)
