@@ -280,6 +280,10 @@ import Testing
     @Test func helpOfEditHasAnExample() throws {
         let help = try Larderctl(socketPath: nil)("edit", "--help")
         #expect(help.exitCode == 0 && help.text.contains("\nExample: EDIT user:7 SET name '\"Ann\"' INCR visits 1 "))
+        // This does not count the key `--help`.
+        #expect(try Larderctl(socketPath: nil)("incr", "--help").text.hasPrefix("usage: larderctl [OPTION…] INCR key"))
+        let subcommand = try Larderctl(socketPath: nil)("script", "load", "--help")
+        #expect(subcommand.text.hasPrefix("usage: larderctl [OPTION…] SCRIPT LOAD "))
     }
 
     /// If a verb and a command have the same name, the help of each mentions the other, and whether both do the same.

@@ -66,8 +66,10 @@ import LarderPlatform
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
-        // No valid call: it has too few arguments.
-        if arguments == [Array("--help".utf8)], abs(command.arity) > 2 { return try Help.show([first], output) }
+        // Few keys have this name, and INCR or GETDEL would change its entry.
+        if arguments.last == Array("--help".utf8), arguments.count <= (command.subcommands.isEmpty ? 1 : 2) {
+            return try Help.show([first] + arguments.dropLast(), output)
+        }
         // The words after the command are its arguments, so only a `--json` before the command counts.
         asJSON = options.json
         return try send(command, [first] + arguments, Context(options: options, output: output))
