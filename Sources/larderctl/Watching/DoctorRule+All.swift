@@ -23,7 +23,8 @@ extension DoctorRule {
                 + "damage, see the daemon's log", needs: .databases
         ) { facts in
             // While writes fail, the state `failed` means that the database refuses writes, not that it is damaged.
-            let writesFail = facts.isDiskFull || facts.writeRemedy != nil
+            // If files are missing, it tells whose.
+            let writesFail = facts.isDiskFull || facts.writeRemedy != nil && facts.writeErrorNumber != ENOENT
             let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !writesFail }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
