@@ -38,7 +38,10 @@ final class CommandStatistics: Sendable {
 
     private var all: [CommandCounter] { counters.withLock { $0 } }
 
-    func reset() { for counter in all { counter.reset() } }
+    func reset() {
+        for counter in all { counter.reset() }
+        samples.withLock { $0 = [] }
+    }
 
     /// Adds a sample of the totals.
     /// - Parameter now: the current time of the monotonic clock, in milliseconds.
