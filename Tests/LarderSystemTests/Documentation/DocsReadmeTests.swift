@@ -74,11 +74,10 @@ import Testing
     /// Converts the session's commands to a script, which starts the daemon without output and waits for it.
     private static func script(_ session: [String]) -> String {
         session.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }.map { command in
-            command == "larderd & sleep 1"
-                ? "larderd --dir \"$PWD/larder\" 2>log & for try in $(seq 1200); do "
+            command == "larderd --dir larder & sleep 1"
+                ? "larderd --dir larder 2>log & for try in $(seq 1200); do "
                     + "larderctl ping >/dev/null 2>&1 && break; sleep 0.05; done" : command
-        }.joined(separator: "\n").replacing("larderd --purge=0", with: "larderd --purge=0 --dir \"$PWD/larder\"")
-            + "\nwait\n"
+        }.joined(separator: "\n") + "\nwait\n"
     }
 
     private static func run(_ script: String, in directory: String) throws -> String {
