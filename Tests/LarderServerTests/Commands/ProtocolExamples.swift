@@ -182,7 +182,7 @@ enum ProtocolExamples {
         > INDEX DROP byYear
         -ERR there is no index 'byYear'; INDEX lists the indexes
         > QUERY COUNT WHERE year => 2000
-        -ERR an operator expected, not '=>' after 'year'; did you mean =?
+        -ERR an operator expected, not '=>' after 'year'; did you mean >=?
         > QUERY LIVE KEYS
         -ERR QUERY LIVE needs RESP3: send HELLO 3 first
         > QUERY STOP 1
