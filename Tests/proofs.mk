@@ -69,8 +69,9 @@ PYTHON_MODULES = redis django flask_caching dogpile.cache celery django_redis ai
   cashews litestar fastapi fastapi_cache httpx
 
 # Threads that run until the process exits are never joined; do not report them as leaks.
+# Its detector of deadlocks fails when a thread holds more than 64 locks, as the replay of two databases does.
 tsan: test-deps
-	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="detect_deadlocks=0 report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
 # The tests do not run in parallel: slowed down by the sanitizer, they would exceed their time limits.
 # They do not search for leaks; make leaks does that.
