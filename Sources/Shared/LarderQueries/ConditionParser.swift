@@ -44,10 +44,12 @@ extension QueryWords {
         }
         let path = try path()
         let word = keyword
-        if let meant = ["<>": "!=", "=>": ">=", "=<": "<="][word] {
+        guard Self.operators.contains(word) || word == "NOT" else {
+            guard let meant = ["<>": "!=", "=>": ">=", "=<": "<="][word] else {
+                throw unexpected("an operator", Self.operators)
+            }
             throw QueryError(unexpected("an operator").text + "; did you mean \(meant)?")
         }
-        guard Self.operators.contains(word) || word == "NOT" else { throw unexpected("an operator", Self.operators) }
         _ = take(word)
         if word == "!=" { return .not(.test(path, .equal(try operand()))) }
         if word == "NOT" {

@@ -348,9 +348,7 @@ package struct QueryPosition: Hashable, Sendable {
 
 extension QueryWords {
     /// Words that are probably not meant as fields.
-    static let misplaced = [
-        "ASC", "ASCENDING", "DESCENDING", "BY", "PREFIX", "GEO", "ON", "KEYS", "SELECT", "GROUP",
-    ]
+    static let misplaced = ["ASC", "ASCENDING", "DESCENDING", "BY", "PREFIX", "GEO", "ON", "KEYS", "SELECT", "GROUP"]
 
     /// Reads `path [DESC] [path [DESC] …]` until a keyword or the end.
     mutating func order(until keywords: [String]) throws(QueryError) -> QueryOrder {
