@@ -253,7 +253,7 @@ import Testing
         store.suspend(LarderError(.io, "pulled out", operation: "test"))
         for number in 0..<40 {
             try other.put("k\(number)", String(repeating: "x", count: 50_000))
-            try larder.engine().save()
+            #expect(errorCode { try larder.engine().save() } == .writesSuspended)
         }
         #expect(try larder.engine().journalByteCount < 10_000)
         #expect(try contentsAfterACrash(larder) == ["a": "1"])

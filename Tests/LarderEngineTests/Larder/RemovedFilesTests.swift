@@ -26,6 +26,7 @@ import Testing
         #expect(refusal { try larder.engine().database("other").put("lost", "v") } != nil)
         #expect(refusal { try database.checkpointer.checkpoint() }?.code == .writesSuspended)
         #expect(larder.events.contains("were removed or replaced while they were open"))
+        #expect(larder.events.contains("a restart without them loses the writes that they contain"))
         #expect(try larder.engine().writeFailure?.systemErrorNumber == ENOENT)
         #expect(try database.value("k") == "v", "the entry is still in memory")
     }
@@ -136,8 +137,13 @@ import Testing
         try other.put("l", "v")
         // A checkpoint keeps journal entries that could not be written to the missing database.
         try other.checkpointer.checkpoint()
+        let saved = try #require(refusal { try larder.engine().save() })
+        #expect(saved.code == .writesSuspended && saved.operation == "save" && saved.database == "a")
+        #expect(saved.message.contains("Put it back: a restart without it loses the database"))
         try FileSystem.rename(away, to: larder.path + "/a")
-        try larder.maintain()
+        try database.prepare(forWriting: true)
+        #expect(larder.events.contains("database 'a' has its directory \(larder.path)/a"))
+        try larder.engine().save()
         try database.put("last", "v")
         larder.close()
         #expect(try larder.database("a").contents() == ["k": "v", "later": "v", "last": "v"])

@@ -64,7 +64,7 @@ final class CommitJournal: Sendable {
         let isGone = segments.isGone
         guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
         if isGone {
-            context.report(.error, "\(Self.lossText(context)): the last writes are lost")
+            context.report(.error, Self.lossText(context))
         } else {
             context.report(.info, "the larder's files are back: \(context.directory)")
         }
@@ -72,7 +72,7 @@ final class CommitJournal: Sendable {
 
     private static func lossText(_ context: LarderContext) -> String {
         "the larder's files in \(context.directory) were removed or replaced while they were open. Writes are refused "
-            + "until they are back; to use a new larder, restart the process"
+            + "until they are back; a restart without them loses the writes that they contain, and begins new files"
     }
 
     /// Returns the error for writes if the journal's files are gone, or if the journal is full and checkpoints fail;

@@ -318,14 +318,17 @@ extension Engine {
     package var held: HeldBytes { context.larder.held }
     /// Why the last write failed, or why a replayed database currently accepts no writes; nil if writes succeed.
     package var writeFailure: LarderError? {
-        if let failure = pipeline.lastFailure ?? pipeline.refusal("write") { return failure }
+        pipeline.lastFailure ?? pipeline.refusal("write") ?? databaseFailure("write")
+    }
+
+    private func databaseFailure(_ operation: String) -> LarderError? {
         for database in table.all where isReplayed(database) {
             if case .failed(let error) = database.appliedState.presence, error.code == .io,
                 error.systemErrorNumber != nil
             {
                 return error
             }
-            if let error = database.durableState.store?.suspension("write") { return error }
+            if let error = database.durableState.store?.suspension(operation) { return error }
         }
         return nil
     }
@@ -352,11 +355,13 @@ extension Engine {
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
     /// Commits all applied changes, and writes them to LevelDB with an fsync. May block.
+    /// - Throws: also if a database's files cannot be used. Its entries then stay in the journal.
     package func save() throws(LarderError) {
         try ForkGuard.check("save")
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
         try pipeline.waitForAllCommits()
         try checkpointer.checkpoint()
+        if let failure = databaseFailure("save") { throw failure }
     }
 
     /// Creates an image: a copy of all files of the larder as of one instant. Passes it to `body`, and then removes it.

@@ -194,9 +194,6 @@ final class Maintenance: Sendable {
             guard let store = database.durableState.store, store.isSuspended, !store.isFrozen else { continue }
             do throws(LarderError) {
                 try database.prepare(forWriting: true)
-                context.report(
-                    .info, "database '\(database.name)' was reopened after a failed write and accepts writes again",
-                    database: database.name)
             } catch {
                 context.report(
                     .debug, "database '\(database.name)' cannot be reopened yet: \(error)", database: database.name)

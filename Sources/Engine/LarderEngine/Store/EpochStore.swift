@@ -326,8 +326,9 @@ final class EpochStore: @unchecked Sendable {
         else { return }
         let error = LarderError(
             .io,
-            "its directory \(path) was removed or replaced while it was open: entries in memory can still be read, and nothing "
-                + "is written until it is back", operation: "write", database: databaseName,
+            "its directory \(path) was removed or replaced while it was open. Put it back: a restart without it loses the "
+                + "database. Until then, only entries in memory can be read, and nothing is written",
+            operation: "write", database: databaseName,
             underlying: FileError.gone(path))
         stateLock.withLock { isGone = true }
         suspend(error)
@@ -360,12 +361,19 @@ final class EpochStore: @unchecked Sendable {
                 "an earlier write failed, and writes to the disk still fail: \(error)" + context.disk.note(error),
                 operation: "reopen", database: databaseName, underlying: error)
         }
+        let wasGone = stateLock.withLock { isGone }
         do throws(LarderError) {
             try noteSynced(isReopening: true)
         } catch {
             note(error)
             throw error
         }
+        if isSuspended { return }
+        context.report(
+            .info,
+            "database '\(databaseName)' "
+                + (wasGone ? "has its directory \(path) back" : "was reopened after a failed write")
+                + " and accepts writes again", database: databaseName)
     }
 
     private func resume() {
