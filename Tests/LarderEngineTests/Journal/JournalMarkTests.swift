@@ -72,6 +72,32 @@ import Testing
         #expect(try copy.database().contents() == values, "\(name)")
     }
 
+    @Test("the loss of a journal is reported although its durability promises no syncs")
+    func losingAJournalOfTheSystem() throws {
+        let larder = try TestLarder {
+            $0.backgroundMaintenance = true
+            $0.maintenanceMilliseconds = 1_000_000
+        }
+        for key in ["a", "b"] {
+            try larder.database().put(key, "1")
+            // The thread may do one of the rounds.
+            for _ in 0..<2 {
+                larder.time.advance(milliseconds: 1000)
+                try larder.maintain()
+            }
+            let syncs = try larder.engine().statistics.syncs.read()
+            try larder.database().put(key, "2")
+            larder.time.advance(milliseconds: 1000)
+            try larder.maintain()
+            #expect(try larder.engine().statistics.syncs.read() == syncs, "once is enough")
+            let copy = try larder.crashCopy { $0.onDamage = .salvage }
+            try FileSystem.removeTree(copy.path + "/JOURNAL")
+            #expect(try copy.database().contents() == (key == "a" ? [:] : ["a": "2"]))
+            #expect(try copy.engine().statistics.journalDamages.read() == 1)
+            try larder.engine().save()
+        }
+    }
+
     /// A power failure may lose unsynced data, so such a loss is not damage.
     @Test(arguments: [harms.startIndex, 1, 2, 3]) func aLostUnsyncedTailIsNotDamage(_ index: Int) throws {
         let larder = try threeSegments()

@@ -203,9 +203,10 @@ final class CommitJournal: Sendable {
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     private func countBytes() { trigger.note(segments.byteCounts) }
 
-    /// Syncs the journal if a batch that requires it was appended since the last call. May take long.
+    /// Syncs the journal if a batch that requires it was appended since the last call, or if the loss of the whole
+    /// journal would not be detected. May take long.
     func syncIfNeeded() throws(LarderError) {
-        guard unsynced.exchange(false, ordering: .relaxed) else { return }
+        guard unsynced.exchange(false, ordering: .relaxed) || segments.isUnmarked else { return }
         try sync()
     }
 

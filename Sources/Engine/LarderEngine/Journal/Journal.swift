@@ -268,6 +268,16 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Syncing
 
+    /// Whether the journal has groups, and no mark that reveals their loss, because nothing was synced since the last
+    /// removal. False after a failed fsync.
+    var isUnmarked: Bool {
+        guard let mark = marks?.known, mark.synced <= mark.removed else { return false }
+        return lock.withLock {
+            segments.contains { $0.hasFrames && $0.lastSequence > mark.removed }
+                && segments.allSatisfy { $0.syncFailure == nil }
+        }
+    }
+
     /// Syncs all segments, including those of earlier processes. Returns when every earlier append is on the disk.
     ///
     /// After a failure, every call fails until the unsynced segments are removed or copied, because later commits rely
