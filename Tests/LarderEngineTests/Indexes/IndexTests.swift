@@ -215,6 +215,15 @@ import Testing
         #expect(status.hints == 41 && status.stale == 20)
     }
 
+    @Test func theListCountsAnEntryOnceThatIsWrittenAllTheTime() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<3000 { try books.put("k\(number % 3)", "w\(number),same") }
+        #expect(try books.indexes.list(counting: true).map(\.hints) == [6])
+        #expect(try books.keys(withWordsFrom: "same", through: "same") == ["k0", "k1", "k2"])
+    }
+
     @Test func withoutAnExtractorAnIndexIsBuiltAnewLater() throws {
         let larder = try larder()
         try larder.database().createIndex("w")

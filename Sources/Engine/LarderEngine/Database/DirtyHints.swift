@@ -48,6 +48,8 @@ final class DirtyHints: Sendable {
     static let sliceCount = 1024
     /// The number of hints above which stale ones are looked for.
     private static let refreshMin = 1 << 16
+    /// The number of dirty entries up to which a count looks for stale hints.
+    private static let countedMax = 1 << 14
 
     init(_ wake: @escaping @Sendable () -> Void) { changed = ChangedKeyCount(wake) }
 
@@ -58,11 +60,11 @@ final class DirtyHints: Sendable {
 
     // MARK: Filling
 
-    /// Who needs the hints.
-    enum Caller { case query, background, writer }
+    /// Who needs the hints. A count needs no stale ones.
+    enum Caller { case query, background, writer, count }
 
-    /// Adds the hints of the entries that were written since the last call: of all of them for a query, otherwise of
-    /// ``sliceCount``.
+    /// Adds the hints of the entries that were written since the last call: of all of them for a query or a count,
+    /// otherwise of ``sliceCount``.
     /// - Parameter indexes: returns the present indexes.
     /// - Returns: the runs of each index.
     @discardableResult
@@ -72,13 +74,11 @@ final class DirtyHints: Sendable {
         // Wait for another thread that is filling, even if no keys are left: their hints are not added yet.
         let found = filling.withLock { filling in
             if caller != .writer || changed.areTooMany {
-                let most = caller == .query ? .max : Self.sliceCount
+                let most = caller == .query || caller == .count ? .max : Self.sliceCount
                 add(shards, most, &filling, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
             }
             if caller != .writer {
-                refreshIfDue(
-                    shards, &filling, most: caller == .query ? Self.sliceCount : .max, pinnedBytesMin: pinnedBytesMin,
-                    indexes: indexes)
+                refreshIfDue(shards, &filling, for: caller, pinnedBytesMin: pinnedBytesMin, indexes: indexes)
             }
             return runs.withLock { $0.parts.mapValues { $0.map(\.run) } }
         }
@@ -121,16 +121,16 @@ final class DirtyHints: Sendable {
         insert(extraction)
     }
 
-    /// - Parameter most: the number of dirty entries above which nothing is done.
     private func refreshIfDue(
-        _ shards: borrowing DatabaseShards, _ filling: inout Filling, most: Int, pinnedBytesMin: Int,
+        _ shards: borrowing DatabaseShards, _ filling: inout Filling, for caller: Caller, pinnedBytesMin: Int,
         indexes: () -> [OpenIndex]
     ) {
-        let count = hintCount
-        guard count > max(Self.refreshMin, 4 * filling.refreshedCount) else { return }
-        // Hints of entries that were written once are not stale.
+        let (count, isCount) = (hintCount, caller == .count)
+        guard count > (isCount ? 0 : max(Self.refreshMin, 4 * filling.refreshedCount)) else { return }
         let dirtyCount = shards.sum { $0.dirtyCount }
-        guard dirtyCount <= most, count > 2 * dirtyCount * indexes().count else { return }
+        let most = isCount ? Self.countedMax : caller == .query ? Self.sliceCount : .max
+        // Hints of entries that were written once are not stale.
+        guard dirtyCount <= most, isCount || count > 2 * dirtyCount * indexes().count else { return }
         isRefreshing.store(true, ordering: .relaxed)
         defer { isRefreshing.store(false, ordering: .relaxed) }
         refresh(shards, pinnedBytesMin: pinnedBytesMin, indexes: indexes)

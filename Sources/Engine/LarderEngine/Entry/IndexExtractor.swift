@@ -122,7 +122,7 @@ package struct IndexStatus: Hashable, Sendable {
     package let index: DatabaseIndex
     package let state: State
     /// The number of hints, with stale ones. An entry has one for each of its terms; one that was written since the
-    /// last checkpoint may count again.
+    /// last checkpoint may count again: once, or for each write if there are more than 16,384 such entries.
     package let hints: Int
     /// The estimated number of stale hints in LevelDB, from a sample of 64: they list an entry that LevelDB has not, or
     /// with other terms. 0 without an extractor.

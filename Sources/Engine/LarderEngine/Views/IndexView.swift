@@ -392,7 +392,7 @@ extension IndexCatalog {
         try ForkGuard.check("index")
         let state = database.appliedState
         guard !state.indexes.isEmpty, let store = try database.readableStore(state, "index") else { return [] }
-        let runs = counting ? fillHints() : [:]
+        let runs = counting ? fillHints(for: .count) : [:]
         var result: [IndexStatus] = []
         for open in indexing.open where database.appliedState.indexes.contains(open.index) {
             let number = open.index.number
