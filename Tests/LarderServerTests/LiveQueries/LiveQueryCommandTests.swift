@@ -145,6 +145,24 @@ import Testing
         #expect(resets > 0)
     }
 
+    @Test("a whole result is sent if it fits into the limit of unread messages", arguments: [24, 40])
+    func longResult(_ rowCount: Int) async throws {
+        var limits = Limits()
+        limits.subscriberBytesMax = 1 << 20
+        let server = try InProcessServer(limits: limits)
+        defer { server.stop() }
+        let (client, writer) = (try server.connect(), try server.connect())
+        let text = "\"\(String(repeating: "x", count: 30_000))\""
+        for row in 0..<rowCount { _ = try writer.call(["SET", "k\(row)", text]) }
+        _ = try client.call("HELLO 3")
+        _ = try client.call("QUERY LIVE SORT @expires")
+        // The query runs again.
+        _ = try writer.call("POLICY high")
+        let message = String(decoding: try client.receive(), as: UTF8.self).split(separator: "\r\n")
+        #expect(message[5] == (rowCount == 24 ? "reset" : "end"))
+        if rowCount == 40 { #expect(message[7].contains("are too many for --max-subscriber-output")) }
+    }
+
     /// Messages are dropped while those that were not read are too large. Later ones of other queries may still fit.
     @Test func allQueriesWhoseMessagesWereDroppedGetTheWholeResult() async {
         let client = reader()

@@ -41,18 +41,19 @@ final class ConnectionQueries: @unchecked Sendable {
     }
 
     /// Returns the function that sends the events of a query.
-    /// - Parameter bytesMax: the size of a message above which the query ends, because the unread message would
-    ///   disconnect the client; 0 for no limit.
-    func sink(_ id: Int, positions: Bool, bytesMax: Int) -> LiveSink {
+    /// - Parameter settings: have the size of unread messages that disconnects the client. A message that would exceed
+    ///   it, alone or after others of the same change, ends the query.
+    func sink(_ id: Int, positions: Bool, _ settings: Settings) -> LiveSink {
         { [weak self] events in
             let messages = events.indices.map { index in
                 PushMessage.live(
                     id, events[index], positions: positions, isLast: index == events.indices.last || !positions)
             }
+            let bytesMax = settings.subscriberBytesMax.read() / (messages.count > 1 ? 2 : 1)
             guard bytesMax > 0, let long = messages.first(where: { $0.byteCount > bytesMax }) else {
                 return self?.send(messages) ?? true
             }
-            let text = "\(long.byteCount) bytes exceed half of --max-subscriber-output: use KEYS or LIMIT"
+            let text = "\(long.byteCount) bytes are too many for --max-subscriber-output: use KEYS or LIMIT"
             return self?.send([.live(id, .ended(QueryFailure.refused(text)), positions: positions)]) ?? true
         }
     }

@@ -124,8 +124,7 @@ extension CommandTable {
             try Query(((hasPositions ? 3 : 2)..<max(2, call.count)).map { call.array($0) })
         }
         let id = try call.session.queries.newID()
-        let sink = call.session.queries.sink(
-            id, positions: hasPositions, bytesMax: call.server.settings.subscriberBytesMax.read() / 2)
+        let sink = call.session.queries.sink(id, positions: hasPositions, call.server.settings)
         let (live, database, record) = (call.server.live, call.database, call.session.record)
         call.session.command.isLongQuery = query.mayTakeLong
         return .deferred { (reply) throws(CommandError) in
