@@ -59,6 +59,7 @@ final class LiveDatabase {
     func add(_ query: LiveQuery) {
         numbered[query.number] = query
         rowBytes += query.byteCount
+        query.notedBytes.store(query.byteCount, ordering: .relaxed)
         if let equality = query.query.equality {
             for value in equality.values {
                 byValue[equality.path, default: [:]][value, default: QuerySet()].insert(query.number)
@@ -111,7 +112,10 @@ final class LiveDatabase {
     /// Changes the rows of a query, and notes their size.
     private func change<Result>(_ query: LiveQuery, _ body: (inout LiveRows) -> Result) -> Result {
         let before = query.rows.byteCount
-        defer { rowBytes += query.rows.byteCount - before }
+        defer {
+            rowBytes += query.rows.byteCount - before
+            query.notedBytes.store(query.byteCount, ordering: .relaxed)
+        }
         return body(&query.rows)
     }
 

@@ -376,6 +376,9 @@ package final class LiveQueryHandle: Sendable {
 
     deinit { stop() }
 
+    /// The approximate size of the query with its rows, in bytes.
+    package var byteCount: Int { query.notedBytes.load(ordering: .relaxed) }
+
     /// Begins to pass the differences to the sink. Call it once, after the reader has got the rows.
     package func start() { queries.start(query, database) }
 

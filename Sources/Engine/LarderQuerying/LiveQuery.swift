@@ -78,6 +78,8 @@ final class LiveQuery: @unchecked Sendable {
 
     /// The approximate size of the query with its rows.
     var byteCount: Int { ownBytes + rows.byteCount }
+    /// The last ``byteCount``, for any thread.
+    let notedBytes = Atomic<Int>(0)
     var hasStopped: Bool { isStopped.load(ordering: .relaxed) }
     var hasTexts: Bool { query.output == .rows }
 

@@ -21,6 +21,12 @@ import Testing
         reply.split(separator: "\r\n").dropFirst().joined().split(separator: "\n").map(String.init)
     }
 
+    /// The memory of a client, without its requests, replies and queue.
+    private func otherMemory(_ fields: [String: String]) -> Int {
+        func number(_ name: String) -> Int { fields[name].flatMap { Int($0) } ?? 0 }
+        return number("tot-mem") - number("qbuf") - number("omem") - number("multi-mem")
+    }
+
     @Test("CLIENT LIST describes each connection") func listing() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
@@ -38,6 +44,7 @@ import Testing
         let his = try #require(all.last)
         #expect(his["name"] == "him" && his["lib-name"] == "lib" && his["db"] == "books" && his["multi"] == "1")
         #expect(his["watch"] == "2" && his["flags"] == "xU")
+        #expect(otherMemory(his) > 400 && otherMemory(own) == 0)
         #expect(lines(call("CLIENT LIST ID \(other.session.id) 99")).count == 1)
         #expect(call("CLIENT LIST TYPE pubsub") == Wire.bulk(""))
         #expect(lines(call("CLIENT INFO")).map { fields($0)["id"] } == ["\(call.session.id)"])
@@ -52,13 +59,14 @@ import Testing
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         func listed() throws -> [String: String] { fields(try #require(lines(call("CLIENT LIST")).last)) }
+        _ = call(["SET", "k", "\"\(String(repeating: "x", count: 10_000))\""])
         _ = other("HELLO 3")
-        #expect(other("QUERY LIVE KEYS").hasPrefix("*2\r\n:1\r\n"))
+        #expect(other("QUERY LIVE").hasPrefix("*2\r\n:1\r\n"))
         var his = try listed()
-        #expect(his["resp"] == "3" && his["live"] == "1")
+        #expect(his["resp"] == "3" && his["live"] == "1" && otherMemory(his) > 10_000)
         #expect(other("RESET") == "+RESET\r\n")
         his = try listed()
-        #expect(his["resp"] == "2" && his["live"] == "0")
+        #expect(his["resp"] == "2" && his["live"] == "0" && otherMemory(his) == 0)
     }
 
     @Test("CLIENT KILL closes the selected connections") func killing() throws {

@@ -128,6 +128,8 @@ package enum TransactionEnd {
 package final class KeyWatch: Sendable {
     package let database: Database
     package let key: Key
+    /// The approximate size of the watch in memory, with the key's place in a table.
+    package var byteCount: Int { key.stored.count + 224 }
     private let mark: InFlightReads.Mark
     private let wasFresh: Bool
     private let policyChanges: Int

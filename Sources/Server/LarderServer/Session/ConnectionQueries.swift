@@ -97,7 +97,11 @@ final class ConnectionQueries: @unchecked Sendable {
         note()
     }
 
-    private func note() { record.liveQueries.store(handles.count, ordering: .relaxed) }
+    /// Updates the record.
+    func note() {
+        record.liveQueries.store(handles.count, ordering: .relaxed)
+        record.liveBytes.store(handles.values.reduce(0) { $0 + $1.byteCount }, ordering: .relaxed)
+    }
 
     /// Whether the client still gets a message. Notes its size.
     func takes(_ message: PushMessage, of id: Int) -> Bool {

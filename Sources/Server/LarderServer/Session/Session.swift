@@ -221,6 +221,7 @@ package final class Session: @unchecked Sendable {
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
+        queries.note()
     }
 
     /// The number of bytes of replies that are not sent yet.
@@ -315,6 +316,7 @@ package final class Session: @unchecked Sendable {
         record.queuedCommands.store(transactions.queue?.commands.count ?? -1, ordering: .relaxed)
         record.queuedBytes.store(transactions.queue?.byteCount ?? 0, ordering: .relaxed)
         record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
+        record.watchedBytes.store(transactions.watchedBytes, ordering: .relaxed)
     }
 
     /// Ends a transaction whose remaining commands cannot run. The error is the reply to each of these commands.

@@ -26,6 +26,7 @@ final class ClientRecord: Sendable {
     let queuedCommands = Atomic<Int>(-1)
     let queuedBytes = Atomic<Int>(0)
     let watchedKeys = Atomic<Int>(0)
+    let watchedBytes = Atomic<Int>(0)
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
@@ -37,6 +38,7 @@ final class ClientRecord: Sendable {
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
     let liveQueries = Atomic<Int>(0)
+    let liveBytes = Atomic<Int>(0)
     let isMonitor = Atomic<Bool>(false)
     /// Whether the client has run CHANGES.
     let isFollower = Atomic<Bool>(false)
@@ -125,21 +127,25 @@ final class ClientRecord: Sendable {
         return flags
     }
 
+    /// The approximate memory of requests, replies, the queue of MULTI, watches and live queries, in bytes.
+    var byteCount: Int {
+        [inputBytes.read(), outputBytes.read(), queuedBytes.read(), watchedBytes.read(), liveBytes.read()].reduce(0, +)
+    }
+
     /// Returns the connection's line for CLIENT LIST, in the format of Redis, without a line break.
     func line(now: Int64) -> String {
         let names = known
         let number = lastCommand.read()
         let command = CommandMetadata.numbered(number)?.name ?? "NULL"
         let (input, output) = (inputBytes.read(), outputBytes.read())
-        let queued = queuedBytes.read()
         let fields: [(String, String)] = [
             ("id", "\(id)"), ("addr", address), ("laddr", address), ("fd", "\(descriptor)"), ("name", names.name),
             ("age", "\(max(0, now - connectedAt) / 1000)"),
             ("idle", "\(max(0, now - lastActivity.load(ordering: .relaxed)) / 1000)"), ("flags", flags),
             ("db", names.database), ("sub", "\(channels.read())"), ("psub", "\(patterns.read())"),
             ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
-            ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
-            ("obl", "0"), ("oll", "0"), ("omem", "\(output)"), ("tot-mem", "\(input + output + queued)"),
+            ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queuedBytes.read())"), ("rbs", "\(output)"),
+            ("rbp", "0"), ("obl", "0"), ("oll", "0"), ("omem", "\(output)"), ("tot-mem", "\(byteCount)"),
             ("events", "r"), ("cmd", command), ("user", names.user), ("redir", "\(redirect.read())"),
             ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
             ("watch", "\(watchedKeys.read())"), ("live", "\(liveQueries.read())"),

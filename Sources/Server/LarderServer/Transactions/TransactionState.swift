@@ -10,6 +10,8 @@ struct TransactionState {
     /// The running transaction, which EXEC or a script has begun; nil if there is none.
     var execution: Execution?
     private(set) var watches: [KeyWatch] = []
+    /// The approximate size of ``watches`` in memory, in bytes.
+    private(set) var watchedBytes = 0
 
     /// Whether there is neither a MULTI nor a running transaction.
     var isIdle: Bool { queue == nil && execution == nil }
@@ -43,7 +45,7 @@ struct TransactionState {
         }
         execution = Execution(queue.commands, watches: watches)
         // From here on, the execution owns the watches, and will end them.
-        watches = []
+        (watches, watchedBytes) = ([], 0)
         self.queue = nil
     }
 
@@ -71,12 +73,13 @@ struct TransactionState {
         for key in keys where seen.insert(key).inserted { fresh.append(key) }
         guard let begun = try KeyWatch.begin(fresh, in: database, now: now, access) else { return false }
         watches += begun
+        watchedBytes += begun.reduce(0) { $0 + $1.byteCount }
         return true
     }
 
     mutating func unwatch() {
         for watch in watches { watch.end() }
-        watches = []
+        (watches, watchedBytes) = ([], 0)
     }
 
     /// Discards the queued commands, and ends all watches.

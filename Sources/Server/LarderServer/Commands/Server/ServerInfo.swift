@@ -110,9 +110,7 @@ struct ServerInfo {
         let functions = try? server.functions.current()
         let resident = ProcessMemory.measure()?.residentBytes ?? 0
         let peak = server.engine.residentPeak(resident)
-        let clients = server.clientRegistry.all.reduce(0) {
-            $0 + $1.inputBytes.read() + $1.outputBytes.read() + $1.queuedBytes.read()
-        }
+        let clients = server.clientRegistry.all.reduce(0) { $0 + $1.byteCount }
         return [
             ("used_memory", resident), ("used_memory_human", Self.human(resident)), ("used_memory_rss", resident),
             ("used_memory_rss_human", Self.human(resident)), ("used_memory_peak", peak),
