@@ -54,11 +54,12 @@ extension CacheSource {
         return texts
     }
 
-    /// Removes the entries of rows whose texts have not changed.
+    /// Removes the entries of rows whose texts have not changed. Without rows, lets a crash restore no evicted entries.
     private func remove(_ rows: [QueryResult.Row]) throws(LarderError) -> Int {
         let keys = try keys(rows.map(\.key), "remove")
         return try whileOpen("remove") { (_) throws(LarderError) in
-            try database.commit(keys, loading: .records, durability: durability) { update in
+            if rows.isEmpty { try database.dropEvictedFromJournal() }
+            return try database.commit(keys, loading: .records, durability: durability) { update in
                 var count = 0
                 for (index, row) in rows.enumerated() {
                     guard let payload = update.payload(index), let text = row.values.first ?? nil,

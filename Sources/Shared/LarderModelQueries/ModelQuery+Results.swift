@@ -74,7 +74,8 @@ extension ModelQuery where Source: BlockingQuerySource {
         try collect(.rows, after: cursor, isPage: true).page
     }
 
-    /// Removes the matching entries, as `keys()` finds them. An entry that was changed since it was found stays.
+    /// Removes the matching entries, as `keys()` finds them. An entry that was changed since it was found stays. One
+    /// that a disk limit has evicted is not found; in clients, a crash of the daemon may restore it.
     ///
     /// ```swift
     /// try books.query(Book.self).where(.stored, ..<(Date.now - 30 * 86_400)).remove()
@@ -92,7 +93,7 @@ extension ModelQuery where Source: BlockingQuerySource {
             try pages.add(try runner.result(words))
             while let rows = pages.takeRows() { count += try remove(rows) }
         }
-        return count
+        return try count + remove([])
     }
 
     /// Runs the query, and returns in sentences which index was used, how many entries were examined, what was sorted,
@@ -150,7 +151,7 @@ extension ModelQuery where Source: AsyncQuerySource {
             }
             while !Task.isCancelled, let rows = pages.takeRows() { count += try await remove(rows) }
         }
-        return count
+        return try await count + remove([])
     }
 
     /// The blocking call of this name, for tasks.

@@ -41,7 +41,7 @@ package struct QueryRunner<Failure: Error>: Sendable {
     /// Returns the fresh entries of keys, in their order.
     package var read: (@Sendable ([[UInt8]]) throws(Failure) -> [StoredText?])?
     package var readForTask: (@Sendable ([[UInt8]]) async throws(Failure) -> [StoredText?])?
-    /// Removes the entries of rows whose texts have not changed. Returns their number.
+    /// Removes the entries of rows whose texts have not changed. Returns their number. Called without rows at the end.
     package var remove: (@Sendable ([QueryResult.Row]) throws(Failure) -> Int)?
     package var removeForTask: (@Sendable ([QueryResult.Row]) async throws(Failure) -> Int)?
 

@@ -183,7 +183,7 @@ extension Database {
     }
 
     /// Ensures that a crash restores no evicted entry: removes them from the journal.
-    func dropEvictedFromJournal() throws(LarderError) {
+    package func dropEvictedFromJournal() throws(LarderError) {
         if isEvictedInJournal.load(ordering: .relaxed) { try checkpointer.checkpoint() }
     }
 
