@@ -13,18 +13,20 @@ final class LiveDatabase {
     var isDeleted = false
     private let limits: QueryLimits
     private var numbered: [Int: LiveQuery] = [:]
-    /// The queries that demand one of some values at a path.
-    private var byValue: [QueryPath: [QueryValue: QuerySet]] = [:]
+    /// The queries that demand one of some values at a path, by the hashes of these values.
+    private var byValue: [QueryPath: [Int: QuerySet]] = [:]
     /// All other queries.
     private var others = QuerySet()
     /// The queries that have a row of a key.
-    private var members: [[UInt8]: QuerySet] = [:]
+    private var members: [Key: QuerySet] = [:]
     /// The deadlines of all rows.
-    private var deadlines = DeadlineWatch<[UInt8]>()
+    private var deadlines = DeadlineWatch<Key>()
     private var batch = CandidateBatch()
     private var document = JSONDocument()
     /// The number of examined changes.
     private var number = 0
+    /// The changes up to this commit unit were noted, although the engine may still count them as unpublished.
+    private var lastNoted: UInt64 = 0
     /// The queries that must run again, or whose readers need the whole result.
     private var incomplete: [LiveQuery] = []
     /// The approximate size of all queries with their rows.
@@ -62,7 +64,7 @@ final class LiveDatabase {
         query.notedBytes.store(query.byteCount, ordering: .relaxed)
         if let equality = query.query.equality {
             for value in equality.values {
-                byValue[equality.path, default: [:]][value, default: QuerySet()].insert(query.number)
+                byValue[equality.path, default: [:]][value.equalityHash, default: QuerySet()].insert(query.number)
             }
         } else {
             others.insert(query.number)
@@ -81,8 +83,9 @@ final class LiveDatabase {
         others.remove(query.number)
         if let equality = query.query.equality {
             for value in equality.values {
-                byValue[equality.path]?[value]?.remove(query.number)
-                if byValue[equality.path]?[value]?.isEmpty ?? false { byValue[equality.path]?[value] = nil }
+                let hash = value.equalityHash
+                byValue[equality.path]?[hash]?.remove(query.number)
+                if byValue[equality.path]?[hash]?.isEmpty ?? false { byValue[equality.path]?[hash] = nil }
             }
             if byValue[equality.path]?.isEmpty ?? false { byValue[equality.path] = nil }
         }
@@ -98,11 +101,13 @@ final class LiveDatabase {
     }
 
     private func remember(_ key: [UInt8], _ expires: Int64?, _ query: LiveQuery, isNew: Bool) {
+        let key = Key(key)
         if isNew { members[key, default: QuerySet()].insert(query.number) }
         deadlines.set(key, expires)
     }
 
     private func forget(_ key: [UInt8], _ query: LiveQuery) {
+        let key = Key(key)
         members[key]?.remove(query.number)
         guard members[key]?.isEmpty ?? true else { return }
         members[key] = nil
@@ -163,19 +168,19 @@ final class LiveDatabase {
     /// noted yet. So the last changes are examined as of one instant, and with them all that were applied before it.
     /// After ``roundsMax`` attempts, the rows may be within a commit: writers are too fast.
     func settle(_ notes: NoteSource, now: Int64, _ touched: inout [LiveQuery]) throws(LarderError) {
-        var expired: [[UInt8]: NotedChanges.Note] = [:]
+        var expired: [Key: NotedChanges.Note] = [:]
         while let key = deadlines.popDue(now: now) {
             expired[key] = NotedChanges.Note(reason: .expired, isStored: false)
         }
         try examine(expired, nil, &touched)
         var most = Self.atOnceMin
         for round in 1...Self.roundsMax {
-            // Many entries are examined before, so that the locks are held for few only.
-            if let noted = notes(0, { round == Self.roundsMax || $0.isWide || $0.keys.count > most }) {
+            // Entries are examined before, so that the locks are held for few only, and not at all if no row changes.
+            if let noted = notes(0, { round == 1 || round == Self.roundsMax || $0.isWide || $0.keys.count > most }) {
                 try examine(noted, &touched)
             }
             try completeAll(&touched)
-            if touched.isEmpty, notes(0, \.isEmpty) != nil { return }
+            if touched.isEmpty { return }
             if try examineAtOnce(notes, most: most, &touched), incomplete.isEmpty { return }
             most = min(2 * most, Self.atOnceMax)
         }
@@ -183,6 +188,7 @@ final class LiveDatabase {
 
     private func examine(_ noted: NotedChanges, _ touched: inout [LiveQuery]) throws(LarderError) {
         isDeleted = isDeleted || noted.isDeleted
+        lastNoted = max(lastNoted, noted.last)
         if noted.isUnknown { markUnknown() }
         if noted.hasOtherPolicy {
             for query in queries where query.refersToExpiry {
@@ -200,12 +206,12 @@ final class LiveDatabase {
     }
 
     private func examine(
-        _ keys: [[UInt8]: NotedChanges.Note], _ recheck: LiveReason?, _ touched: inout [LiveQuery]
+        _ keys: [Key: NotedChanges.Note], _ recheck: LiveReason?, _ touched: inout [LiveQuery]
     ) throws(LarderError) {
         var rest = Array(keys)[...]
         while !rest.isEmpty {
             let notes = rest.prefix(Self.batchCount)
-            try batch.read(notes.lazy.map(\.key), in: database)
+            try batch.read(notes.map(\.key), in: database)
             _ = try examineBatch(notes, recheck, &touched)
             rest = rest.dropFirst(Self.batchCount)
         }
@@ -216,10 +222,10 @@ final class LiveDatabase {
     private func examineAtOnce(
         _ notes: NoteSource, most: Int, _ touched: inout [LiveQuery]
     ) throws(LarderError) -> Bool {
-        var found: [(key: [UInt8], value: NotedChanges.Note)] = []
+        var found: [(key: Key, value: NotedChanges.Note)] = []
         let isRead = try batch.readAtOnce(in: database, most: most) { unpublished, last in
             guard var noted = notes(last, { !$0.isWide && $0.keys.count <= most }) else { return nil }
-            for change in unpublished { noted.note(change) }
+            for change in unpublished where change.sequence > lastNoted { noted.note(change) }
             found = Array(noted.keys)
             return found.map(\.key)
         }
@@ -229,7 +235,7 @@ final class LiveDatabase {
     /// Examines changes whose entries are in ``batch``.
     /// - Returns: whether all entries were in it.
     private func examineBatch(
-        _ notes: ArraySlice<(key: [UInt8], value: NotedChanges.Note)>, _ recheck: LiveReason?,
+        _ notes: ArraySlice<(key: Key, value: NotedChanges.Note)>, _ recheck: LiveReason?,
         _ touched: inout [LiveQuery]
     ) throws(LarderError) -> Bool {
         var isComplete = true
@@ -254,26 +260,26 @@ final class LiveDatabase {
     }
 
     /// Returns nil if there is no fresh entry.
-    private func read(_ key: [UInt8]) throws(LarderError) -> Record? {
-        do throws(LarderError) { return try database.get(Key(key)) } catch {
+    private func read(_ key: Key) throws(LarderError) -> Record? {
+        do throws(LarderError) { return try database.get(key) } catch {
             if error.code == .deleted { return nil }
             throw error
         }
     }
 
     private func examineAbsent(
-        _ key: [UInt8], _ note: NotedChanges.Note, _ recheck: LiveReason?, _ touched: inout [LiveQuery]
+        _ key: Key, _ note: NotedChanges.Note, _ recheck: LiveReason?, _ touched: inout [LiveQuery]
     ) {
         // It was stored, and has ended since.
         let reason = note.reason == .changed ? recheck ?? .removed : note.reason
         for number in members[key]?.numbers ?? [] {
             guard let query = numbered[number], !query.hasStopped else { continue }
-            take(change(query) { $0.update(key, nil, reason, isStored: false) }, of: query, &touched)
+            take(change(query) { $0.update(Array(key.bytes), nil, reason, isStored: false) }, of: query, &touched)
         }
     }
 
     private func examine(
-        _ key: [UInt8], _ entry: EntryView, _ note: NotedChanges.Note, _ touched: inout [LiveQuery]
+        _ key: Key, _ entry: EntryView, _ note: NotedChanges.Note, _ touched: inout [LiveQuery]
     ) {
         number += 1
         let isJSON = document.load(entry.payload)
@@ -281,12 +287,14 @@ final class LiveDatabase {
         var concerned = members[key]?.numbers ?? []
         if isJSON {
             for (path, queries) in byValue {
-                path.forEachValue(document, facts) { value in
-                    if let found = queries[value] { concerned += found.numbers }
+                path.forEachHash(document, facts) { hash in
+                    if let found = queries[hash] { concerned += found.numbers }
                 }
             }
             concerned += others.numbers
         }
+        if concerned.isEmpty { return }
+        let key = Array(key.bytes)
         // All queries share the copy.
         var text: [UInt8]?
         for candidate in concerned {

@@ -65,7 +65,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
     /// The longest wait of the thread: it also looks for rollbacks, and for steps of the clock.
     private static let waitMilliseconds: Int64 = 250
     /// The pause of the thread after its work, so that it takes several changes at once.
-    private static let pauseNanoseconds: UInt64 = 200_000
+    private static let pauseNanoseconds: UInt64 = 400_000
 
     static let tooManyRows = QueryFailure.refused(
         "the rows of all live queries take too much memory: use narrower conditions, LIMIT or KEYS")
@@ -139,7 +139,7 @@ package final class LiveQueries: ChangeSubscriber, @unchecked Sendable {
 
     private static func take(_ noted: inout NotedChanges, _ areWanted: (NotedChanges) -> Bool) -> NotedChanges? {
         guard areWanted(noted) else { return nil }
-        defer { noted = NotedChanges() }
+        defer { noted = NotedChanges(reserving: noted.keys.count) }
         return noted
     }
 

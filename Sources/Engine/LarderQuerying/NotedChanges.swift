@@ -9,22 +9,29 @@ struct NotedChanges {
         var isStored: Bool
     }
 
-    private(set) var keys: [[UInt8]: Note] = [:]
+    private(set) var keys: [Key: Note] = [:]
     /// Why any row may be gone; nil if none is for such a reason.
     private(set) var recheck: LiveReason?
     private(set) var hasOtherPolicy = false
     /// Whether any entry may have changed.
     private(set) var isUnknown = false
     private(set) var isDeleted = false
+    /// The last commit unit with a noted change; 0 if there is none.
+    private(set) var last: UInt64 = 0
 
     /// If more keys have changed, the queries run again.
     private static let keysMax = 65_536
+    private static let reservedMax = 256
+
+    /// - Parameter count: the expected number of keys.
+    init(reserving count: Int = 0) { keys.reserveCapacity(min(count, Self.reservedMax)) }
 
     var isEmpty: Bool { keys.isEmpty && !isWide }
     /// Whether a change concerns the whole database.
     var isWide: Bool { recheck != nil || isUnknown || isDeleted }
 
     mutating func note(_ change: EntryChange) {
+        last = max(last, change.sequence)
         switch change.kind {
         case .stored: note(change.key, .changed, isStored: true)
         case .removed:
@@ -47,6 +54,7 @@ struct NotedChanges {
 
     private mutating func note(_ key: [UInt8], _ reason: LiveReason, isStored: Bool) {
         guard !isUnknown else { return }
+        let key = Key(key)
         if let old = keys.updateValue(Note(reason: reason, isStored: isStored), forKey: key) {
             if old.isStored { keys[key]?.isStored = true }
         } else if keys.count > Self.keysMax {
@@ -64,5 +72,6 @@ struct NotedChanges {
         recheck = recheck ?? other.recheck
         hasOtherPolicy = hasOtherPolicy || other.hasOtherPolicy
         isDeleted = isDeleted || other.isDeleted
+        last = max(last, other.last)
     }
 }

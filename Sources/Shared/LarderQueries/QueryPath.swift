@@ -80,13 +80,12 @@ package struct QueryPath: Hashable, Sendable {
         }
     }
 
-    /// Passes the values to `body` with which an equality is compared: the elements of an array, or the value.
-    package func forEachValue(
-        _ document: borrowing JSONDocument, _ facts: QueryFacts, _ body: (QueryValue) -> Void
-    ) {
-        guard root == .document else { return body(fact(facts)) }
+    /// Passes the ``QueryValue/equalityHash`` of the values to `body` with which an equality is compared: the elements
+    /// of an array, or the value.
+    package func forEachHash(_ document: borrowing JSONDocument, _ facts: QueryFacts, _ body: (Int) -> Void) {
+        guard root == .document else { return body(fact(facts).equalityHash) }
         guard let node = find(in: document) else { return }
-        document.forEachValue(of: node) { body(document.value($0)) }
+        document.forEachValue(of: node) { body(document.withView($0, \.equalityHash)) }
     }
 
     // MARK: Sorting and selecting

@@ -94,6 +94,9 @@ package enum QueryValue: Hashable, Sendable {
 
     /// Less than 0 if this value precedes the other one, 0 if both are equal.
     package func order(_ other: QueryValue) -> Int { withView { view in other.withView { view.order($0) } } }
+
+    /// A hash that is the same for equal values.
+    package var equalityHash: Int { withView(\.equalityHash) }
 }
 
 /// A ``QueryValue`` whose text is borrowed: valid only during the call that it is passed to.
@@ -129,6 +132,16 @@ enum ValueView {
         case (.text(let left), .text(let right)): ByteOrder.compare(left, right)
         default: rank - other.rank
         }
+    }
+
+    var equalityHash: Int {
+        var hasher = Hasher()
+        switch self {
+        case .number(let number): hasher.combine(number)
+        case .text(let bytes): hasher.combine(bytes: bytes)
+        default: hasher.combine(rank)
+        }
+        return hasher.finalize()
     }
 
     var value: QueryValue {

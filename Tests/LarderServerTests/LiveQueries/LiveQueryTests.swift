@@ -384,14 +384,15 @@ import Testing
         func note(_ kind: EntryChange.Kind, expired: Bool = false) {
             noted.note(EntryChange(database: database, key: [1], kind: kind, removesExpired: expired))
         }
+        let key = Key([1])
         note(.stored(RecordHeader(storedAt: 0)))
         note(.evicted)
-        #expect(noted.keys[[1]]?.reason == .evicted && noted.keys[[1]]?.isStored == true)
+        #expect(noted.keys[key]?.reason == .evicted && noted.keys[key]?.isStored == true)
         note(.removed, expired: true)
-        #expect(noted.keys[[1]]?.reason == .expired)
+        #expect(noted.keys[key]?.reason == .expired)
         note(.outdated)
         note(.removed)
-        #expect(noted.keys.count == 1 && noted.keys[[1]]?.reason == .removed && noted.recheck == nil)
+        #expect(noted.keys.count == 1 && noted.keys[key]?.reason == .removed && noted.recheck == nil)
         for index in 0..<70_000 {
             let key = withUnsafeBytes(of: index) { Array($0) }
             noted.note(EntryChange(database: database, key: key, kind: .removed))

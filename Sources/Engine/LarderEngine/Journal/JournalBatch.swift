@@ -12,6 +12,8 @@ import LarderPlatform
 final class JournalBatch: @unchecked Sendable {
     /// The maximum amount of memory that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20
+    /// The maximum number of changes whose memory it keeps.
+    private static let keptChangesMax = 64
     private static let initialBytes = 64 << 10
 
     /// The sequence of the first operation; 0 while there is none.
@@ -149,7 +151,7 @@ final class JournalBatch: @unchecked Sendable {
         end = JournalFormat.frameHeaderBytes
         selectedNumber = nil
         staged = nil
-        if !changes.isEmpty { changes = [] }
+        if !changes.isEmpty { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangesMax) }
         committed = nil
         isPrepared = false
         removesOnly = true

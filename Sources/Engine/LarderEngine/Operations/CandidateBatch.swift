@@ -93,20 +93,22 @@ package struct CandidateBatch {
         items.removeAll(keepingCapacity: true)
     }
 
-    /// - Parameter hint: the term and the key.
-    fileprivate mutating func add(_ hint: UnsafeRawBufferPointer, termCount: Int) {
+    /// - Parameters:
+    ///   - hint: the term and the key.
+    ///   - hash: that of the key; nil if it is not known.
+    fileprivate mutating func add(_ hint: UnsafeRawBufferPointer, termCount: Int, hash: Int? = nil) {
         if items.isEmpty {
             bytes.reserveCapacity(4096)
             items.reserveCapacity(16)
         }
-        let hash = Key.hash(UnsafeRawBufferPointer(rebasing: hint[termCount...]))
+        let hash = hash ?? Key.hash(UnsafeRawBufferPointer(rebasing: hint[termCount...]))
         items.append(
             Item(start: bytes.count, termCount: termCount, keyCount: hint.count - termCount, hash: hash))
         bytes.append(contentsOf: hint)
     }
 
     /// Replaces the content by the entries of keys, with empty terms. Waits until they are committed.
-    package mutating func read(_ keys: some Sequence<[UInt8]>, in database: Database) throws(LarderError) {
+    package mutating func read(_ keys: [Key], in database: Database) throws(LarderError) {
         removeAll()
         for key in keys { add(key) }
         var ticket = CommitTicket.none
@@ -114,7 +116,7 @@ package struct CandidateBatch {
         try database.pipeline.wait(for: ticket)
     }
 
-    private mutating func add(_ key: [UInt8]) { key.withUnsafeBytes { add($0, termCount: 0) } }
+    private mutating func add(_ key: Key) { key.withBytes { add($0, termCount: 0, hash: key.hash) } }
 
     /// Like ``read(_:in:)``, but reads all entries at one instant, between two commits: holds all shard locks of the
     /// database. So there should be few keys.
@@ -124,7 +126,7 @@ package struct CandidateBatch {
     ///     the changes that are applied, but may not be published yet, and the number of the last applied commit unit.
     /// - Returns: false if nothing was read.
     package mutating func readAtOnce(
-        in database: Database, most: Int, _ keys: ([EntryChange], UInt64) -> [[UInt8]]?
+        in database: Database, most: Int, _ keys: ([EntryChange], UInt64) -> [Key]?
     ) throws(LarderError) -> Bool {
         removeAll()
         let pipeline = database.pipeline
