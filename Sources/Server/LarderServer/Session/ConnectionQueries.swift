@@ -79,6 +79,7 @@ final class ConnectionQueries: @unchecked Sendable {
     func add(_ id: Int, _ handle: LiveQueryHandle) {
         handles[id] = handle
         note()
+        record.liveBytes.wrappingAdd(handle.byteCount, ordering: .relaxed)
         handle.start()
     }
 
@@ -97,9 +98,10 @@ final class ConnectionQueries: @unchecked Sendable {
         note()
     }
 
-    /// Updates the record.
-    func note() {
-        record.liveQueries.store(handles.count, ordering: .relaxed)
+    private func note() { record.liveQueries.store(handles.count, ordering: .relaxed) }
+
+    /// Updates the size of all queries in the record. Costs time for each query.
+    func noteBytes() {
         record.liveBytes.store(handles.values.reduce(0) { $0 + $1.byteCount }, ordering: .relaxed)
     }
 

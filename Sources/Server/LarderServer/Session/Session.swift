@@ -221,7 +221,7 @@ package final class Session: @unchecked Sendable {
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
-        queries.note()
+        queries.noteBytes()
     }
 
     /// The number of bytes of replies that are not sent yet.
