@@ -199,6 +199,21 @@ import Testing
         #expect(!books.indexing.isCleaningTooSlow)
     }
 
+    @Test func oldHintsOfEntriesAfterManyNewOnesAreRemoved() throws {
+        let larder = try larder()
+        let books = try larder.database()
+        try books.createIndex("w")
+        for number in 0..<200 { _ = try books.putLater("z\(number)", "old") }
+        try books.flush()
+        books.indexing.churn.store(1 << 20, ordering: .relaxed)
+        #expect(books.indexing.isCleaningTooSlow)
+        for number in 0..<500 { _ = try books.putLater("a\(number)", "new") }
+        for number in 0..<200 { _ = try books.putLater("z\(number)", "other") }
+        try books.flush()
+        // Behind 32 new entries, only each 32nd one is looked for.
+        #expect(try (700..<732).contains(books.hintCountInLevelDB()))
+    }
+
     @Test func theListCountsStaleHints() throws {
         let larder = try larder()
         let books = try larder.database()

@@ -35,6 +35,10 @@ final class CheckpointPass: CheckpointWork {
     private var hasWrittenLong = false
     private var hints = HintMaker([])
     private var oldHints = HintMaker([])
+    /// How many records in a row were looked for, to remove their hints, that LevelDB did not have.
+    private var absentCount = 0
+    /// The number of such records from which on only one of as many is looked for: the next ones are new too.
+    private static let absentMax = 32
     /// The estimated bytes of a record's hints.
     private var hintBytes = 0
     private var recordCount = 0
@@ -219,7 +223,8 @@ final class CheckpointPass: CheckpointWork {
             // Release the memory of a batch that contained long records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
-                var stale = cleansHints ? oldHints(next) : []
+                let looks = cleansHints && (absentCount < Self.absentMax || next.isMultiple(of: Self.absentMax))
+                var stale = looks ? oldHints(next) : []
                 if let pinned = run.put(next, into: batch, replacing: &stale, &hints) { unpin(pinned) }
                 for hint in stale {
                     batch.delete(hint)
@@ -249,8 +254,10 @@ final class CheckpointPass: CheckpointWork {
     private func oldHints(_ index: Int) -> Set<[UInt8]> {
         // If the record cannot be read, its hints stay: they do no harm.
         guard let key = run.keyInLevelDB(index), let record = (try? store.get(key, fillCache: false)) ?? nil else {
+            absentCount += 1
             return []
         }
+        absentCount = 0
         var found: Set<[UInt8]> = []
         key.withBytes { key in
             record.withUnsafeBytes { oldHints.forEachHint(key, $0) { _, hint, _ in found.insert(hint) } }
