@@ -1,4 +1,5 @@
 import LarderJSONCoding
+import LarderPlatform
 
 /// The first rows of a result in its order.
 package struct QueryRows {
@@ -56,38 +57,14 @@ package struct QueryRows {
         isHeap = true
         guard isFull else {
             rows.append(row)
-            rise()
+            rows.raiseLast { [order] in order.precedes($1.position, $0.position) }
             return nil
         }
         let removed = rows[0]
         rows[0] = row
-        sink()
+        rows.lowerFirst { [order] in order.precedes($1.position, $0.position) }
         return removed
     }
 
-    /// All rows in order.
     package func sorted() -> [Row] { isHeap ? rows.sorted { order.precedes($0.position, $1.position) } : rows }
-
-    private mutating func rise() {
-        var child = rows.count - 1
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard order.precedes(rows[parent].position, rows[child].position) else { return }
-            rows.swapAt(parent, child)
-            child = parent
-        }
-    }
-
-    private mutating func sink() {
-        var parent = 0
-        while true {
-            var last = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < rows.count {
-                if order.precedes(rows[last].position, rows[child].position) { last = child }
-            }
-            guard last != parent else { return }
-            rows.swapAt(parent, last)
-            parent = last
-        }
-    }
 }

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// A priority queue of the deadlines of keys, the nearest first, to find entries that expire.
 ///
 /// It consists of a heap and a table. A deadline that was replaced stays in the heap until its time, and is then
@@ -37,11 +39,7 @@ package struct DeadlineWatch<Key: Hashable> {
         let old = deadlines.updateValue(deadline, forKey: key)
         guard old != deadline else { return old }
         heap.append(Item(deadline: deadline, key: key))
-        var child = heap.count - 1
-        while child > 0, heap[(child - 1) / 2].deadline > heap[child].deadline {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
+        heap.raiseLast { $0.deadline < $1.deadline }
         dropStale()
         return old
     }
@@ -90,14 +88,6 @@ package struct DeadlineWatch<Key: Hashable> {
         let last = heap.removeLast()
         guard !heap.isEmpty else { return }
         heap[0] = last
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2]
-            where child < heap.count && heap[child].deadline < heap[least].deadline { least = child }
-            if least == parent { return }
-            heap.swapAt(parent, least)
-            parent = least
-        }
+        heap.lowerFirst { $0.deadline < $1.deadline }
     }
 }

@@ -36,7 +36,6 @@ protocol MergeSource: AnyObject {
     func step() throws(SalvageError)
 }
 
-/// The versions in the logs, as a source.
 final class LogSource: MergeSource {
     private let contents: LogContents
     private var index = 0
@@ -63,11 +62,7 @@ struct SourceHeap {
 
     mutating func add(_ source: any MergeSource) {
         sources.append(source)
-        var child = sources.count - 1
-        while child > 0, Self.isBefore(sources[child], sources[(child - 1) / 2]) {
-            sources.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
+        sources.raiseLast(Self.isBefore)
     }
 
     /// Restores the order of the heap after the top source has moved. Removes the source if it is at its end.
@@ -77,16 +72,7 @@ struct SourceHeap {
             sources[0] = sources[sources.count - 1]
             sources.removeLast()
         }
-        var parent = 0
-        while true {
-            var first = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < sources.count {
-                if Self.isBefore(sources[child], sources[first]) { first = child }
-            }
-            if first == parent { return }
-            sources.swapAt(first, parent)
-            parent = first
-        }
+        sources.lowerFirst(Self.isBefore)
     }
 
     /// Calls `body` with all sources at `key`, which must be the key of the top source. The parents of such a source
