@@ -7,7 +7,6 @@ struct FoundHint {
     let key: [UInt8]
     let termCount: Int
 
-    /// The key of the entry.
     var entry: Key { Key(Array(key[(Hint.headBytes + termCount)...])) }
     var number: UInt64 { key.withUnsafeBytes { BigEndian.read($0, at: 1) } ?? 0 }
 }
@@ -143,19 +142,9 @@ struct HintCleaning {
     /// - Returns: whether it was the last one.
     mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Bool {
         let next = try store.indexLock.withLock { () throws(LarderError) -> [UInt8]? in
-            var (hints, next) = ([FoundHint](), [UInt8]?.none)
-            try store.access("index") { (leveldb) throws(LevelDBError) in
-                try leveldb.scan(Hint.head(number), from: position) { cursor in
-                    guard hints.count < Self.hintsPerStep else {
-                        next = cursor.key
-                        return false
-                    }
-                    let (key, value) = (cursor.key, cursor.value)
-                    if let hint = key.withUnsafeBytes({ key in value.withUnsafeBytes { Self.found(key, $0) } }) {
-                        hints.append(hint)
-                    }
-                    return true
-                }
+            var hints: [FoundHint] = []
+            let next = try store.readHints(number, from: position, most: Self.hintsPerStep) { key, value in
+                if let hint = Self.found(key, value) { hints.append(hint) }
             }
             _ = try Self.remove(hints, database, store)
             return next

@@ -65,24 +65,30 @@ extension EpochStore {
     func forEachHint(
         _ number: UInt64, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) {
-        guard isMade else { return }
-        var start: [UInt8]? = Hint.head(number)
-        while let from = start {
-            start = try access("index") { (database) throws(LevelDBError) -> [UInt8]? in
-                var (left, next) = (4096, [UInt8]?.none)
-                try database.scan(Hint.head(number), from: from) { (cursor) throws(LevelDBError) in
-                    guard left > 0 else {
-                        next = cursor.key
-                        return false
-                    }
-                    left -= 1
-                    // Copy the key: a nested call could wait for the end of a merge that waits for this one.
-                    let key = cursor.key
-                    try cursor.withValue { value in key.withUnsafeBytes { body($0, value) } }
-                    return true
+        var start = isMade ? Hint.head(number) : nil
+        while let from = start { start = try readHints(number, from: from, most: 4096, body) }
+    }
+
+    /// Calls `body` with the key and the value of the next hints of an index.
+    /// - Returns: the key of the hint after them; nil if there is none.
+    func readHints(
+        _ number: UInt64, from start: [UInt8], most: Int,
+        _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> [UInt8]? {
+        try access("index") { (database) throws(LevelDBError) in
+            var (left, next) = (most, [UInt8]?.none)
+            try database.scan(Hint.head(number), from: start) { (cursor) throws(LevelDBError) in
+                // Copy the key: a nested call could wait for the end of a merge that waits for this one.
+                let key = cursor.key
+                guard left > 0 else {
+                    next = key
+                    return false
                 }
-                return next
+                left -= 1
+                try cursor.withValue { value in key.withUnsafeBytes { body($0, value) } }
+                return true
             }
+            return next
         }
     }
 }
