@@ -60,7 +60,7 @@ struct LogAssembler {
     ) {
         var assembler = LogAssembler(path: "\(pieces.files.path)/\(pieces.name)", byteCountMax: byteCountMax)
         try pieces.read { (piece) throws(SalvageError) in try assembler.add(piece) }
-        assembler.finish()
+        assembler.end()
         return (assembler.units, assembler.byteCount)
     }
 
@@ -79,17 +79,14 @@ struct LogAssembler {
                 Self.repair(&record, payload.count, flip, hole)
                 current = record
             }
-        case .fragment(.full, let payload, let offset):
-            endUnfinished(offset)
-            try begin(payload, offset, hasHead: true)
-            complete()
-        case .fragment(.first, let payload, let offset):
-            endUnfinished(offset)
-            try begin(payload, offset, hasHead: true)
-        case .fragment(.middle, let payload, let offset): try resume(payload, offset)
-        case .fragment(.last, let payload, let offset):
-            try resume(payload, offset)
-            complete()
+        case .fragment(let kind, let payload, let offset):
+            let begins = kind == .full || kind == .first
+            if begins { endUnfinished(offset) }
+            if current == nil {
+                current = LogRecord(memory: try Memory(count: 0, path: path), offset: offset, hasHead: begins)
+            }
+            try append(payload)
+            if kind == .full || kind == .last { complete() }
         }
     }
 
@@ -107,19 +104,6 @@ struct LogAssembler {
         record.repaired.append((start..<record.memory.count, hole))
     }
 
-    private mutating func begin(_ payload: UnsafeRawBufferPointer, _ offset: Int, hasHead: Bool) throws(SalvageError) {
-        current = LogRecord(memory: try Memory(count: 0, path: path), offset: offset, hasHead: hasHead)
-        try append(payload)
-    }
-
-    private mutating func resume(_ payload: UnsafeRawBufferPointer, _ offset: Int) throws(SalvageError) {
-        if current == nil {
-            try begin(payload, offset, hasHead: false)
-        } else {
-            try append(payload)
-        }
-    }
-
     private mutating func append(_ payload: UnsafeRawBufferPointer) throws(SalvageError) {
         guard payload.count <= byteCountMax - byteCount else {
             throw SalvageError(.tooLarge, path: path, message: "the logs have more than \(byteCountMax) bytes")
@@ -129,25 +113,23 @@ struct LogAssembler {
     }
 
     private mutating func complete() {
-        guard var record = current else { return }
-        record.hasEnd = true
-        record.memory.trim()
-        units.append(.record(record))
-        current = nil
+        current?.hasEnd = true
+        current?.memory.trim()
+        end()
     }
 
     /// Adds the current record without its end, because another record begins. It is unknown where in the file the
     /// missing end was.
     private mutating func endUnfinished(_ offset: Int) {
-        guard var record = current else { return }
-        if record.holes.last?.position != record.memory.count {
-            let hole = LogHole(
-                offset: offset, byteCount: 0, reason: "a record begins within another one")
-            record.holes.append((record.memory.count, hole))
+        if let record = current, record.holes.last?.position != record.memory.count {
+            let hole = LogHole(offset: offset, byteCount: 0, reason: "a record begins within another one")
+            current?.holes.append((record.memory.count, hole))
         }
-        units.append(.record(record))
-        current = nil
+        end()
     }
+
+    /// Adds the current record as it is.
+    private mutating func end() { if let record = current.take() { units.append(.record(record)) } }
 
     private mutating func add(_ hole: LogHole) {
         guard var record = current else {
@@ -165,13 +147,6 @@ struct LogAssembler {
             record.holes.append((record.memory.count, hole))
         }
         current = record
-    }
-
-    /// Called at the end of the file. Adds the current record, whose end is missing.
-    private mutating func finish() {
-        guard let record = current else { return }
-        units.append(.record(record))
-        current = nil
     }
 }
 
